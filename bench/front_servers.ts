@@ -40,6 +40,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   watch: null,
   kind: 'service',
   inputs: [],
+  schedule: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
   specHash: '0123456789abcdef0123456789abcdef',

@@ -1,5 +1,6 @@
 // Services: the shape of a registration, docs/reference.md "Registration", and the answers of the operations.
 import { constants, homedir } from 'node:os';
+import { cronFault, isTimezone } from '../adapters/cron.ts';
 import {
   DEPENDENCY_CONDITIONS,
   type Dependency,
@@ -10,6 +11,7 @@ import { fail } from '../protocol/errors.ts';
 import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
+import type { ScheduleSpec } from '../protocol/schedules.ts';
 import { RESTART_POLICIES, SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
 import { HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
@@ -58,6 +60,26 @@ const inputGlob = z.string('must be a glob such as src/**').superRefine((value, 
   const message = globFault(value);
   if (message !== null) context.addIssue({ code: 'custom', message });
 });
+const cronLine = z.string('must be a cron line, or @every 5m').superRefine((value, context) => {
+  const message = cronFault(value);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+const timezone = stringField('must be a time zone such as Europe/Berlin', isTimezone);
+const scheduleInput = z.union([
+  cronLine,
+  objectShape({
+    cron: cronLine,
+    timezone: timezone.nullable().optional(),
+    catchUp: flagField().optional(),
+  }),
+]);
+
+function completeSchedule(given: z.infer<typeof scheduleInput> | null | undefined): ScheduleSpec | null {
+  if (!given) return null;
+  if (typeof given === 'string') return { cron: given, timezone: null, catchUp: false };
+  return { cron: given.cron, timezone: given.timezone ?? null, catchUp: given.catchUp ?? false };
+}
+
 const conditionShape = z.enum(DEPENDENCY_CONDITIONS, CONDITION_RULE);
 const dependency = z.union([
   field.name,
@@ -90,10 +112,12 @@ const RegistrationShape = objectShape(
     baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
+    schedule: scheduleInput.nullable().optional(),
     inputs: z.array(inputGlob, INPUTS_RULE).max(TASK.maxInputGlobs, INPUTS_RULE).optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...['nextRunAt', 'skippedRuns'],
     ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
@@ -115,6 +139,7 @@ function faultsOfKind(value: unknown): InvalidField[] {
   const refusals: [path: string, isWrong: boolean, rule: string][] = [
     ['port', !isTask && given['port'] === undefined, PORT_RULE],
     ['inputs', !isTask && isFilled(given['inputs']), 'are for tasks alone'],
+    ['schedule', !isTask && (given['schedule'] ?? null) !== null, 'is for tasks alone'],
     ['ready', isTask && (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
     [
       'restart',
@@ -153,7 +178,7 @@ function parseRegistration(value: unknown): ServiceInput {
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStack(rest), ...faultsOfKind(rest)];
   const valid = validate(RegistrationShape, rest, wrong, hint);
-  const { cwd, env, baseEnv, port = null, dependsOn = [], watch: watching, ...given } = valid;
+  const { cwd, env, baseEnv, port = null, dependsOn = [], watch: watching, schedule, ...given } = valid;
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
@@ -161,6 +186,7 @@ function parseRegistration(value: unknown): ServiceInput {
     ...field.baseEnvRows(baseEnv),
     port,
     dependsOn: uniqueDependencies(dependsOn),
+    schedule: completeSchedule(schedule),
     watch: completeWatch(watching),
     agent: null,
   });
@@ -187,6 +213,11 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  nextRunAt: time
+    .nullable()
+    .exactOptional()
+    .meta({ description: 'Of a task with a schedule: its next time; null: none comes' }),
+  skippedRuns: z.int().min(0).exactOptional().meta({ description: 'Times that came while it still ran' }),
   gatewayUrl: z.string().nullable().meta({
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',
@@ -212,6 +243,7 @@ const specFields = {
   watch: watch.nullable(),
   kind: z.enum(SERVICE_KINDS),
   inputs: z.array(z.string()),
+  schedule: z.object({ cron: z.string(), timezone: z.string().nullable(), catchUp: z.boolean() }).nullable(),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
 /** A service read on its own: with its spec, but without the values of `env`. */

@@ -4,6 +4,7 @@ import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
+import { schedulesActor } from '../actors/schedules/schedules.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
@@ -83,13 +84,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     screens,
     viewersInThread,
   }));
-  await node.start('events', eventsActor, {
-    folder: paths.events,
-    marks: store.table('marks'),
-    boot: bootId(),
-    report,
-    subscribed: false,
-  });
+  const journal = { folder: paths.events, marks: store.table('marks'), boot: bootId(), report };
+  await node.start('events', eventsActor, { ...journal, subscribed: false });
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
@@ -97,6 +93,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     store,
     ports: { service: data.servicePorts, agent: data.agentPorts },
   });
+  await node.start('schedules', schedulesActor, { store });
   await node.start('groups', groupsActor, null);
   await node.start('stacks', stacksActor, { store: plain });
   await node.start('agents', agentsActor, { domain: data.agentDomain });

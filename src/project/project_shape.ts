@@ -1,5 +1,6 @@
 // The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
 // one; read_project.ts checks what they say together.
+import { cronFault, isTimezone } from '../adapters/cron.ts';
 import { z } from '../adapters/zod.ts';
 import { DEPENDENCY_CONDITIONS } from '../protocol/dependency_order.ts';
 import { globFault } from '../protocol/globs.ts';
@@ -63,6 +64,13 @@ const port = z.union(
   ],
   withMessage(PORT_MESSAGE),
 );
+
+const cronLine = z.string(withMessage('must be a cron line')).superRefine((value, context) => {
+  const message = cronFault(value);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+const TIMEZONE_MESSAGE = 'must be a time zone such as Europe/Berlin';
+const timezone = z.string(withMessage(TIMEZONE_MESSAGE)).refine(isTimezone, TIMEZONE_MESSAGE);
 
 const condition = z.enum(
   DEPENDENCY_CONDITIONS,
@@ -165,6 +173,24 @@ export const PROJECT_SERVICE_SHAPE = z
       kind: z
         .enum(SERVICE_KINDS, withMessage('must be service or task'))
         .meta({ description: 'A task runs to its end, such as a migration; default service.' })
+        .optional(),
+      schedule: z
+        .union(
+          [
+            cronLine,
+            z.strictObject({
+              cron: cronLine,
+              timezone: timezone.optional(),
+              catch_up: z.boolean(withMessage('must be true or false')).optional(),
+            }),
+          ],
+          withMessage('must be a cron line, @every 5m, or a map with cron, timezone and catch_up'),
+        )
+        .meta({
+          description:
+            'When the task runs by itself: a cron line of five fields or @every 5m. catch_up: one run makes ' +
+            'good what was missed.',
+        })
         .optional(),
       inputs: z
         .array(glob, withMessage(INPUTS_MESSAGE))

@@ -10,6 +10,7 @@ import {
   findDependencyCycle,
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
+import type { ScheduleSpec } from '../protocol/schedules.ts';
 import type { RestartPolicy, ServiceSpec, WatchSpec } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
@@ -51,6 +52,7 @@ export interface ProjectService {
   watch: WatchSpec | null;
   kind: ServiceSpec['kind'];
   inputs: string[];
+  schedule: ScheduleSpec | null;
 }
 
 export interface Project {
@@ -151,6 +153,13 @@ function dependenciesOf(given: ProjectServiceShape['depends_on'] = []): Dependen
   return [...new Map(all.map((one) => [dependencyText(one), one])).values()];
 }
 
+function scheduleOf({ schedule }: ProjectServiceShape): ScheduleSpec | null {
+  if (schedule === undefined) return null;
+  if (typeof schedule === 'string') return { cron: schedule, timezone: null, catchUp: false };
+  const { cron, timezone = null, catch_up: catchUp = false } = schedule;
+  return { cron, timezone, catchUp };
+}
+
 function portOf({
   kind = 'service',
   port = DEFAULT_PORT[kind],
@@ -189,13 +198,14 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     watch: watchOf(service),
     kind,
     inputs: service.inputs ?? [],
+    schedule: scheduleOf(service),
   };
 }
 
 /** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
 function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
   const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
-  for (const { name, dependsOn, inputs, kind, ready, restart } of services) {
+  for (const { name, dependsOn, inputs, kind, ready, restart, schedule } of services) {
     const isTask = kind === 'task';
     const endless = dependsOn.find(
       (one) => typeof one !== 'string' && one.condition === 'completed' && !tasks.has(one.name),
@@ -203,6 +213,7 @@ function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): v
     const conditions = new Set(dependsOn.map(dependencyText));
     const twice = conditions.size > new Set(dependsOn.map(dependencyName)).size;
     const faults: [key: string, isWrong: boolean, message: string][] = [
+      ['schedule', !isTask && schedule !== null, 'is for tasks alone'],
       ['inputs', !isTask && inputs.length > 0, 'are for tasks alone'],
       ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
       ['restart', isTask && restart === 'always', 'must not be always for a task, which runs to its end'],

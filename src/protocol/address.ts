@@ -11,6 +11,7 @@ import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { RegistryProtocol } from './registry.ts';
+import type { SchedulesProtocol } from './schedules.ts';
 import type { ServiceProtocol } from './service.ts';
 import type { StacksProtocol } from './stacks.ts';
 import type { StatsProtocol } from './stats.ts';
@@ -28,6 +29,7 @@ interface Actors {
   agents: AgentsProtocol;
   groups: GroupsProtocol;
   stacks: StacksProtocol;
+  schedules: SchedulesProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
   [service: `service:${string}`]: ServiceProtocol &
@@ -74,6 +76,7 @@ const PLACEMENTS = {
   agents: { node: 'services', rank: 10 },
   groups: { node: 'services', rank: 20 },
   stacks: { node: 'services', rank: 25 },
+  schedules: { node: 'services', rank: 27 },
   registry: { node: 'services', rank: 30 },
   stats: { node: 'services', rank: 40 },
   'service:': { node: 'services', rank: 50 },

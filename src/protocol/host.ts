@@ -36,8 +36,8 @@ export interface RunMetadata {
   /** Epoch milliseconds at which the start gives up; null: never. */
   deadline: number | null;
   restarts: number;
-  /** It is the run of a task: a hash of what it is made of. Absent for a service. */
-  task?: { content: string };
+  /** Of a task: a hash of what it is made of, and the last time of its schedule. Absent for a service. */
+  task?: { content: string; slot?: number };
 }
 
 export interface SpawnReply {

@@ -36,6 +36,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   watch: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
   inputs: { default: [], change: 'record' },
+  schedule: { default: null, change: 'record' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.

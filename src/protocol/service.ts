@@ -4,6 +4,7 @@ import { SERVICE } from '../settings/limits.ts';
 import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
 import type { Dependency } from './dependency_order.ts';
+import type { ScheduleSpec } from './schedules.ts';
 import type { WatchState } from './watcher.ts';
 
 export const SERVICE_STATUSES = [
@@ -66,6 +67,8 @@ export interface ServiceSpec {
   kind: (typeof SERVICE_KINDS)[number];
   /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
   inputs: string[];
+  /** Of a task: when it runs by itself; null: never. */
+  schedule: ScheduleSpec | null;
 }
 
 /** The port of an agent, which always has one. Throws a TypeError for null. */
@@ -124,6 +127,8 @@ export interface LastEnd {
   whole?: true;
   /** Of a task that has completed: how long it ran, in milliseconds, and the hash of what it was made of. */
   completed?: { ms: number; content: string };
+  /** Of a task: the last time of its schedule that it has run for. */
+  slot?: number;
   /** The pending restart: a daemon that finds it continues the wait. */
   restart?: { attempt: number; at: number };
 }
@@ -234,12 +239,14 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
    * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
    * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
+   * `slot`: the time of its schedule; it is run once for each.
    */
   start(message: {
     timeoutMs: number | null;
     wait: boolean;
     join?: boolean;
     ifChanged?: boolean;
+    slot?: number;
   }): StartReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting

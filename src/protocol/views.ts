@@ -1,5 +1,6 @@
 // The messages from the owners of services to the front, which answers all reads of services from these rows.
 import type { EventRecord } from './events.ts';
+import type { ScheduleRow } from './schedules.ts';
 import type { ServiceSpec, ServiceState } from './service.ts';
 import type { StatsRow } from './stats.ts';
 
@@ -28,6 +29,7 @@ export interface ViewsProtocol {
   removed(message: { name: string }): null;
   states(message: { rows: ServiceState[] }): null;
   stats(message: { rows: StatsRow[] }): null;
+  schedules(message: { rows: ScheduleRow[] }): null;
   events(message: { events: EventRecord[] }): null;
   /**
    * The log of `name` grew, so its followers may continue reading. The service forwards this from the host. A

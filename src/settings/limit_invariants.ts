@@ -1,6 +1,6 @@
 // Relations between limits that the code relies on.
 import { CLOUD, TETHER } from './cloud_limits.ts';
-import { AGENT, EVENTS, HTTP, LOGS, READY_CHECK, SERVICE } from './limits.ts';
+import { AGENT, EVENTS, HTTP, LOGS, READY_CHECK, SCHEDULE, SERVICE } from './limits.ts';
 
 /** Relations that must hold; `test/readme.test.ts` checks each. */
 export const INVARIANTS: readonly [why: string, holds: boolean][] = [
@@ -15,6 +15,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     'an ask outlives the longest start and the stop after it',
     SERVICE.askDeadlineMs > 2 * HTTP.maxQueryDurationMs,
   ],
+  ['a time of a schedule is looked for before it is late', SCHEDULE.lookMs < SCHEDULE.lateMs],
   ['an ask outlives the longest wait for a task', SERVICE.askDeadlineMs > SERVICE.taskWaitMs],
   ['a shutdown waits for what is killed', SERVICE.shutdown.remainingStopMs > SERVICE.killTimeoutMs],
   [

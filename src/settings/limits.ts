@@ -91,6 +91,19 @@ export const TASK = {
   hashTimeoutMs: 60_000,
 } as const;
 
+/** docs/reference.md "Schedules". */
+export const SCHEDULE = {
+  /** A time is run up to this late, such as on a busy machine; later it was missed. */
+  lateMs: 60_000,
+  /** The clock may be set back by so much without a time coming twice. */
+  setBackMs: 3 * 3_600_000,
+  /** Longest time between two looks at the clock, while there is a schedule. */
+  lookMs: 30_000,
+  /** Interval between attempts to run a task that could not be asked, and the deadline of each. */
+  retryMs: 1_000,
+  startMs: 90_000,
+} as const;
+
 /** docs/reference.md "Ready-check". */
 export const READY_CHECK = {
   fastIntervalMs: 20,

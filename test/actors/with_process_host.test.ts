@@ -82,6 +82,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     stats: nothing,
     events: nothing,
     grew: nothing,
+    schedules: nothing,
     states: ({ rows }) => {
       for (const row of rows) states.set(row.name, row);
       return null;

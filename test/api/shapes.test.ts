@@ -56,6 +56,7 @@ describe('a registration', () => {
       watch: null,
       kind: 'service',
       inputs: [],
+      schedule: null,
     });
   });
 
@@ -101,6 +102,7 @@ describe('a registration', () => {
       },
       kind: 'service',
       inputs: [],
+      schedule: null,
     };
     expect(parseRegistration(full)).toEqual({
       ...full,
@@ -128,7 +130,7 @@ describe('a registration', () => {
     ['has ended', stateRow('web', { end: END })],
   ])('accepts what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
-    const shown = serviceDetail({ spec, state, stats: null }, null);
+    const shown = serviceDetail({ spec, state, stats: null, schedule: null }, null);
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
   });
 

@@ -254,6 +254,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   stopGrace: 5000,
   kind: 'service',
   inputs: [],
+  schedule: null,
   startTimeout: 30000,
   labels: [],
   agent: null,

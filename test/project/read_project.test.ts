@@ -103,6 +103,7 @@ services:
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
       kind: 'service',
       inputs: [],
+      schedule: null,
     });
   });
 
@@ -132,6 +133,7 @@ services:
     expect(service).toMatchObject({
       kind: 'service',
       inputs: [],
+      schedule: null,
       port: 'auto',
       dependsOn: [
         { name: 'migrate', condition: 'completed' },

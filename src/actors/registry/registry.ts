@@ -11,6 +11,7 @@ import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
+import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
@@ -162,6 +163,7 @@ class Registry {
     const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
     if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.hashKey)] });
     this.service(name).tell('changed', { stored });
+    this.tellSchedule(name, before?.spec.schedule ?? null, stored.spec.schedule ?? null);
     const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
     if (port !== null && holder !== undefined)
@@ -183,6 +185,10 @@ class Registry {
     const [from, to] = port !== 0 ? [port, port] : this.config.ports[agent ? 'agent' : 'service'];
     const lease = await this.ports.ask('lease', { owner, from, to, keep: port === 0 ? kept : null });
     return lease.port;
+  }
+
+  private tellSchedule(name: string, before: ScheduleSpec | null, schedule: ScheduleSpec | null): void {
+    if (before || schedule) this.context.ref('schedules').tell('changed', { name, schedule });
   }
 
   private async undoLease(owner: string, before: StoredService | undefined): Promise<void> {
@@ -207,6 +213,7 @@ class Registry {
     this.services.delete(name);
     await this.ports.ask('release', { owner: name });
     this.views.tell('removed', { name });
+    this.tellSchedule(name, stored.spec.schedule ?? null, null);
     await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
   }

@@ -93,6 +93,8 @@ export class ServiceEffects {
   private readonly events: Ref<EventsProtocol>;
   private readonly stats: Ref<StatsProtocol>;
   private readonly views: Ref<ViewsProtocol>;
+  /** Of a task: the last time of its schedule that it has run for; each of its runs carries it on. */
+  slot: number | null = null;
   /** The last row sent to the views, as JSON. */
   private lastPublished = '';
 
@@ -245,10 +247,11 @@ export class ServiceEffects {
     cwd: string,
   ): Promise<Pick<RunMetadata, 'task'>> {
     if (kind !== 'task') return {};
-    if (inputs.length === 0) return { task: { content: processHash } };
+    const slot = this.slot === null ? {} : { slot: this.slot };
+    if (inputs.length === 0) return { task: { content: processHash, ...slot } };
     try {
       const hash = await this.config.hashInputs({ cwd, globs: inputs });
-      return { task: { content: `${processHash} ${hash}` } };
+      return { task: { content: `${processHash} ${hash}`, ...slot } };
     } catch (error) {
       if (!isFailure(error)) throw error;
       const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';

@@ -71,6 +71,7 @@ export function classifyEnd(
   };
   if (stopped || cause === 'reboot') end.whole = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
+  if (task?.slot !== undefined) end.slot = task.slot;
   if (backoff) end.restart = { attempt: backoff.attempt, at: backoff.nextAt };
   return { end, backoff };
 }

@@ -91,8 +91,38 @@ class SupervisedService {
     });
   }
 
+  start(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { ifChanged = false, slot } = request;
+    if (slot !== undefined) return this.startScheduled(request, slot);
+    const { end, state } = this.life.snapshot();
+    this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
+    return ifChanged ? this.startIfChanged(request) : this.machine.start(request);
+  }
+
+  /** Starts it for a time of its schedule, once. */
+  private async startScheduled(
+    request: MessageOf<ServiceProtocol, 'start'>,
+    slot: number,
+  ): Promise<StartReply> {
+    const { effects, life, name } = this;
+    const { end, state } = life.snapshot();
+    const run = liveRun(state);
+    const had = [effects.slot, run?.metadata.task?.slot, end?.slot];
+    if (had.includes(slot))
+      return { name, status: life.view().status, pid: run?.pid ?? null, unchanged: true };
+    const before = effects.slot;
+    effects.slot = slot;
+    try {
+      return await this.machine.start(request);
+    } catch (error) {
+      // It may be asked for again: no run of it was made.
+      effects.slot = before;
+      throw error;
+    }
+  }
+
   /** Starts it, unless it is a task that has completed with the same content before. */
-  async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+  private async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const before = this.life.snapshot();
     const completed = before.state.phase === 'idle' && before.end?.completed;
     if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
@@ -266,14 +296,13 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { log, machine, terminal } = service;
+    const { log, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) =>
-        context.replyLater(message.ifChanged ? service.startIfChanged(message) : machine.start(message)),
+      start: (message) => context.replyLater(service.start(message)),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

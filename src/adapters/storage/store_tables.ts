@@ -1,6 +1,7 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
@@ -12,6 +13,8 @@ export interface StoreTables {
   /** The end of the last process of each service. */
   ends: LastEnd;
   stacks: StoredStack;
+  /** The schedule of each task that has one. */
+  schedules: StoredSchedule;
   /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
@@ -40,6 +43,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
+  schedules: { isText: true, isEssential: true },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },

@@ -71,6 +71,7 @@ export const addCommand = defineCommand({
     ),
     kind: choiceOption('--kind <kind>', 'a task runs to its end; default service', SERVICE_KINDS),
     inputs: repeatedOption('--input <glob>', 'of a task: files that make `berth up` run it again'),
+    schedule: textOption('--schedule <line>', 'when the task runs by itself: a cron line, or "@every 5m"'),
     restart: choiceOption(
       '--restart <policy>',
       'whether to restart it when it ends by itself',

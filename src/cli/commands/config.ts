@@ -10,6 +10,12 @@ const watchEntry = ({ debounceMs, ...watch }: NonNullable<ProjectService['watch'
   debounce_ms: debounceMs,
 });
 
+const scheduleEntry = ({ cron, timezone, catchUp }: NonNullable<ProjectService['schedule']>) => ({
+  cron,
+  timezone: timezone ?? undefined,
+  catch_up: catchUp || undefined,
+});
+
 /** A service in the words of berth.yaml; JSON leaves out what is undefined. */
 const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
   const { stopSignal, stopGrace } = service;
@@ -25,6 +31,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
       group: service.group ?? undefined,
       kind: service.kind === 'task' ? service.kind : undefined,
+      schedule: service.schedule ? scheduleEntry(service.schedule) : undefined,
       inputs: service.inputs.length > 0 ? service.inputs : undefined,
       restart: service.restart,
       autostart: service.autostart || undefined,

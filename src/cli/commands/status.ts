@@ -28,6 +28,13 @@ function watchText({ watch }: ServiceDetail, { watching }: Explanation): string 
   return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
 }
 
+function scheduleText({ schedule, nextRunAt, skippedRuns = 0 }: ServiceDetail): string {
+  if (!schedule) return '';
+  const zone = schedule.timezone === null ? '' : ` in ${schedule.timezone}`;
+  const skipped = skippedRuns > 0 ? `, ${skippedRuns} skipped` : '';
+  return `${schedule.cron}${zone}, next ${nextRunAt ?? 'never'}${skipped}`;
+}
+
 function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
   const use =
@@ -47,6 +54,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
     ['ready-check', service.ready ?? (service.kind === 'task' ? '' : 'none: the process being there counts')],
+    ['schedule', scheduleText(service)],
     ['inputs', service.inputs.join(', ')],
     ['last check', check],
     [

@@ -4,6 +4,7 @@ import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
 import { AGENTS_GROUP, gatewayUrlOf, serviceHostname, serviceUrl } from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
+import type { ScheduleRow } from '../../protocol/schedules.ts';
 import {
   type AgentSpec,
   portOfAgent,
@@ -22,10 +23,18 @@ export interface ServiceParts {
   /** null: none has arrived, so the service is stopped. */
   state: ServiceState | null;
   stats: StatsRow | null;
+  schedule: ScheduleRow | null;
 }
 
 /** A live process has the port it was started with. */
 const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.process ?? spec).port;
+
+/** What a task with a schedule has besides. */
+function scheduleFields({ spec, schedule }: ServiceParts) {
+  if (!spec.schedule) return {};
+  const { nextRunAt = null, skipped = 0 } = schedule ?? {};
+  return { nextRunAt: nextRunAt === null ? null : localTime(nextRunAt), skippedRuns: skipped };
+}
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
@@ -53,6 +62,7 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
   const more = {
     restarts: state?.restarts ?? 0,
+    ...scheduleFields(parts),
     gatewayUrl: gatewayUrl(parts, gatewayPort),
     ...placeOf(spec),
   };

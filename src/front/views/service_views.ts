@@ -2,6 +2,7 @@
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
 import { AGENTS_GROUP } from '../../protocol/names.ts';
+import type { ScheduleRow } from '../../protocol/schedules.ts';
 import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -19,6 +20,7 @@ interface ServiceRow {
   spec: SpecRow | null;
   state: ServiceState | null;
   stats: StatsRow | null;
+  schedule: ScheduleRow | null;
   /** Processor time so far, as far as it was measured. */
   cpuSeconds: number;
   item: Buffer | null;
@@ -81,6 +83,12 @@ export class ServiceViews {
   setStates(states: readonly ServiceState[]): void {
     for (const state of states) this.invalidate(state.name).state = state;
     this.invalidateLists();
+  }
+
+  /** Takes new and changed schedules. */
+  setSchedules(rows: readonly ScheduleRow[]): void {
+    for (const row of rows) this.invalidate(row.name).schedule = row;
+    this.serviceList = null;
   }
 
   /** Takes measurements; those of unknown services are ignored. */
@@ -206,6 +214,7 @@ export class ServiceViews {
         spec: null,
         state: null,
         stats: null,
+        schedule: null,
         cpuSeconds: 0,
         item: null,
         detail: null,

@@ -55,6 +55,10 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
       views.setStats(rows);
       return null;
     },
+    schedules({ rows }) {
+      views.setSchedules(rows);
+      return null;
+    },
     events({ events: records }) {
       events.receive(records);
       return null;

@@ -122,6 +122,7 @@ describe('a record', () => {
         watch: null,
         kind: 'service',
         inputs: [],
+        schedule: null,
       },
       8105,
       undefined,

@@ -97,6 +97,7 @@ describe('a service', () => {
         'watch',
         'kind',
         'inputs',
+        'schedule',
         'revision',
         'stale',
         'envKeys',

@@ -1,0 +1,113 @@
+// docs/reference.md "Schedules" in virtual time, with a task that the test scripts.
+import { describe, expect, it } from 'vitest';
+import { schedulesActor } from '../../../src/actors/schedules/schedules.ts';
+import type { StoreTable, StoreTables } from '../../../src/adapters/storage/store_tables.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import type { ScheduleSpec, SchedulesProtocol } from '../../../src/protocol/schedules.ts';
+import type { ServiceProtocol, StoredService } from '../../../src/protocol/service.ts';
+import type { ViewsProtocol } from '../../../src/protocol/views.ts';
+import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { type Stand, type TestClock, virtualClock, world } from '../../kit/actors.ts';
+import { advance, MemoryStore } from '../../kit/service.ts';
+import { spec } from '../../kit/service_inputs.ts';
+
+/** Like the daemon's store, with one service. */
+class OneService extends MemoryStore {
+  schedule: ScheduleSpec | null = null;
+  override table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
+    const table = super.table(name);
+    const stored: StoredService = { spec: spec({ kind: 'task', schedule: this.schedule }), revision: 1 };
+    const all = (): [string, StoreTables[N]][] =>
+      name === 'services' ? [['web', stored as StoreTables[N]]] : [];
+    return { ...table, all };
+  }
+}
+
+interface Run {
+  clock: TestClock;
+  ref: Ref<SchedulesProtocol>;
+  views: Stand<ViewsProtocol>;
+}
+
+async function begin(
+  store: OneService,
+  clock: TestClock,
+  starts: number[],
+  failures: Failure[],
+): Promise<Run> {
+  const here = world({ clock });
+  const type = actor<Pick<ServiceProtocol, 'start'>, null>('service', () => ({
+    start: ({ slot = 0 }) => {
+      const failure = failures.shift();
+      if (failure) throw failure;
+      starts.push(slot);
+      return { name: 'web', status: 'starting', pid: 1 };
+    },
+  }));
+  const views = await here.stand<ViewsProtocol>('views');
+  here.node.family('service:', type, () => null);
+  const ref = await here.start('schedules', schedulesActor, { store });
+  return { clock, ref, views };
+}
+
+const EVERY: ScheduleSpec = { cron: '@every 5m', timezone: null, catchUp: false };
+const MINUTE = 60_000;
+const BUSY = fail('daemon_busy', 'not now');
+
+describe('a schedule', () => {
+  it('runs its task at each time, skips what comes during a run, and asks again what was not answered', async () => {
+    const store = new OneService();
+    const starts: number[] = [];
+    const failures: Failure[] = [];
+    const clock = virtualClock();
+    const began = clock.now();
+    const { ref, views } = await begin(store, clock, starts, failures);
+    await ref.ask('changed', { name: 'web', schedule: EVERY });
+    await advance(clock, 11 * MINUTE);
+    expect(starts).toEqual([began + 5 * MINUTE, began + 10 * MINUTE]);
+    failures.push(fail('already_running', 'it runs'));
+    await advance(clock, 5 * MINUTE);
+    failures.push(BUSY, BUSY);
+    await advance(clock, 5 * MINUTE);
+    expect(starts.slice(2)).toEqual([began + 20 * MINUTE]);
+    expect(views.of('schedules').at(-1)?.rows).toEqual([
+      { name: 'web', nextRunAt: began + 25 * MINUTE, skipped: 1 },
+    ]);
+    await ref.ask('changed', { name: 'web', schedule: null });
+    await advance(clock, 30 * MINUTE);
+    expect(starts).toHaveLength(3);
+    expect(store.table('schedules')).toBeDefined();
+  });
+
+  it.each([
+    [false, 0],
+    [true, 1],
+  ])('with catchUp %s makes good %i runs of those missed without a daemon', async (catchUp, runs) => {
+    const store = new OneService();
+    store.schedule = { ...EVERY, catchUp };
+    const clock = virtualClock();
+    const starts: number[] = [];
+    const slot = clock.now() - 32 * MINUTE;
+    const row = { schedule: JSON.stringify(store.schedule), slot, asked: null, skipped: 0 };
+    await store.table('schedules').put('web', row);
+    await begin(store, clock, starts, []);
+    await advance(clock, 10);
+    expect(starts).toEqual(runs === 0 ? [] : [slot + 30 * MINUTE]);
+    await advance(clock, 4 * MINUTE);
+    expect(starts.at(-1)).toBe(slot + 35 * MINUTE);
+  });
+
+  it('asks again for the time that was asked for when the daemon was killed', async () => {
+    const store = new OneService();
+    store.schedule = EVERY;
+    const clock = virtualClock();
+    const starts: number[] = [];
+    const slot = clock.now() - 7 * MINUTE;
+    const asked = slot + 5 * MINUTE;
+    const row = { schedule: JSON.stringify(EVERY), slot, asked, skipped: 0 };
+    await store.table('schedules').put('web', row);
+    await begin(store, clock, starts, []);
+    await advance(clock, 10);
+    expect(starts).toEqual([asked]);
+  });
+});
