@@ -10,6 +10,8 @@ import { CommandError } from './exit_codes.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
+/** Nothing is known of a service without a ready-check but that it has a process. */
+const NO_CHECK = 'started (no ready-check)';
 
 /** The reason for the wait, on one line. */
 function describeWait({ waitingFor, reason, lastCheck }: Explanation): string {
@@ -87,12 +89,15 @@ export async function startService(
       return awaitRunning(client, name, wait);
     }),
   );
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
     return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
   const took = formatDuration(performance.now() - began);
-  return { record, text: `is ${answer.status}${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})` };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
+  return { record, text: `is ${NO_CHECK} (${facts})`, uncheckedPid: answer.pid };
 }
 
 /** Stops the service `name` and starts it again; a stopped one is started. */
@@ -104,12 +109,13 @@ export async function restartService(
 ): Promise<BatchResult> {
   const began = performance.now();
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const took = formatDuration(performance.now() - began);
-  return {
-    record: { ...answer, url },
-    text: `was restarted${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})`,
-  };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  const record = { ...answer, url };
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `was restarted${atUrl(url)} (${facts})` };
+  return { record, text: `was restarted and ${NO_CHECK} (${facts})`, uncheckedPid: answer.pid };
 }
 
 /** The note about starts that Ctrl-C leaves unfinished. */
