@@ -1,6 +1,7 @@
 // The importers, chosen by file name, and the files that a folder is searched for.
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { composeConfig } from '../adapters/compose_config.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
@@ -34,7 +35,7 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'compose file',
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
     pattern: /compose.*\.ya?ml$/,
-    read: (text, path) => importCompose(text, basename(path)),
+    read: (text, path) => importCompose(text, basename(path), composeConfig(path)),
   },
   {
     kind: 'package.json',
