@@ -8,7 +8,8 @@ export interface CommandPort {
 const NUMBER =
   /(?:\bPORT=|--(?:http-)?port[= ]|(?:^|\s)-p[= ]?|(?:--bind|--listen|-b)[= ]\S*:|(?:localhost|127\.0\.0\.1|0\.0\.0\.0):)(\d{2,5})\b/;
 const HTTP_SERVER = /\bhttp\.server\s+(\d{2,5})\b/;
-const VARIABLE = /\$(?:PORT\b|\{PORT\b)/;
+/** `$PORT`, `process.env.PORT` and the like, but no assignment. */
+const VARIABLE = /\bPORT\b(?!=)/;
 
 /** The port that `command` names; null: none. */
 export function portInCommand(command: string): CommandPort | null {

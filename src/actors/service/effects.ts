@@ -1,6 +1,7 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -17,7 +18,7 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -34,14 +35,10 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
-/** A command in the environment of the service `spec`; null: of none. */
-export interface CommandSpawn {
-  cmd: string;
+/** A command in the environment of the service `stored`; null: of none. */
+interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'cols' | 'rows'> {
   cwd: string;
-  env: [key: string, value: string][];
-  spec: ServiceSpec | null;
-  cols: number;
-  rows: number;
+  stored: StoredService | null;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
@@ -96,13 +93,12 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
-  /** The spec of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
-  specOf(name: string): ServiceSpec {
+  /** The record of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
+  storedOf(name: string): StoredService {
     const stored = this.config.store.table('services').get(name);
     if (!stored) throw fail('unknown_service', `there is no service ${name}`);
-    if (stored.sealedEnv !== undefined)
-      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
-    return stored.spec;
+    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    return stored;
   }
 
   lastEnd(): LastEnd | null {
@@ -190,14 +186,18 @@ export class ServiceEffects {
   }
 
   /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
-  spawnCommand(run: string, { spec, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
+  spawnCommand(
+    run: string,
+    { baseEnv, env, stored, cols, rows, cmd, cwd }: CommandSpawn,
+  ): Promise<SpawnReply> {
     const { environment, umask } = this.config;
+    const base = stored ? this.environmentOf(stored, run) : (baseEnv ?? environment);
     return this.host.ask('spawn', {
       service: this.name,
       run,
-      cmd: command.cmd,
-      cwd: command.cwd,
-      env: commandEnvironment(environment, spec, command.env, run),
+      cmd,
+      cwd,
+      env: commandEnvironment(base, env, run),
       port: 0,
       umask,
       pty: { cols, rows },

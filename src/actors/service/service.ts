@@ -164,10 +164,10 @@ class SupervisedService {
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
     const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
-    const spec = input.service === null ? null : effects.specOf(input.service);
+    const stored = input.service === null ? null : effects.storedOf(input.service);
     this.cancelEnd();
     const onOver = (): void => this.endSoon();
-    this.command = new CommandSession({ context, name, effects, terminal, spec, input, onOver });
+    this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
     return null;
   }
 

@@ -2,10 +2,12 @@
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import type { TerminalSession } from '../../client/attach_terminal.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
 import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
+import { STACK_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout } from '../kit/standard_streams.ts';
 
 /** What a terminal makes of the keys that send these signals. */
@@ -56,6 +58,7 @@ export const runCommand = defineCommand({
       'whose environment and folder it gets; default: none, in this folder',
       'service',
     ),
+    ...STACK_OPTIONS,
     cwd: textOption('--cwd <dir>', 'the folder it runs in', 'file'),
     env: repeatedOption('-e, --env <KEY=value>', 'a further variable; a name alone passes on your value'),
   },
@@ -63,7 +66,7 @@ export const runCommand = defineCommand({
     ['berth run --service db -- psql', 'with the variables of db'],
     ['berth run -s api -- npm run seed < rows.json', 'input and output may be redirected'],
   ],
-  run: async (context, words, { service, cwd, env }) => {
+  run: async (context, words, { service, cwd, env, ...choice }) => {
     if (words.length === 0)
       throw new UsageError('there is no command', 'berth run --service NAME -- COMMAND');
     const client = await context.client();
@@ -78,7 +81,9 @@ export const runCommand = defineCommand({
       const session = await client.run(
         {
           cmd: streams.command(commandLine(words)),
-          ...(service === undefined ? {} : { service }),
+          ...(service === undefined
+            ? { baseEnv: shellEnvironment(process.env) }
+            : { service: (await stackScope(client, choice)).full(service) }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
           ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
           env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },

@@ -97,7 +97,7 @@ export async function startService(
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   if (answer.status !== 'running' || ready !== null)
     return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
-  return { record, text: `is ${NO_CHECK} (${facts})`, uncheckedPid: answer.pid };
+  return { record, text: `${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** Stops the service `name` and starts it again; a stopped one is started. */
@@ -115,7 +115,7 @@ export async function restartService(
   const record = { ...answer, url };
   if (answer.status !== 'running' || ready !== null)
     return { record, text: `was restarted${atUrl(url)} (${facts})` };
-  return { record, text: `was restarted and ${NO_CHECK} (${facts})`, uncheckedPid: answer.pid };
+  return { record, text: `was restarted: ${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** The note about starts that Ctrl-C leaves unfinished. */
