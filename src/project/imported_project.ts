@@ -1,4 +1,5 @@
 // The result of an importer, and its text as a berth.yaml.
+
 import { stringifyYaml } from '../adapters/yaml.ts';
 
 /** A service as berth.yaml has it; undefined keys are left out. */

@@ -7,7 +7,7 @@ import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
-import { STACK_OPTIONS, stackScope } from '../kit/stack_scope.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout } from '../kit/standard_streams.ts';
 
 /** What a terminal makes of the keys that send these signals. */
@@ -58,18 +58,19 @@ export const runCommand = defineCommand({
       'whose environment and folder it gets; default: none, in this folder',
       'service',
     ),
-    ...STACK_OPTIONS,
     cwd: textOption('--cwd <dir>', 'the folder it runs in', 'file'),
     env: repeatedOption('-e, --env <KEY=value>', 'a further variable; a name alone passes on your value'),
+    ...SCOPE_OPTIONS,
   },
   examples: [
     ['berth run --service db -- psql', 'with the variables of db'],
     ['berth run -s api -- npm run seed < rows.json', 'input and output may be redirected'],
   ],
-  run: async (context, words, { service, cwd, env, ...choice }) => {
+  run: async (context, words, { service: called, cwd, env, ...choice }) => {
     if (words.length === 0)
       throw new UsageError('there is no command', 'berth run --service NAME -- COMMAND');
     const client = await context.client();
+    const service = called === undefined ? undefined : (await stackScope(client, choice)).full(called);
     const screens = [stdout(), stderr()];
     const screen = screens.find(({ isTTY }) => isTTY) ?? null;
     const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
@@ -81,9 +82,7 @@ export const runCommand = defineCommand({
       const session = await client.run(
         {
           cmd: streams.command(commandLine(words)),
-          ...(service === undefined
-            ? { baseEnv: shellEnvironment(process.env) }
-            : { service: (await stackScope(client, choice)).full(service) }),
+          ...(service === undefined ? { baseEnv: shellEnvironment(process.env) } : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
           ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
           env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
