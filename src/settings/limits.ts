@@ -109,6 +109,8 @@ export const COMMAND = {
 export const WATCH = {
   maxGlobs: 64,
   maxGlobLength: 1_024,
+  /** Stars in a name of a glob, and `**` in all of it: more could keep its matcher busy for minutes. */
+  maxStars: 3,
   defaultDebounceMs: 300,
   maxDebounceMs: 60_000,
   /** Files that keep changing are reported this long after the first change. */
