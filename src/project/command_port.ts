@@ -38,6 +38,6 @@ const SERVERS: readonly { program: RegExp; options: string }[] = [
   },
 ];
 
-/** The options with which the server that `script` starts listens on $PORT; null: it starts none that is known. */
+/** The options with which the server that `script` starts listens on $PORT; null: it is none of the known. */
 export const serverOptions = (script: string): string | null =>
   SERVERS.find(({ program }) => program.test(script))?.options ?? null;

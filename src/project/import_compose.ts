@@ -114,7 +114,7 @@ function needsOf(
       notes.push(`${name}: depends_on.${key}.restart is left out`);
     if (scalarText(nodeAt(more, 'required')) === 'false')
       notes.push(`${name}: depends_on.${key}.required is left out; it is always needed`);
-    // In a list, and by default, compose waits for the start alone; what has a ready-check is waited for here.
+    // In a list compose waits for the start alone; here, what has a ready-check is waited for.
     return { name: other, startedOnly: false };
   });
   return dependsOn(needs);
@@ -142,7 +142,7 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   return { name, cmd: `${up} ${key}`, port: port === undefined ? null : asPort(port), ...checks, ...shared };
 }
 
-/** The services of the compose file called `file`; `resolved`: the same as docker compose reads it, or null. */
+/** The services of the compose file called `file`. `resolved`: it, as docker compose reads it; or null. */
 export function importCompose(text: string, file: string, resolved: string | null): ImportedProject {
   const tree = parseYamlNodes(resolved ?? text, MAX_DEPTH);
   const rows = mapEntries(nodeAt(tree, 'services'));

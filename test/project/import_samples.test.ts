@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringifyProject } from '../../src/project/imported_project.ts';
-import { importProject } from '../../src/project/importers.ts';
+import { importerOf, importProject } from '../../src/project/importers.ts';
 import { parseProject } from '../../src/project/read_project.ts';
+import { must } from '../kit/must.ts';
 
 let folder = '';
 beforeEach(() => {
@@ -28,9 +29,10 @@ const put = (name: string, text: string): string => {
 
 /** Imports a file, and has what was made of it accepted as a project file. */
 function imported(name: string, text: string) {
-  const found = importProject(put(name, text));
-  if (!found) throw new Error(`${name} is not imported`);
-  parseProject(stringifyProject(found.services, []), join(folder, 'berth.yaml'), {});
+  const path = put(name, text);
+  const written = must(importProject(path));
+  parseProject(stringifyProject(written.services, []), join(folder, 'berth.yaml'), {});
+  const found = must(importerOf(path)).read(text, path);
   const services = found.services.map((service) =>
     Object.fromEntries(Object.entries(service).filter(([, value]) => value !== undefined)),
   );
@@ -222,7 +224,7 @@ describe('a process-compose file', () => {
     ]);
     expect(notes).toEqual([
       'the file: log_level is left out',
-      'db: is_tty, readiness_probe.success_threshold, availability.exit_on_skipped, shutdown.parent_only are left out',
+      'db: is_tty, readiness_probe.success_threshold, shutdown.parent_only, availability.exit_on_skipped are left out',
       'worker: there is no process gone to wait for',
       'worker: its replicas cannot share port 7000; each has a free one in $PORT',
       'off is disabled: left out',
@@ -307,4 +309,20 @@ describe('a package.json', () => {
       ['web', 'yarn run serve --port $PORT', 'auto', 'tcp'],
     ]);
   });
+});
+
+it('names what a project file cannot say', () => {
+  const { notes, services } = must(importProject(put('process-compose.yaml', PROCESS_COMPOSE)));
+  expect(services.find(({ name }) => name === 'db')).toMatchObject({
+    restart: 'always',
+    stop: { grace: '20s' },
+  });
+  expect(notes).toEqual(
+    expect.arrayContaining([
+      'db: its ready-check, `pg_isready`, is left out',
+      'db: the limit of its restarts, min_ms, max_ms, max, is left out',
+      'db: its stop command, `pg_ctl stop -D data`, is left out',
+      'api: its live-check, http://localhost:4000/live, is left out',
+    ]),
+  );
 });
