@@ -68,6 +68,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     umask,
     probe,
     bootedAt,
+    ports: data.servicePorts,
     logs: paths.logs,
     drawScreen,
     viewersInThread,

@@ -7,6 +7,8 @@ export const EVENT_TYPES = [
   'service.crashed',
   'service.stats',
   'service.removed',
+  'service.slept',
+  'service.woke',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',

@@ -35,6 +35,10 @@ export interface RunMetadata {
   /** Epoch milliseconds at which the start gives up; null: never. */
   deadline: number | null;
   restarts: number;
+  /** The port of the door in front of `port`; absent: it has none. */
+  doorPort?: number;
+  /** It is not put to sleep for being idle. */
+  awake?: true;
 }
 
 export interface SpawnReply {

@@ -1,5 +1,12 @@
 import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
+/** A member of a group. `sleeps`: it has a rule for its sleep. */
+export interface GroupMember {
+  name: string;
+  dependsOn: string[];
+  sleeps: boolean;
+}
+
 /** Owns the set of services. Commits in groups: a reply is sent after the record is on disk. */
 export interface RegistryProtocol {
   /**
@@ -21,7 +28,7 @@ export interface RegistryProtocol {
   /** The spec of a service, or null for an unknown name. */
   specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** The members of a group, or of all groups with null, with their dependencies. */
-  members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
+  members(message: { group: string | null }): { members: GroupMember[] };
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

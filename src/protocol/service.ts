@@ -1,7 +1,7 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 
-export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
+export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping', 'sleeping'] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
 export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
@@ -33,6 +33,14 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+  /** null: it never sleeps. Absent in records of earlier versions. */
+  sleep: SleepRule | null;
+}
+
+/** When a service sleeps: docs/reference.md "Sleep of services". */
+export interface SleepRule {
+  /** Minutes without a connection and without a byte; may be a fraction. */
+  afterMinutes: number;
 }
 
 /** The port of an agent, which always has one. Throws a TypeError for null. */
@@ -92,19 +100,28 @@ export interface ServiceState {
     port: number | null;
     revision: number;
     rssMB: number;
+    /** The port that the process itself has, behind its door; null: it has no door. */
+    innerPort: number | null;
   } | null;
   end: LastEnd | null;
+  /** Its door is open: its port takes connections, whether there is a process or not. */
+  isDoorOpen: boolean;
 }
 
 /** A service without a process, whose last one ended as in `end`; null: it never had one. */
 export function restingState(name: string, end: LastEnd | null): ServiceState {
-  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end };
+  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end, isDoorOpen: false };
 }
 
 export interface StartReply {
   name: string;
   status: ServiceStatus;
   pid: number | null;
+}
+
+export interface SleepReply {
+  name: string;
+  status: ServiceStatus;
 }
 
 export interface StopReply {
@@ -176,9 +193,18 @@ export interface ServiceProtocol {
   changed(message: { stored: StoredService }): null;
   /**
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
-   * leaves a running process alone and joins a start under way, instead of failing already_running.
+   * leaves a running process alone and joins a start under way, instead of failing already_running. `wake`: as
+   * `join`, after the end of a stop under way. `awake`: this process is not put to sleep for being idle.
    */
-  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartReply;
+  start(message: {
+    timeoutMs: number | null;
+    wait: boolean;
+    join?: boolean;
+    wake?: boolean;
+    awake?: boolean;
+  }): StartReply;
+  /** Fails sleep_refused for a service without `sleep`. Harmless when it sleeps. */
+  sleep(message: Record<string, never>): SleepReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
    * down.
@@ -196,6 +222,14 @@ export interface ServiceProtocol {
   explain(message: Record<string, never>): ServiceExplanation;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
+  /** From its door: a client waits for the service. */
+  knocked(message: Record<string, never>): null;
+  /** From its door: nothing has moved for the time of `sleep`. */
+  idle(message: Record<string, never>): null;
+  /** From its door, which has started anew and does not know what it is to do. */
+  doorLost(message: Record<string, never>): null;
+  /** From groups: the wake that a client has asked for failed. */
+  wakeFailed(message: Record<string, never>): null;
   /** From the host. */
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */

@@ -188,6 +188,26 @@ export const DAEMON_LOG = {
   checkIntervalMs: 1_000,
 } as const;
 
+/** Doors of services that may sleep: docs/reference.md "Sleep of services". */
+export const DOOR = {
+  /** Longest wait of a client for a service that is being woken. */
+  holdMs: 60_000,
+  /** Connections through one door, and those of them that wait. */
+  maxConnections: 4_096,
+  maxHeld: 1_024,
+  /** Interval between looks at clients that wait, while there are any. */
+  checkIntervalMs: 1_000,
+  /** Shortest interval between two requests to wake the service. */
+  knockIntervalMs: 1_000,
+  /** Pause before the next attempt at a service that refuses, and how long one that has accepted is tried. */
+  redialMs: 20,
+  refusedRetryMs: 1_000,
+  /** Pause before the next attempt at a port that somebody else has. */
+  reopenMs: 1_000,
+  minIdleMs: 1_000,
+  maxIdleMinutes: 43_200,
+} as const;
+
 /** Threads and actors. */
 export const THREADS = {
   /** Threads that tethers are spread over. */

@@ -7,10 +7,12 @@ import {
   type DependentService,
   reverseDependencies,
   walkInOrder,
+  withDependencies,
 } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
-import type { StartReply, StopReply } from '../../protocol/service.ts';
+import type { GroupMember } from '../../protocol/registry.ts';
+import type { SleepReply, StartReply, StopReply } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -28,6 +30,8 @@ const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 class Groups {
   private readonly context: Context;
   private readonly busy = new Set<string>();
+  /** Services that are being woken for clients that wait. */
+  private readonly waking = new Set<string>();
   private isClosing = false;
   private shuttingDown: Promise<null> | undefined;
 
@@ -46,6 +50,64 @@ class Groups {
       if (this.isClosing) throw shuttingDownFailure();
       return { services: answersInOrder(members, answers) };
     });
+  }
+
+  /** Starts `name` with all that it depends on. */
+  async wake({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wake'>): Promise<StartReply> {
+    const { members } = await this.registry().ask('members', { group: null });
+    const answers = await this.wakeAll(members, [name], timeoutMs);
+    const answer = answers.get(name);
+    if (!answer) throw fail('unknown_service', `there is no service ${name}`);
+    return answer;
+  }
+
+  /** Wakes `name` for a client that waits; once, however many knock. */
+  knocked(name: string): null {
+    if (this.waking.has(name)) return null;
+    this.waking.add(name);
+    const woken = this.wake({ name, timeoutMs: null }).finally(() => this.waking.delete(name));
+    tolerateFailure(woken, () => this.service(name).tell('wakeFailed', {})).catch((error: unknown) =>
+      this.context.crash(error),
+    );
+    return null;
+  }
+
+  sleepGroup({ name }: MessageOf<GroupsProtocol, 'sleepGroup'>): Promise<{ services: SleepReply[] }> {
+    return this.withGroup(name, async (members) => {
+      const answers = new Map<string, SleepReply>();
+      const sleepOne = async (member: string): Promise<void> => {
+        answers.set(member, await this.service(member).ask('sleep', {}, DEADLINE));
+      };
+      const sleeping = members.filter(({ sleeps }) => sleeps);
+      await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
+  wakeGroup({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
+    return this.withGroup(name, async (members) => {
+      const { members: all } = await this.registry().ask('members', { group: null });
+      const sleeping = members.filter(({ sleeps }) => sleeps).map((member) => member.name);
+      const answers = await this.wakeAll(all, sleeping, timeoutMs);
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
+  private async wakeAll(
+    all: GroupMember[],
+    names: string[],
+    timeoutMs: number | null,
+  ): Promise<Map<string, StartReply>> {
+    const wanted = withDependencies(all, names);
+    const answers = new Map<string, StartReply>();
+    const wakeOne = async (name: string): Promise<void> => {
+      const message = { timeoutMs, wait: true, wake: true };
+      answers.set(name, await this.service(name).ask('start', message, DEADLINE));
+    };
+    const order = new DependencyOrder(all.filter(({ name }) => wanted.has(name)));
+    await walkInOrder(order, namingMember(wakeOne), () => this.isClosing);
+    if (this.isClosing) throw shuttingDownFailure();
+    return answers;
   }
 
   stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
@@ -97,7 +159,7 @@ class Groups {
   }
 
   /** Runs `call` with the members of group `name`, one call per group at a time. */
-  private async withGroup<R>(name: string, call: (members: DependentService[]) => Promise<R>): Promise<R> {
+  private async withGroup<R>(name: string, call: (members: GroupMember[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
@@ -142,6 +204,10 @@ function init(context: Context): Handlers<GroupsProtocol> {
   return {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
+    wake: (message) => context.replyLater(groups.wake(message)),
+    knocked: ({ name }) => groups.knocked(name),
+    sleepGroup: (message) => context.replyLater(groups.sleepGroup(message)),
+    wakeGroup: (message) => context.replyLater(groups.wakeGroup(message)),
     shutdown: () => context.replyLater(groups.shutdown()),
   };
 }

@@ -10,7 +10,7 @@ import { dependencyCycle } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
-import type { RegistryProtocol } from '../../protocol/registry.ts';
+import type { GroupMember, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
@@ -78,13 +78,15 @@ class Registry {
     // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
-    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
+    const doors = new Map(this.config.store.table('doors').all());
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
+    const isAsleep = (name: string): boolean => doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
-    if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
+    if (autostart) this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
     return null;
   }
 
@@ -123,11 +125,11 @@ class Registry {
   }
 
   members({ group }: MessageOf<RegistryProtocol, 'members'>): {
-    members: { name: string; dependsOn: string[] }[];
+    members: GroupMember[];
   } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
-      .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
+      .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn, sleeps: Boolean(spec.sleep) }));
     return { members };
   }
 

@@ -1,6 +1,7 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder } from '../../protocol/dependency_order.ts';
+import type { StoredDoor } from '../../protocol/doors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
   type LastEnd,
@@ -28,16 +29,19 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   );
 }
 
-/** The states of services without a process and without a pending restart. Their actors start on demand. */
+/**
+ * The states of services without a process, a pending restart and an open door. Their actors start on demand.
+ */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
   runs: readonly LedgerRun[],
+  doors: ReadonlyMap<string, StoredDoor>,
 ): ServiceState[] {
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || end?.restart ? [] : restingState(name, end);
+    return withRun.has(name) || doors.has(name) || end?.restart ? [] : restingState(name, end);
   });
 }
 
@@ -51,14 +55,17 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
 
-/** Starts services in dependsOn order. A service is skipped when a dependency did not start. */
+/**
+ * Starts services in dependsOn order. A service is skipped when a dependency did not start, and when it sleeps.
+ */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,
+  isAsleep: (name: string) => boolean,
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const order = new DependencyOrder(specs.filter((spec) => spec.autostart));
+  const order = new DependencyOrder(specs.filter((spec) => spec.autostart && !isAsleep(spec.name)));
   const visit = async (name: string): Promise<void> => {
     if (isClosed()) return;
     const message = { timeoutMs: null, wait: true, join: true };

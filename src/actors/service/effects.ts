@@ -11,7 +11,7 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
@@ -29,6 +29,12 @@ export interface ServiceEffectsConfig {
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+
+/** The owner of the port of a process behind a door; no service has a name like that. */
+const innerOwner = (name: string): string => `${name}/inner`;
+
+/** The port that the process of a service without a run has to leave; null: that port is its door's. */
+export const ownPort = ({ port, sleep }: ServiceSpec): number | null => (sleep ? null : port);
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
@@ -92,9 +98,10 @@ export class ServiceEffects {
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
+   * `isAsleep`: the service was put to sleep.
    */
-  async recordEnd(end: LastEnd): Promise<void> {
-    await this.appendEvent(events.endedEvent(this.name, end));
+  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<void> {
+    await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
     await this.saveEnd(end);
   }
 
@@ -134,23 +141,49 @@ export class ServiceEffects {
     if (stored.sealedEnv !== undefined)
       throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     if (last && !last.whole)
-      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
-    const holder = await this.portHolder(spec.port);
-    if (spec.port !== null && holder !== null) {
-      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
-      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
-    }
+      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
+    const { port } = run.metadata;
+    if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
     return this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.config.environment, spec, run.id),
-      port: spec.port ?? NO_PORT,
+      env: childEnvironment(this.config.environment, { ...spec, port }, run.id),
+      port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: run.metadata,
     });
+  }
+
+  /**
+   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run` null:
+   * none is being made.
+   */
+  async portConflict(port: number, run: string | null): Promise<Failure> {
+    const { name } = this;
+    const holder = (await this.portHolder(port)) ?? 'unknown';
+    await this.appendEvent(portConflictEvent(port, { name, run }, holder));
+    return fail('port_in_use', `${name} cannot be started: its port ${port} is held by ${holder}`);
+  }
+
+  /** A free port of `range` for the process behind a door, `keep` if that is free. Fails port_in_use. */
+  async leaseInnerPort([from, to]: readonly [number, number], keep: number | null): Promise<number> {
+    const { port } = await this.ports.ask('lease', { owner: innerOwner(this.name), from, to, keep });
+    return port;
+  }
+
+  releaseInnerPort(): void {
+    this.ports.tell('release', { owner: innerOwner(this.name) });
+  }
+
+  async appendSlept(): Promise<void> {
+    await this.appendEvent(events.sleptEvent(this.name));
+  }
+
+  async appendWoke(run: string, ms: number): Promise<void> {
+    await this.appendEvent(events.wokeEvent(this.name, run, ms));
   }
 
   /**

@@ -25,6 +25,7 @@ import {
   serviceStateOf,
   UNASKED,
 } from './state.ts';
+import type { ServiceDoor } from './service_door.ts';
 import { StoredEnd } from './stored_end.ts';
 
 const nothing = (): void => {};
@@ -33,6 +34,7 @@ export interface LifecycleOptions {
   context: Context;
   name: string;
   effects: ServiceEffects;
+  door: ServiceDoor;
   probe: Probe;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
@@ -72,7 +74,10 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts);
+    const { value: end } = this.lastEnd;
+    const { door, name } = this.options;
+    const doorState = { isOpen: door.isOpen, isAsleep: door.isAsleep(this.state, end) };
+    return serviceStateOf(name, this.state, end, this.restarts, doorState);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -104,9 +109,13 @@ export class ServiceLifecycle {
     return { name: this.options.name, status, pid };
   }
 
-  /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
-  launchAsked(timeoutMs: number | null): Run {
+  /**
+   * Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. `awake`: it is not
+   * put to sleep for being idle.
+   */
+  launchAsked(timeoutMs: number | null, awake: boolean): Run {
     this.restarts = this.attempt = 0;
+    this.options.door.keepsAwake = awake;
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -286,8 +295,9 @@ export class ServiceLifecycle {
     this.publish();
   }
 
-  /** Publishes the service to the views, if it is registered. */
-  private publish(): void {
+  /** Has the door follow, and publishes the service to the views, if it is registered. */
+  publish(): void {
+    this.options.door.follow();
     if (this.stored) this.options.effects.publish(this.view());
   }
 
@@ -299,12 +309,18 @@ export class ServiceLifecycle {
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored, this.lastEnd.value).then(
+      this.spawn(run, stored).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
     );
     return run;
+  }
+
+  private async spawn(run: Run, stored: StoredService): Promise<SpawnReply> {
+    const { door, effects } = this.options;
+    await door.prepare(run, stored.spec);
+    return effects.spawn(run, stored, this.lastEnd.value);
   }
 
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
@@ -339,7 +355,7 @@ export class ServiceLifecycle {
     const { run, end, how } = state;
     const { context, lastLines, name, effects } = this.options;
     try {
-      await effects.recordEnd(end);
+      await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
     } catch (error) {
       state.recording = null;
       if (this.state === state)

@@ -10,7 +10,7 @@ import type {
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { type ServiceEffects, stopSettings } from './effects.ts';
+import { ownPort, type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { type In, type Phase, UNASKED } from './state.ts';
 
@@ -40,11 +40,11 @@ type Cell<P extends Phase, E extends keyof Events> = (
 
 type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 
-const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
+const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait, awake = false }) => {
   const { spec } = life.registered();
   // A start of an agent that does not wait has no deadline to become ready.
   const readyMs = timeoutMs ?? spec.startTimeout;
-  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs);
+  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs, awake);
   const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
   const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), spawned.promise, late);
   return wait ? made.then(() => ready.promise) : made;
@@ -95,7 +95,7 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
-  const port = stored?.spec.port ?? null;
+  const port = stored ? ownPort(stored.spec) : null;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
   if (!end) {
     const portFree = (await effects.portHolder(port)) === null;

@@ -8,12 +8,13 @@ import { fail } from '../../protocol/errors.ts';
 import type {
   ServiceExplanation,
   ServiceProtocol,
+  SleepReply,
   StartReply,
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
-import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
@@ -21,6 +22,7 @@ import { explainService } from './explain.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import { ServiceLog } from './service_log.ts';
+import { ServiceDoor } from './service_door.ts';
 import { liveRun } from './state.ts';
 
 /** Shared by all services of a thread. */
@@ -31,6 +33,8 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -40,6 +44,7 @@ class SupervisedService {
   readonly terminal: AgentTerminal;
   private readonly context: Context;
   private readonly name: string;
+  readonly door: ServiceDoor;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   /** The restart whose stop is under way. */
@@ -48,7 +53,7 @@ class SupervisedService {
   private cancelEnd = (): void => {};
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, drawScreen, logs, probe, viewersInThread } = config;
+    const { bootedAt, drawScreen, logs, ports, probe, store, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -58,15 +63,27 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
+    this.door = new ServiceDoor({
+      context,
+      name,
+      effects,
+      table: store.table('doors'),
+      ports,
+      known: () => this.life.snapshot(),
+      stop: () => this.machine.stop(null),
+      onChanged: () => this.life.publish(),
+    });
     this.life = new ServiceLifecycle({
       context,
       name,
       effects,
+      door: this.door,
       probe,
       bootedAt,
       lastLines: (run) => log.lastLines(run),
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
     });
@@ -78,7 +95,23 @@ class SupervisedService {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
-    return this.machine.stop(graceMs);
+    if (!this.door.isOpen) return this.machine.stop(graceMs);
+    const told = last ? this.door.suspend() : this.door.forget();
+    return told.then(() => this.machine.stop(graceMs));
+  }
+
+  /** Starts the service; for a wake, after the stop that is under way. */
+  async wake(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { state } = this.life.snapshot();
+    if (state.phase === 'stopping') await tolerateFailure(state.stop.promise, () => null);
+    this.door.waking();
+    return this.machine.start({ ...message, join: true });
+  }
+
+  sleep(): Promise<SleepReply> {
+    this.life.registered();
+    this.restarting = null;
+    return this.door.sleep();
   }
 
   /**
@@ -109,6 +142,7 @@ class SupervisedService {
     const reopen = this.machine.close('it is being removed');
     this.restarting = null;
     try {
+      await this.door.forget();
       await this.machine.stop(graceMs);
       await this.effects.forget();
     } catch (error) {
@@ -177,13 +211,18 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { log, machine, terminal } = service;
+    const { door, log, machine, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) => context.replyLater(machine.start(message)),
+      start: (message) => context.replyLater(message.wake ? service.wake(message) : machine.start(message)),
+      sleep: () => context.replyLater(service.sleep()),
+      knocked: () => door.knocked(),
+      idle: () => context.replyLater(door.idle()),
+      doorLost: () => door.lost(),
+      wakeFailed: () => door.wakeFailed(),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

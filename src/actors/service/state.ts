@@ -4,7 +4,7 @@ import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopReply } from '..
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
-import type { LiveRun, Run } from './run.ts';
+import { type LiveRun, publicPort, type Run } from './run.ts';
 
 /** The data of each phase. */
 interface PhaseData {
@@ -97,6 +97,13 @@ export function liveRun(state: LifecycleState): LiveRun | null {
   }
 }
 
+/** What is known of the door of a service. */
+export interface DoorState {
+  isOpen: boolean;
+  /** The service was put to sleep. */
+  isAsleep: boolean;
+}
+
 /** The status that clients see. `end` is the end of the last process. */
 function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   switch (state.phase) {
@@ -121,20 +128,23 @@ export function serviceStateOf(
   state: LifecycleState,
   end: LastEnd | null,
   restarts: number,
+  door: DoorState,
 ): ServiceState {
   const run = liveRun(state);
   return {
     name,
-    status: statusOf(state, end),
+    status: door.isAsleep ? 'sleeping' : statusOf(state, end),
     restarts,
     process: run && {
       run: run.id,
       pid: run.pid,
       startedAt: run.startedAt,
-      port: run.metadata.port,
+      port: publicPort(run.metadata),
       revision: run.metadata.revision,
       rssMB: run.rssMB,
+      innerPort: run.metadata.doorPort === undefined ? null : run.metadata.port,
     },
     end,
+    isDoorOpen: door.isOpen,
   };
 }
