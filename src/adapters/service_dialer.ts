@@ -74,11 +74,7 @@ export class ServiceDialer {
   }
 
   /** A connection was accepted by the listener that is there both before and after it. */
-  private async dialAddress(
-    target: DialTarget,
-    address: string,
-    options: DialOptions,
-  ): Promise<net.Socket> {
+  private async dialAddress(target: DialTarget, address: string, options: DialOptions): Promise<net.Socket> {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {
       const before = find(address, target.port);

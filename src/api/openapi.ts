@@ -43,13 +43,11 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   'internal',
 ];
 const CHANGE_ERRORS: readonly ErrorCode[] = [
-  'storage_full',
-  'storage_lost',
-  'key_unusable',
   'request_timeout',
   'payload_too_large',
   'unsupported_media_type',
 ];
+const STORE_ERRORS: readonly ErrorCode[] = ['storage_full', 'storage_lost', 'key_unusable'];
 
 function shapeOfQuery(field: QueryField): z.ZodType {
   if (field.kind === 'integer') {
@@ -92,6 +90,7 @@ function codesOf(row: Operation): ErrorCode[] {
     ...(row.isPublic ? [] : (['unauthorized'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),
+    ...(row.isStored ? STORE_ERRORS : []),
   ];
   return [...new Set(all)];
 }

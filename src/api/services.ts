@@ -4,6 +4,10 @@ import { followedLogs, grace, logs, timeout } from './query_fields.ts';
 
 const operation = operationsOf('services');
 
+const awake = {
+  kind: 'flag',
+  summary: 'true: it is not put to sleep for being idle until it is stopped or put to sleep',
+} as const;
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
 export const services = {
@@ -53,7 +57,7 @@ export const services = {
     method: 'POST',
     path: '/v1/services/{name}/start',
     summary: 'Start a service and wait until it is ready',
-    query: { timeout, wait },
+    query: { timeout, wait, awake },
     otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
@@ -69,6 +73,7 @@ export const services = {
     answer: 'StopResult',
     errors: ['unknown_service'],
     keyKind: 'service',
+    isStored: false,
   }),
   restart: operation({
     id: 'restartService',
@@ -77,6 +82,27 @@ export const services = {
     path: '/v1/services/{name}/restart',
     summary: 'Stop a service if it runs and start it',
     query: { timeout, grace },
+    answer: 'StartResult',
+    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
+    keyKind: 'service',
+  }),
+  sleep: operation({
+    id: 'sleepService',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/services/{name}/sleep',
+    summary: 'End the process of a service and hold who connects, until it is woken',
+    answer: 'SleepResult',
+    errors: ['unknown_service', 'sleep_refused', 'storage_full'],
+    keyKind: 'service',
+  }),
+  wake: operation({
+    id: 'wakeService',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/services/{name}/wake',
+    summary: 'Start a service with all that it depends on; what runs is left alone',
+    query: { timeout },
     answer: 'StartResult',
     errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
@@ -119,6 +145,11 @@ export const services = {
     method: 'GET',
     path: '/v1/resolve/{name}',
     summary: 'The URL of a service, running or not',
+    query: {
+      wake: { kind: 'flag', summary: 'true: wake it first, and answer when it is ready' },
+      timeout,
+    },
+    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
     answer: 'Resolution',
     missing: 'unknown_service',
     keyKind: 'service',

@@ -3,7 +3,7 @@ import { constants, homedir } from 'node:os';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
 import { RESTART_POLICIES, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
-import { HTTP, SERVICE } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE } from '../settings/limits.ts';
 import {
   cpu,
   exitCode,
@@ -41,6 +41,18 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
+const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
+const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
+const sleep = z.strictObject(
+  {
+    afterMinutes: z
+      .number(AFTER_RULE)
+      .max(DOOR.maxIdleMinutes, AFTER_RULE)
+      .refine((minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs, AFTER_RULE),
+  },
+  SLEEP_RULE,
+);
+
 const RegistrationShape = objectShape(
   {
     name: field.name,
@@ -63,9 +75,10 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    sleep: sleep.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
-    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'innerPort'],
     ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
@@ -111,6 +124,9 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  innerPort: port
+    .exactOptional()
+    .meta({ description: 'Behind a door: the port of the process itself, while there is one' }),
   gatewayUrl: z.string().nullable().meta({
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',
@@ -132,6 +148,10 @@ const specFields = {
   stopGrace: milliseconds,
   startTimeout: milliseconds,
   labels: z.array(z.string()),
+  sleep: z
+    .object({ afterMinutes: z.number() })
+    .nullable()
+    .meta({ description: 'When it is put to sleep; null: never' }),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
 /** A service read on its own: with its spec, but without the values of `env`. */
@@ -153,6 +173,9 @@ export const ServiceList = z.object({ services: z.array(Service) });
 
 export type StartResult = z.infer<typeof StartResult>;
 export const StartResult = z.object({ name: nameShape, status, pid: pid.nullable() }).meta({ id: 'Started' });
+
+export type SleepResult = z.infer<typeof SleepResult>;
+export const SleepResult = z.object({ name: nameShape, status }).meta({ id: 'Slept' });
 
 export type StopResult = z.infer<typeof StopResult>;
 export const StopResult = z

@@ -44,4 +44,5 @@ export {
 } from './commands/k8s_workloads.ts';
 export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
+export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';
 export { topCommand } from './commands/top.ts';

@@ -3,6 +3,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, type NodeKind, nodesOf } from '../protocol/address.ts';
+import type { ThreadStatus } from '../protocol/system.ts';
 import { Failure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type Deferred, deferred, withTimeout } from '../runtime/deferred.ts';
@@ -76,6 +77,8 @@ export interface ThreadSupervisor {
   onRestarted(onRestarted: RestartListener): void;
   /** Why the threads of `kind` do not answer at the moment; null: they do, or have not been started. */
   silenceOf(kind: ThreadKind): string | null;
+  /** Every thread that has been started. */
+  read(): Promise<ThreadStatus[]>;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
   stop(): Promise<string[]>;
 }
@@ -181,6 +184,16 @@ class Supervisor implements ThreadSupervisor {
       if (detector.missed > 1) return `the thread ${name} has missed ${detector.missed} heartbeats`;
     }
     return null;
+  }
+
+  async read(): Promise<ThreadStatus[]> {
+    const started = [...this.threads.values()].filter(({ state }) => state.is !== 'idle');
+    return Promise.all(
+      started.map(async ({ name, deaths, state }) => {
+        const reading = state.is === 'up' ? await state.instance.read() : null;
+        return { name, restarts: deaths.total, reading };
+      }),
+    );
   }
 
   private ofKind(kind: ThreadKind): Thread[] {

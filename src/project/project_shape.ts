@@ -8,7 +8,7 @@ import {
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
-import { HTTP, SERVICE } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -36,6 +36,26 @@ const duration = z
   )
   .transform((value) => (typeof value === 'number' ? value : (parseDuration(value) ?? 0)))
   .refine((ms) => ms <= HTTP.maxQueryDurationMs, 'must be at most 1h');
+
+const SLEEP_RANGE_MESSAGE = 'must be from 1s to 30 days';
+const SLEEP_AFTER_MESSAGE = 'must be a duration such as 15m or 90s';
+const sleepAfter = z
+  .string(withMessage(SLEEP_AFTER_MESSAGE))
+  .regex(DURATION_PATTERN, SLEEP_AFTER_MESSAGE)
+  .transform((text) => (parseDuration(text) ?? 0) / 60_000);
+/** The minutes of `sleep`. */
+const sleep = z
+  .union(
+    [
+      z.strictObject({ after: sleepAfter }).transform(({ after }) => after),
+      z.strictObject({ after_minutes: z.number() }).transform(({ after_minutes }) => after_minutes),
+    ],
+    withMessage('must be a map with after, such as 15m, or with after_minutes'),
+  )
+  .refine(
+    (minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs && minutes <= DOOR.maxIdleMinutes,
+    SLEEP_RANGE_MESSAGE,
+  );
 
 const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, digits and _');
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
@@ -123,6 +143,13 @@ export const PROJECT_SERVICE_SHAPE = z
       autostart: z
         .boolean(withMessage('must be true or false'))
         .meta({ description: 'Whether the daemon starts it when it starts itself; default false.' })
+        .optional(),
+      sleep: sleep
+        .meta({
+          description:
+            'Puts it to sleep after this time without a connection and without a byte; the next connection ' +
+            'starts it again.',
+        })
         .optional(),
       start_timeout: duration
         .meta({ description: 'How long it may take to become ready; default 30s.' })

@@ -131,6 +131,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     group: service.group ?? null,
     restart: service.restart,
     autostart: service.autostart ?? false,
+    sleep: service.sleep === undefined ? null : { afterMinutes: service.sleep },
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,

@@ -1,7 +1,14 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 
-export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping', 'sleeping'] as const;
+export const SERVICE_STATUSES = [
+  'running',
+  'stopped',
+  'crashed',
+  'starting',
+  'stopping',
+  'sleeping',
+] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
 export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];

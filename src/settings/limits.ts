@@ -181,9 +181,9 @@ export const PAGE = {
   sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
-/** The log of a daemon in the background: docs/reference.md "State directory". */
-export const DAEMON_LOG = {
-  /** A longer one is moved to `daemon.log.1`. */
+/** The logs of the process host and of a daemon in the background: docs/reference.md "State directory". */
+export const OWN_LOG = {
+  /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
 } as const;
@@ -220,12 +220,20 @@ export const THREADS = {
    */
   hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
+  /** Wait of a reading for a thread or the process host: docs/reference.md "Metrics". */
+  readTimeoutMs: 1_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
   /** Messages that may wait at an actor that clients write to; one more gets `daemon_busy`. */
   mailboxCapacity: 4_096,
   /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
+} as const;
+
+/** docs/reference.md "Metrics". */
+export const METRICS = {
+  /** Workloads with metrics of their own; more are added up per namespace. */
+  maxWorkloads: 2_000,
 } as const;
 
 /** The pool of job threads: pure functions on heavy or untrusted input. */

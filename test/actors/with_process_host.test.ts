@@ -108,6 +108,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     umask: 0o022,
     probe,
     bootedAt: 0,
+    ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),
     drawScreen: async (prepare) => drawScreen(prepare()),
     viewersInThread: { count: 0 },

@@ -84,6 +84,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   });
   const front = createFront({
     unreadyReason: () => null,
+    readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
     bind: '127.0.0.1',
     port: 0,
     token: '',
@@ -252,6 +253,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  sleep: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',
@@ -264,13 +266,14 @@ export const stateRow = (name: string, more: Partial<ServiceState> = {}): Servic
   restarts: 0,
   process: null,
   end: null,
+  isDoorOpen: false,
   ...more,
 });
 
 export const runningState = (name: string, pid: number, more: Partial<ServiceState> = {}): ServiceState =>
   stateRow(name, {
     status: 'running',
-    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12 },
+    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12, innerPort: null },
     ...more,
   });
 

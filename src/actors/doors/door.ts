@@ -71,7 +71,10 @@ class Door {
     this.listener = null;
     const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket));
     if ('refused' in listener)
-      throw fail('port_in_use', `the door of ${this.name} cannot listen on port ${port}: ${listener.refused}`);
+      throw fail(
+        'port_in_use',
+        `the door of ${this.name} cannot listen on port ${port}: ${listener.refused}`,
+      );
     this.listener = listener;
   }
 

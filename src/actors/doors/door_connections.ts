@@ -98,7 +98,8 @@ export class DoorConnections implements DoorConnectionOwner {
   /** While clients wait: resets those that have waited too long, and sees that the others are heard. */
   private tick(): void {
     const now = this.options.clock.monotonic();
-    for (const connection of [...this.held]) if (now - connection.acceptedAt >= DOOR.holdMs) connection.reset();
+    for (const connection of [...this.held])
+      if (now - connection.acceptedAt >= DOOR.holdMs) connection.reset();
     if (this.isAwaited && !this.target) this.knock(now);
   }
 

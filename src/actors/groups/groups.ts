@@ -84,7 +84,10 @@ class Groups {
     });
   }
 
-  wakeGroup({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
+  wakeGroup({
+    name,
+    timeoutMs,
+  }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
       const sleeping = members.filter(({ sleeps }) => sleeps).map((member) => member.name);

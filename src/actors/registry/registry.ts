@@ -80,13 +80,15 @@ class Registry {
     const ends = new Map(this.config.store.table('ends').all());
     const doors = new Map(this.config.store.table('doors').all());
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
-    const isAsleep = (name: string): boolean => doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
+    const isAsleep = (name: string): boolean =>
+      doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
-    if (autostart) this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
+    if (autostart)
+      this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
     return null;
   }
 

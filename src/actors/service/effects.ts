@@ -1,7 +1,12 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
-import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import {
+  type EventsProtocol,
+  type EventType,
+  type NewEvent,
+  portConflictEvent,
+} from '../../protocol/events.ts';
 import {
   type HostProtocol,
   type LedgerRun,
@@ -92,17 +97,22 @@ export class ServiceEffects {
     await this.config.store.table('ends').put(this.name, end);
   }
 
-  async appendEvent(event: NewEvent): Promise<void> {
-    await this.events.ask('append', { events: [event] });
+  /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
+  private async appendEvent(event: NewEvent): Promise<EventType> {
+    const { earlier } = await this.events.ask('append', { events: [event] });
+    return earlier ?? event.type;
   }
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * `isAsleep`: the service was put to sleep.
+   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was put
+   * to sleep.
    */
-  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<void> {
-    await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
-    await this.saveEnd(end);
+  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+    const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
+    const recorded = events.endAsTold(end, told);
+    await this.saveEnd(recorded);
+    return recorded;
   }
 
   /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */

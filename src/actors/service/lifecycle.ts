@@ -354,8 +354,9 @@ export class ServiceLifecycle {
   private async write(state: In<'ended'>): Promise<void> {
     const { run, end, how } = state;
     const { context, lastLines, name, effects } = this.options;
+    let recorded: LastEnd;
     try {
-      await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
+      recorded = await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
     } catch (error) {
       state.recording = null;
       if (this.state === state)
@@ -367,6 +368,10 @@ export class ServiceLifecycle {
       throw error;
     }
     if (this.state !== state) return;
+    if (recorded !== end) {
+      this.lastEnd.value = recorded;
+      state.backoff = null;
+    }
     this.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });

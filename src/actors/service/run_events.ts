@@ -1,5 +1,5 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
-import type { NewEvent } from '../../protocol/events.ts';
+import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
 import type { LastEnd } from '../../protocol/service.ts';
 import { type LiveRun, publicPort } from './run.ts';
@@ -33,3 +33,15 @@ export const sleptEvent = (name: string): NewEvent => ({
 /** The run was started by a wake, which took `ms` milliseconds. */
 export const wokeEvent = (name: string, run: string, ms: number): NewEvent =>
   runEvent('service.woke', name, run, { name, ms });
+
+/**
+ * `end` as clients were told of it by an event of `type`. A stop and an exit may meet, and the daemon may be
+ * killed with the event in the journal and nothing in the store: the next daemon sees an exit that nobody
+ * asked for. Clients have seen a stop, so no restart follows.
+ */
+export function endAsTold(end: LastEnd, type: EventType): LastEnd {
+  const status = type === 'service.crashed' ? 'crashed' : 'stopped';
+  if (status === end.status) return end;
+  const { restart: _, ...rest } = end;
+  return { ...rest, status };
+}

@@ -21,8 +21,8 @@ import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { ServiceLog } from './service_log.ts';
 import { ServiceDoor } from './service_door.ts';
+import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
 /** Shared by all services of a thread. */

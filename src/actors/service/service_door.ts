@@ -278,7 +278,8 @@ export class ServiceDoor {
       if (!isFailure(error)) throw error;
       const port = this.settings()?.port;
       this.cancelRetry = context.clock.after(DOOR.reopenMs, () => this.inBackground(this.tell(true)));
-      if (error.code === 'port_in_use' && port !== undefined && !isRetry) await effects.portConflict(port, null);
+      if (error.code === 'port_in_use' && port !== undefined && !isRetry)
+        await effects.portConflict(port, null);
     }
   }
 

@@ -12,6 +12,7 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
   stopping: 'yellow',
   crashed: 'red',
   stopped: 'dim',
+  sleeping: 'cyan',
 };
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];

@@ -44,6 +44,8 @@ export async function withWaitReports<T>(
 export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
+  /** It is not put to sleep for being idle. */
+  awake?: boolean;
   /** Fail if the service is already running. */
   strict?: boolean;
 }
@@ -73,7 +75,7 @@ export async function startService(
   client: Client,
   name: string,
   onWaiting: (about: string) => void,
-  { timeout, wait = true, strict = false }: StartServiceOptions,
+  { timeout, wait = true, awake = false, strict = false }: StartServiceOptions,
 ): Promise<BatchResult> {
   const began = performance.now();
   let isAlreadyStarted = false;
@@ -81,7 +83,7 @@ export async function startService(
     client,
     name,
     onWaiting,
-    client.start(name, { timeout, wait: wait ? undefined : false }).catch((error: unknown) => {
+    client.start(name, { timeout, wait: wait ? undefined : false, awake: awake ? true : undefined }).catch((error: unknown) => {
       if (strict || !hasErrorCode(error, 'already_running')) throw error;
       isAlreadyStarted = true;
       return awaitRunning(client, name, wait);

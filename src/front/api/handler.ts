@@ -1,6 +1,11 @@
 // The handlers of operations, typed by the operation, so that query, body and answer cannot disagree with it.
 import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.ts';
-import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
+import type {
+  ResponseHeaders,
+  ResponseStream,
+  ServerWebSocket,
+  WebSocketHandlers,
+} from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
 
 /** What a request is about. */
@@ -17,8 +22,11 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly host: string;
   /** The token or bearer of the request; empty when absent. */
   readonly bearer: string;
-  /** The operation's status; a handler may set another. */
+  /** The header Accept; empty when absent. */
+  readonly accept: string;
+  /** The operation's status and headers; a handler may set others. */
   status: number;
+  headers: ResponseHeaders;
 }
 
 export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
@@ -33,8 +41,11 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 
 /** The handler of each kind of operation. */
 interface HandlerKinds<Q, B, A> {
-  /** The bytes of the answer; null: the key is unknown. */
-  read: (app: AppContext, key: string) => Uint8Array | null;
+  /**
+   * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
+   * not have by themselves comes later.
+   */
+  read: (app: AppContext, key: string, query: Q | null) => Uint8Array | null | Promise<Uint8Array | null>;
   /** The answer, or its bytes. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */

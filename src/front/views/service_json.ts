@@ -44,7 +44,12 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
-  const more = { restarts: state?.restarts ?? 0, gatewayUrl: gatewayUrl(parts, gatewayPort) };
+  const innerPort = state?.process?.innerPort ?? null;
+  const more = {
+    restarts: state?.restarts ?? 0,
+    ...(innerPort === null ? {} : { innerPort }),
+    gatewayUrl: gatewayUrl(parts, gatewayPort),
+  };
   const running = state?.process;
   if (running) {
     // Measurements of an earlier process say nothing about this one.

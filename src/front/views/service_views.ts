@@ -1,17 +1,20 @@
 // The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
+import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
-import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
+import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
 
 interface ServiceRow {
   /** null: the state arrived before the spec, which another actor sends. */
   spec: SpecRow | null;
   state: ServiceState | null;
   stats: StatsRow | null;
+  /** Processor time so far, as far as it was measured. */
+  cpuSeconds: number;
   item: Buffer | null;
   detail: Buffer | null;
   resolution: Buffer | null;
@@ -76,7 +79,12 @@ export class ServiceViews {
 
   /** Takes measurements; those of unknown services are ignored. */
   setStats(stats: readonly StatsRow[]): void {
-    for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
+    for (const measured of stats) {
+      if (!this.rows.has(measured.name)) continue;
+      const row = this.invalidate(measured.name);
+      row.stats = measured;
+      row.cpuSeconds += measured.usedSeconds;
+    }
     this.serviceList = null;
   }
 
@@ -86,6 +94,18 @@ export class ServiceViews {
 
   state(name: string): ServiceState | null {
     return this.rows.get(name)?.state ?? null;
+  }
+
+  /** Every registered service with its parts, by name. */
+  all(): readonly (ServiceParts & { readonly cpuSeconds: number })[] {
+    return this.rowsWithSpec();
+  }
+
+  /** The specs of a service and of all that it depends on. */
+  withDependencies(name: string): SpecRow[] {
+    const specs = this.rowsWithSpec().map(({ spec }) => spec);
+    const wanted = withDependencies(specs, [name]);
+    return specs.filter((spec) => wanted.has(spec.name));
   }
 
   /** The specs of a group's members, by name. */
@@ -155,7 +175,15 @@ export class ServiceViews {
   private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {
-      row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
+      row = {
+        spec: null,
+        state: null,
+        stats: null,
+        cpuSeconds: 0,
+        item: null,
+        detail: null,
+        resolution: null,
+      };
       this.rows.set(name, row);
       this.names = null;
     }

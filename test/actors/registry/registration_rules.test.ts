@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalSpec, nextRecord, specRow } from '../../../src/actors/registry/registration_rules.ts';
+import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../../src/protocol/registration.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);
@@ -58,6 +59,16 @@ describe('a record', () => {
     ];
     const spec = { ...first.spec, env };
     expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
+  });
+
+  it('stored before a field existed means its default', () => {
+    const whole = nextRecord(input('web', { env: [] }), 8000, undefined, KEY);
+    for (const field of SPEC_FIELD_NAMES) {
+      if (SPEC_FIELDS[field].default === undefined || field === 'env') continue;
+      const { [field]: _, ...spec } = whole.spec;
+      const before = { ...whole, spec: spec as typeof whole.spec };
+      expect(nextRecord(input('web', { env: [] }), 8000, before, KEY), field).toBe(before);
+    }
   });
 
   it('keeps the hash stored by an earlier version', () => {

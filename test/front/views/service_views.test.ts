@@ -39,12 +39,12 @@ describe('a service', () => {
 
   it('shows statistics of the current process only', () => {
     views.setSpecs([specRow('web')]);
-    views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40 }]);
+    views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40, usedSeconds: 1 }]);
     views.setStates([runningState('web', 77)]);
     expect(parse(views.item('web'))).toMatchObject({ cpu: 0.5, rssMB: 40 });
-    views.setStats([{ name: 'web', run: 'r0', cpu: 9, rssMB: 999 }]);
+    views.setStats([{ name: 'web', run: 'r0', cpu: 9, rssMB: 999, usedSeconds: 1 }]);
     expect(parse(views.detail('web'))).toMatchObject({ cpu: 0, rssMB: 12 });
-    views.setStats([{ name: 'web', run: 'r1', cpu: 0.25, rssMB: 41 }]);
+    views.setStats([{ name: 'web', run: 'r1', cpu: 0.25, rssMB: 41, usedSeconds: 1 }]);
     expect(parse(views.services()).services[0]).toMatchObject({ cpu: 0.25, rssMB: 41 });
   });
 
@@ -199,7 +199,7 @@ describe('lists', () => {
     views.setSpecs([specRow('a'), specRow('b')]);
     const other = views.detail('b');
     views.setStates([runningState('a', 1)]);
-    views.setStats([{ name: 'a', run: 'r1', cpu: 1, rssMB: 1 }]);
+    views.setStats([{ name: 'a', run: 'r1', cpu: 1, rssMB: 1, usedSeconds: 1 }]);
     expect(views.detail('b')).toBe(other);
   });
 
