@@ -5,6 +5,7 @@ import {
   cpu,
   exitCode,
   id,
+  milliseconds,
   nameShape,
   pid,
   port,

@@ -23,6 +23,7 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
 const TAGS: Readonly<Record<ResourceName, string>> = {
   services: 'Commands with a port, which Berth starts, watches and stops',
   groups: 'Services that are started and stopped together',
+  stacks: 'Projects at one branch, each with services of its own',
   events: 'What happens, as it happens and afterwards',
   agents: 'Services that run in a terminal',
   access: 'Proof of the server, and sessions of the page',

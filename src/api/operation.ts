@@ -15,7 +15,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
-export type KeyKind = 'service' | 'agent' | 'group' | 'id';
+export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'id';
 
 /** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;

@@ -10,6 +10,7 @@ import {
   milliseconds,
   nameShape,
   pid,
+  place,
   port,
   rssMB,
   signal,
@@ -76,10 +77,22 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     sleep: sleep.nullable().optional(),
+    stack: field.stack.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
-    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'innerPort'],
-    ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...[
+      'status',
+      'pid',
+      'url',
+      'startedAt',
+      'cpu',
+      'rssMB',
+      'exitCode',
+      'signal',
+      'exitUnknown',
+      'innerPort',
+    ],
+    ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -93,7 +106,8 @@ function parseRegistration(value: unknown): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, faults, hint);
+  const wrong = [...faults, ...field.faultsOfStackName(rest)];
+  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
@@ -131,6 +145,7 @@ const serviceFields = {
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',
   }),
+  ...place,
 };
 
 /** A service in the list. */

@@ -3,6 +3,7 @@
 export const SHAPES = {
   services: () => import('./services_shapes.ts'),
   groups: () => import('./groups_shapes.ts'),
+  stacks: () => import('./stacks_shapes.ts'),
   events: () => import('./events_shapes.ts'),
   agents: () => import('./agents_shapes.ts'),
   access: () => import('./access_shapes.ts'),

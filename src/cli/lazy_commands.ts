@@ -25,7 +25,6 @@ export {
   autostartUninstallCommand,
 } from './commands/daemon_autostart.ts';
 export { doctorCommand } from './commands/doctor.ts';
-export { downCommand } from './commands/down.ts';
 export { eventsCommand } from './commands/events.ts';
 export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
 export {
@@ -45,4 +44,5 @@ export {
 export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';
+export { stacksCommand } from './commands/stacks.ts';
 export { topCommand } from './commands/top.ts';

@@ -8,6 +8,7 @@ import { cloudMethods } from './methods/cloud.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
 import { serviceMethods } from './methods/services.ts';
+import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
 import type { Transport } from './transport.ts';
 
@@ -15,6 +16,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...systemMethods(endpoint),
   ...serviceMethods(endpoint),
   ...groupMethods(endpoint),
+  ...stackMethods(endpoint),
   ...eventMethods(endpoint),
   ...agentMethods(endpoint),
   ...accessMethods(endpoint),

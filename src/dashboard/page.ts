@@ -14,6 +14,8 @@ const LIFECYCLE_TYPES = [
   'service.stopped',
   'service.crashed',
   'service.removed',
+  'service.slept',
+  'service.woke',
   'port.conflict',
 ] as const satisfies readonly LifecycleEvent['type'][];
 

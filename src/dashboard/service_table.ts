@@ -53,7 +53,7 @@ class ServiceTableRow {
     if (address === null) this.link.removeAttribute('href');
     else this.link.href = address;
     // `disabled` would lose the focus. Stop is always enabled, because it also cancels a pending restart.
-    this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
+    this.start.ariaDisabled = String(!['stopped', 'crashed', 'sleeping'].includes(status));
   }
 
   measure(cpu: number | undefined, rssMB: number | undefined): void {

@@ -8,6 +8,7 @@ import {
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
+import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { DOOR, HTTP, SERVICE } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
@@ -23,7 +24,8 @@ const name = z
   .regex(
     SERVICE_NAME_PATTERN,
     'must be a name of a-z, 0-9, _ and -, at most 63 characters, not beginning with -',
-  );
+  )
+  .refine(isShortName, 'must not contain --, which separates it from the name of the stack');
 
 const DURATION_MESSAGE = 'must be a duration such as 30s or 500ms (a bare number is milliseconds)';
 const duration = z
@@ -66,9 +68,15 @@ const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
-const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, or null for none';
+const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none';
+const portNumber = z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE);
 const port = z.union(
-  [z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE), z.literal('auto'), z.null()],
+  [
+    portNumber,
+    z.literal('auto'),
+    z.null(),
+    z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
+  ],
   withMessage(PORT_MESSAGE),
 );
 
@@ -89,7 +97,8 @@ export const PROJECT_SERVICE_SHAPE = z
       port: port
         .meta({
           description:
-            'The port it listens on; auto (the default) chooses a free one and keeps it; null: it has none.',
+            'The port it listens on; auto (the default) chooses a free one and keeps it, and null is none. A number holds in ' +
+            'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
         })
         .optional(),
       ready: ready
@@ -171,9 +180,26 @@ export const PROJECT_SERVICE_SHAPE = z
   )
   .meta({ description: 'One service. Keys that begin with x- are yours.' });
 
+const NAME_MESSAGE = `must be 1 to ${MAX_PROJECT_NAME} of a-z, 0-9 and single -, and begin with neither`;
+const projectNameShape = z
+  .string(withMessage(NAME_MESSAGE))
+  .regex(PROJECT_NAME_PATTERN, NAME_MESSAGE)
+  .max(MAX_PROJECT_NAME, NAME_MESSAGE);
+
 export const PROJECT_SHAPE = z
   .strictObject(
     {
+      name: projectNameShape
+        .meta({ description: 'The name of the project; default: that of its folder.' })
+        .optional(),
+      environment: z
+        .enum(['shell', 'daemon'], withMessage('must be shell or daemon'))
+        .meta({
+          description:
+            'The environment that services start from: that of the shell that runs `berth up` (the ' +
+            'default), or that of the daemon.',
+        })
+        .optional(),
       services: z.record(name, PROJECT_SERVICE_SHAPE, requiredMessage('a map of names to services')),
     },
     withMessage('must be a map with services'),

@@ -5,7 +5,7 @@ import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy } from '../protocol/service.ts';
+import type { RestartPolicy, SleepRule } from '../protocol/service.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
@@ -25,6 +25,8 @@ export interface ProjectService {
   cwd: string;
   /** null: it has none. */
   port: number | 'auto' | null;
+  /** The port holds in every stack. */
+  isPortFixed: boolean;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -32,15 +34,23 @@ export interface ProjectService {
   group: string | null;
   restart: RestartPolicy | undefined;
   autostart: boolean;
+  /** null: it never sleeps. */
+  sleep: SleepRule | null;
   /** Milliseconds, as is stopGrace. */
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  /** The stack it is registered in; null while it is only what the file says. */
+  stack: string | null;
 }
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
+  /** null: that of its folder. */
+  name: string | null;
+  /** Whose environment services start from. */
+  environment: 'shell' | 'daemon';
   services: ProjectService[];
 }
 
@@ -118,13 +128,19 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
+function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return given !== null && typeof given === 'object'
+    ? { port: given.fixed, isPortFixed: true }
+    : { port: given, isPortFixed: false };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port === undefined ? 'auto' : service.port,
+    ...portOf(service.port),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
@@ -135,6 +151,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    stack: null,
   };
 }
 
@@ -202,7 +219,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   );
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
-  return { file, services };
+  const { name = null, environment = 'shell' } = parsed.data;
+  return { file, name, environment, services };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

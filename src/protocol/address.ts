@@ -12,6 +12,7 @@ import type { HostProtocol } from './host.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { ServiceProtocol } from './service.ts';
+import type { StacksProtocol } from './stacks.ts';
 import type { StatsProtocol } from './stats.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from './terminal.ts';
 import type { TetherProtocol, TethersProtocol } from './tethers.ts';
@@ -25,6 +26,7 @@ interface Actors {
   viewers: TerminalViewersProtocol;
   agents: AgentsProtocol;
   groups: GroupsProtocol;
+  stacks: StacksProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
   [service: `service:${string}`]: ServiceProtocol & TerminalProtocol;
@@ -67,6 +69,7 @@ const PLACEMENTS = {
   viewers: { node: 'front', rank: 0 },
   agents: { node: 'services', rank: 10 },
   groups: { node: 'services', rank: 20 },
+  stacks: { node: 'services', rank: 25 },
   registry: { node: 'services', rank: 30 },
   stats: { node: 'services', rank: 40 },
   'service:': { node: 'services', rank: 50 },

@@ -22,7 +22,11 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 );
 
 /** The events that end a run. A run has one of them, once. */
-export const RUN_END_TYPES = ['service.stopped', 'service.slept', 'service.crashed'] as const satisfies readonly EventType[];
+export const RUN_END_TYPES = [
+  'service.stopped',
+  'service.slept',
+  'service.crashed',
+] as const satisfies readonly EventType[];
 
 export interface NewEvent {
   type: EventType;

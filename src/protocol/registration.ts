@@ -32,6 +32,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
+  stack: { default: null, change: 'record' },
   sleep: { default: null, change: 'process' },
 };
 

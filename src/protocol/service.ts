@@ -42,6 +42,8 @@ export interface ServiceSpec {
   agent: AgentSpec | null;
   /** null: it never sleeps. Absent in records of earlier versions. */
   sleep: SleepRule | null;
+  /** The stack it is of, which its name begins with; null: it was not registered by a project. */
+  stack: string | null;
 }
 
 /** When a service sleeps: docs/reference.md "Sleep of services". */

@@ -136,6 +136,9 @@ describe('the check of responses', () => {
     url: 'http://localhost:1',
     restarts: 0,
     gatewayUrl: null,
+    project: null,
+    stack: null,
+    service: null,
   };
 
   it('accepts what the document describes', () => {

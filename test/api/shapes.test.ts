@@ -52,6 +52,7 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      stack: null,
     });
   });
 
@@ -78,6 +79,7 @@ describe('a registration', () => {
       ],
       dependsOn: ['db', 'cache'],
       agent: null,
+      stack: null,
     });
   });
 
@@ -289,6 +291,7 @@ describe('a spinup', () => {
       ready: null,
       cols: 120,
       rows: 32,
+      stack: null,
     });
   });
 
@@ -302,6 +305,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
@@ -313,6 +317,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     });
   });
 

@@ -253,6 +253,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  stack: null,
   sleep: null,
   revision: 1,
   envKeys: [],
@@ -273,7 +274,15 @@ export const stateRow = (name: string, more: Partial<ServiceState> = {}): Servic
 export const runningState = (name: string, pid: number, more: Partial<ServiceState> = {}): ServiceState =>
   stateRow(name, {
     status: 'running',
-    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12, innerPort: null },
+    process: {
+      run: 'r1',
+      pid,
+      startedAt: Date.UTC(2030, 0, 1),
+      port: 3000,
+      revision: 1,
+      rssMB: 12,
+      innerPort: null,
+    },
     ...more,
   });
 

@@ -17,6 +17,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  stack: null,
   sleep: null,
   ...more,
 });

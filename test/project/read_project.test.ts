@@ -96,6 +96,8 @@ services:
       startTimeout: 90_000,
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
+      isPortFixed: false,
+      stack: null,
     });
   });
 
@@ -170,7 +172,7 @@ services:
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({ file, services: [] });
+    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [] });
     rmSync(file);
   });
 });
@@ -213,11 +215,11 @@ describe('a wrong project file', () => {
     ],
     [
       'services:\n  web: {cmd: x, port: 70000}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, port: "3000"}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, start_timeout: 5 minutes}',
@@ -311,7 +313,7 @@ describe('a wrong project file', () => {
       parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
       expect((error as Error).message.split('\n')).toEqual([
-        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, or null for none`,
+        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none`,
         '  3 |     port: x',
         '    |           ^',
         `${join(folder, 'berth.yaml')}:4:5: services.web.prot: unknown key; did you mean port?`,
@@ -357,7 +359,14 @@ it('publishes a schema that names every key and refuses others', () => {
           additionalProperties: false,
           patternProperties: { '^x-': {} },
           properties: {
-            port: { anyOf: [{ minimum: 1, maximum: 65535 }, { const: 'auto' }, { type: 'null' }] },
+            port: {
+              anyOf: [
+                { minimum: 1, maximum: 65535 },
+                { const: 'auto' },
+                { type: 'null' },
+                { required: ['fixed'] },
+              ],
+            },
           },
         },
       },

@@ -44,12 +44,18 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
+/** The fields of the first version, which count in every hash; later ones count once they are used. */
+const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+
 /**
  * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default.
+ * means the field's default, and has the same text as one that has the default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
-  return JSON.stringify(SPEC_FIELD_NAMES.map((field) => significantPart(spec, field)));
+  const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
+  const defaults = SPEC_FIELD_NAMES.map((field) => JSON.stringify(SPEC_FIELDS[field].default));
+  const used = parts.findLastIndex((part, at) => at < FIRST_FIELDS || JSON.stringify(part) !== defaults[at]);
+  return JSON.stringify(parts.slice(0, used + 1));
 }
 
 const specHashOf = (text: string, key: Uint8Array): string =>

@@ -126,11 +126,12 @@ class Registry {
     });
   }
 
-  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
+  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): {
     members: GroupMember[];
   } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
+      .filter(({ spec }) => stack === undefined || spec.stack === stack)
       .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn, sleeps: Boolean(spec.sleep) }));
     return { members };
   }

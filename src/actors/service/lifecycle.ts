@@ -16,6 +16,7 @@ import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
 import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import type { ServiceDoor } from './service_door.ts';
 import {
   type EndContext,
   type In,
@@ -25,7 +26,6 @@ import {
   serviceStateOf,
   UNASKED,
 } from './state.ts';
-import type { ServiceDoor } from './service_door.ts';
 import { StoredEnd } from './stored_end.ts';
 
 const nothing = (): void => {};
@@ -303,7 +303,7 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
+    const { context } = this.options;
     const { restarts } = this;
     const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };

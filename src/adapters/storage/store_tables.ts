@@ -3,6 +3,7 @@ import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
+import type { StoredStack } from '../../protocol/stacks.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 
 /** Every table with the type of its rows. The keys are names and ids. */
@@ -13,6 +14,7 @@ export interface StoreTables {
   ends: LastEnd;
   /** The doors that are open, by the name of their service. */
   doors: StoredDoor;
+  stacks: StoredStack;
   /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
@@ -41,6 +43,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
   doors: { isText: true, isEssential: true },
+  stacks: { isText: true, isEssential: false },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },

@@ -1,5 +1,6 @@
 // berth events
 import type { DaemonEvent, EventData } from '../../client/records.ts';
+import { formatDuration } from '../../project/duration.ts';
 import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protocol/events.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
@@ -16,6 +17,8 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
+  'service.slept': ({ name }) => `${name} sleeps`,
+  'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
   'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,

@@ -97,7 +97,7 @@ export const untetherCommand = defineCommand({
   args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
   run: async (context, tethers) => {
     const client = await context.client();
-    return runBatch(context, tethers, 'closing', async (reference) => {
+    return runBatch(context, { names: tethers }, 'closing', async (reference) => {
       const { tether_id } = await findTether(client, reference);
       await client.cloud.deactivate(tether_id);
       await client.cloud.removeTether(tether_id);

@@ -5,15 +5,18 @@ import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { atUrl } from '../kit/format.ts';
+import { namedServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { startContinuesNote, withWaitReports } from '../kit/start_service.ts';
 
 /** Throws a UsageError unless either names or a group are given. */
 function checkSelection(names: readonly string[], group: string | undefined): void {
-  if ((names.length > 0) === (group === undefined)) return;
+  if (names.length > 0 !== (group !== undefined)) return;
   throw new UsageError('no service is named', 'Name one or more services, or give --group without names.');
 }
 
-const started = ({ name, status, pid }: StartResult): string => `${name} is ${status} (pid ${pid ?? 'unknown'})`;
+const started = ({ name, status, pid }: StartResult): string =>
+  `${name} is ${status} (pid ${pid ?? 'unknown'})`;
 
 export const serviceSleepCommand = defineCommand({
   about:
@@ -22,17 +25,21 @@ export const serviceSleepCommand = defineCommand({
   args: [{ syntax: '[names...]', about: 'the services', completes: 'running' }],
   options: {
     group: textOption('--group <name>', 'all services of this group, dependents first', 'group'),
+    ...SCOPE_OPTIONS,
   },
   examples: [['berth sleep --group shop', 'put a whole stack to sleep']],
-  run: async (context, names, { group }) => {
+  run: async (context, names, { group, ...choice }) => {
     checkSelection(names, group);
     const client = await context.client();
+    const scope = await stackScope(client, choice);
     if (group !== undefined) {
-      const answer = await client.sleepGroup(group);
-      context.out.record(answer, () => answer.services.map(({ name, status }) => `${name} is ${status}`).join('\n'));
+      const answer = await client.sleepGroup(scope.group(group));
+      context.out.record(answer, () =>
+        answer.services.map(({ name, status }) => `${name} is ${status}`).join('\n'),
+      );
       return undefined;
     }
-    return runBatch(context, [...new Set(names)], 'putting to sleep', async (name) => {
+    return runBatch(context, namedServices(scope, names), 'putting to sleep', async (name) => {
       const before = await client.service(name);
       const answer = await client.sleep(name);
       return { record: answer, text: `is ${answer.status}`, isUnchanged: before.status === answer.status };
@@ -41,17 +48,20 @@ export const serviceSleepCommand = defineCommand({
 });
 
 export const serviceWakeCommand = defineCommand({
-  about: 'Starts services with all that they depend on, and waits until they are ready. What runs is left alone.',
+  about:
+    'Starts services with all that they depend on, and waits until they are ready. What runs is left alone.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'stopped' }],
   options: {
     group: textOption('--group <name>', 'all services of this group that have `sleep`', 'group'),
     timeout: durationOption('--timeout <time>', 'time each service has to start; default: its own'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, names, { group, timeout }) => {
+  run: async (context, names, { group, timeout, ...choice }) => {
     checkSelection(names, group);
     const client = await context.client();
+    const scope = await stackScope(client, choice);
     if (group !== undefined) {
-      const answer = await client.wakeGroup(group, { timeout });
+      const answer = await client.wakeGroup(scope.group(group), { timeout });
       context.out.record(answer, () => answer.services.map(started).join('\n'));
       return undefined;
     }
@@ -65,7 +75,7 @@ export const serviceWakeCommand = defineCommand({
     };
     return runBatch(
       context,
-      [...new Set(names)],
+      namedServices(scope, names),
       'waking',
       (name, { onWaiting }) => wakeOne(name, onWaiting),
       startContinuesNote,

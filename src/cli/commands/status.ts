@@ -7,6 +7,7 @@ import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } f
 import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 type FactRow = [title: string, text: string];
 
@@ -25,7 +26,8 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['use', use],
     ['command', service.cmd],
     ['folder', service.cwd],
-    ['group', service.group ?? ''],
+    ['stack', service.stack ?? ''],
+    ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.join(', ')],
     ['ready-check', service.ready ?? 'none: the process being there counts'],
     ['last check', check],
@@ -66,9 +68,11 @@ export const statusCommand = defineCommand({
     'Shows what the service does, what it waits for, how it ended, and the end of its log. Exit code 0 if ' +
     'it is running, 3 if it is not, 4 if there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
+  options: SCOPE_OPTIONS,
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
-  run: async (context, [name = '']) => {
+  run: async (context, [given = ''], choice) => {
     const client = await context.client();
+    const name = (await stackScope(client, choice)).full(given);
     try {
       const [service, explanation] = await Promise.all([client.service(name), client.explain(name)]);
       context.out.record({ ...service, ...explanation }, () =>

@@ -83,11 +83,13 @@ export async function startService(
     client,
     name,
     onWaiting,
-    client.start(name, { timeout, wait: wait ? undefined : false, awake: awake ? true : undefined }).catch((error: unknown) => {
-      if (strict || !hasErrorCode(error, 'already_running')) throw error;
-      isAlreadyStarted = true;
-      return awaitRunning(client, name, wait);
-    }),
+    client
+      .start(name, { timeout, wait: wait ? undefined : false, awake: awake ? true : undefined })
+      .catch((error: unknown) => {
+        if (strict || !hasErrorCode(error, 'already_running')) throw error;
+        isAlreadyStarted = true;
+        return awaitRunning(client, name, wait);
+      }),
   );
   const { url } = await client.resolve(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };

@@ -3,6 +3,7 @@
 import type { KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
+import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
@@ -29,6 +30,7 @@ export interface RequestHandlerOptions {
 const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | null>> = {
   service: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
   agent: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
+  stack: { pattern: STACK_NAME_PATTERN, must: 'must be the name of a stack' },
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
   id: null,
 };
@@ -167,14 +169,15 @@ export class RequestHandler {
   private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
     const { app } = this.options;
     const query = exchange.query();
-    if (query !== '') readQuery(query, route.query);
-    if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, key));
-    else
-      this.settle(
-        reply,
-        route,
-        this.whenServed(route, () => readBytes(route, app, key)),
-      );
+    const values = query === '' ? null : readQuery(query, route.query);
+    const read = (): Uint8Array | Promise<Uint8Array> => {
+      const bytes = route.run(app, key, values);
+      if (!(bytes instanceof Promise)) return knownBytes(route, key, bytes);
+      return bytes.then((later) => knownBytes(route, key, later));
+    };
+    const result = this.whenServed(route, read);
+    if (result instanceof Uint8Array) reply.bytes(route.status, route.headers, result);
+    else this.settle(reply, route, result);
   }
 
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {

@@ -9,6 +9,7 @@ import { clusterHandlers } from './handlers/clusters.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
 import { serviceHandlers } from './handlers/services.ts';
+import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
 import { tetherHandlers } from './handlers/tethers.ts';
 import { workloadHandlers } from './handlers/workloads.ts';
@@ -31,6 +32,7 @@ export type Route = { [K in OperationKind]: RouteOf<K> }[OperationKind];
 const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R]> } = {
   services: serviceHandlers,
   groups: groupHandlers,
+  stacks: stackHandlers,
   events: eventHandlers,
   agents: agentHandlers,
   access: accessHandlers,

@@ -11,6 +11,7 @@ import {
   type ServiceState,
   type ServiceStatus,
 } from '../../protocol/service.ts';
+import { projectOfStack, shortName, slugOfStack } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -28,9 +29,19 @@ const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
+/** The project and stack of a service with its name there; null for what was not registered by a project. */
+function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 'service'> {
+  if (!stack) return { project: null, stack: null, service: null };
+  return { project: projectOfStack(stack), stack, service: shortName(name, stack) };
+}
+
 /** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
-export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
-  agent ? agent.hostname : serviceHostname(name);
+export function gatewayHostname({ name, agent, stack }: SpecRow): string | null {
+  if (agent) return agent.hostname;
+  if (!stack) return serviceHostname(name, []);
+  const slug = slugOfStack(stack);
+  return serviceHostname(shortName(name, stack) ?? name, [...(slug ? [slug] : []), projectOfStack(stack)]);
+}
 
 /** The URL of a service at the gateway on `gatewayPort`; null without a gateway, a host name or a port. */
 function gatewayUrl(parts: ServiceParts, gatewayPort: number | null): string | null {
@@ -49,6 +60,7 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
     restarts: state?.restarts ?? 0,
     ...(innerPort === null ? {} : { innerPort }),
     gatewayUrl: gatewayUrl(parts, gatewayPort),
+    ...placeOf(spec),
   };
   const running = state?.process;
   if (running) {
@@ -65,8 +77,8 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   return { ...start, url: serviceUrl(port), exitCode, signal, ...unknown, ...more };
 }
 
-type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
-const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group'];
+type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
 /** The fields that a service has only when it is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
@@ -103,5 +115,6 @@ export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
     hostname: agent.hostname,
     agent_type: agent.agentType,
     group: AGENTS_GROUP,
+    ...placeOf(parts.spec),
   };
 }

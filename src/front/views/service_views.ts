@@ -8,6 +8,13 @@ import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
 
+export interface StackUsage {
+  services: number;
+  running: number;
+  rssMB: number;
+}
+const NOTHING_USED: StackUsage = { services: 0, running: 0, rssMB: 0 };
+
 interface ServiceRow {
   /** null: the state arrived before the spec, which another actor sends. */
   spec: SpecRow | null;
@@ -113,6 +120,29 @@ export class ServiceViews {
     return this.rowsWithSpec()
       .map(({ spec }) => spec)
       .filter((spec) => groupOf(spec) === group);
+  }
+
+  /** What the services of each stack use. */
+  stackUsage(): Map<string, StackUsage> {
+    const found = new Map<string, StackUsage>();
+    for (const { spec, state, stats } of this.rowsWithSpec()) {
+      if (!spec.stack) continue;
+      const { services, running, rssMB } = found.get(spec.stack) ?? NOTHING_USED;
+      found.set(spec.stack, {
+        services: services + 1,
+        running: running + (state?.status === 'running' ? 1 : 0),
+        rssMB:
+          rssMB + (stats && stats.run === state?.process?.run ? stats.rssMB : (state?.process?.rssMB ?? 0)),
+      });
+    }
+    return found;
+  }
+
+  /** The specs of a stack's services, by name. */
+  stackMembers(stack: string): SpecRow[] {
+    return this.rowsWithSpec()
+      .map(({ spec }) => spec)
+      .filter((spec) => spec.stack === stack);
   }
 
   /** One service in its list form; null for an unknown name. */

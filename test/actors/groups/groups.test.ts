@@ -56,7 +56,9 @@ async function group({ members, ms = {}, failures = {} }: Script): Promise<Group
   await w.stand<RegistryProtocol>('registry', {
     members: ({ group: name }) => ({
       members:
-        name === 'none' ? [] : Object.entries(members).map(([name, dependsOn]) => ({ name, dependsOn })),
+        name === 'none'
+          ? []
+          : Object.entries(members).map(([name, dependsOn]) => ({ name, dependsOn, sleeps: false })),
     }),
   });
   w.node.family('service:', type, (address) => address.slice('service:'.length));

@@ -17,7 +17,7 @@ describe('a service', () => {
   it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
   });
 
@@ -25,14 +25,14 @@ describe('a service', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
-      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null}`,
+      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null,"project":null,"stack":null,"service":null}`,
     );
   });
 
   it('without a port has null for its port and its URL, also in resolve', () => {
     views.setSpecs([specRow('web', { port: null })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     expect(parse(views.resolve('web'))).toEqual({ name: 'web', url: null, port: null, status: 'stopped' });
   });
@@ -60,7 +60,7 @@ describe('a service', () => {
     } as const;
     views.setStates([stateRow('web', { status: 'crashed', end })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     views.setStates([stateRow('web', { end: { ...end, exitCode: null, exitUnknown: true } })]);
     expect(parse(views.item('web'))).toMatchObject({ exitCode: null, signal: null, exitUnknown: true });
@@ -79,6 +79,9 @@ describe('a service', () => {
         'url',
         'restarts',
         'gatewayUrl',
+        'project',
+        'stack',
+        'service',
         'cmd',
         'cwd',
         'ready',
@@ -245,7 +248,7 @@ describe('agents', () => {
   it('have their own fields, in the order of the base API', () => {
     views.setSpecs([agent('bot'), specRow('web')]);
     expect(text(views.agents())).toBe(
-      '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents"}]}',
+      '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents","project":null,"stack":null,"service":null}]}',
     );
     views.setStates([stateRow('bot', { status: 'starting', process: { ...process, pid: 9 } })]);
     expect(parse(views.agents()).agents[0]).toMatchObject({ active: true, pid: 9, port: 8100 });
@@ -257,7 +260,7 @@ describe('agents', () => {
     expect(parse(views.resolve('bot'))).toMatchObject({ url: 'http://localhost:8100' });
   });
 });
-const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1 };
+const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1, innerPort: null };
 
 describe('times', () => {
   const at = (zone: string, ms: number): string =>
