@@ -57,17 +57,30 @@ class Door {
     return null;
   }
 
-  /** Resolves when the port is free. */
-  async close(): Promise<void> {
+  /** Takes no more connections and resets what is held. The actor ends with the last other connection. */
+  shut(): null {
+    this.cancelIdle();
+    this.settings = null;
+    void this.listener?.close();
+    this.listener = null;
+    this.connections.setTarget(null);
+    this.connections.refuse();
+    this.connections.whenEmpty(() => {
+      if (!this.settings) this.context.end();
+    });
+    return null;
+  }
+
+  private async close(): Promise<void> {
     this.cancelIdle();
     const closing = this.listener?.close();
-    this.listener = null;
     this.connections.close();
     await closing;
   }
 
   private async listen(port: number): Promise<void> {
-    await this.listener?.close();
+    // Its connections go on; the port is free at once.
+    void this.listener?.close();
     this.listener = null;
     const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket));
     if ('refused' in listener)
@@ -105,10 +118,6 @@ export const doorActor = actor<DoorProtocol, DoorConfig>('door', (context, confi
     set: (settings) => door.set(settings),
     rest: () => door.rest(),
     refuse: () => door.refuse(),
-    async close() {
-      await door.close();
-      context.end();
-      return null;
-    },
+    close: () => door.shut(),
   };
 });

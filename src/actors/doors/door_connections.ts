@@ -26,6 +26,7 @@ export class DoorConnections implements DoorConnectionOwner {
   private isReached = false;
   private stopTicks: (() => void) | null = null;
   private knockedAt = Number.NEGATIVE_INFINITY;
+  private onEmpty = (): void => {};
 
   constructor(options: DoorConnectionsOptions) {
     this.options = options;
@@ -69,6 +70,12 @@ export class DoorConnections implements DoorConnectionOwner {
     for (const connection of [...this.held]) connection.reset();
   }
 
+  /** Calls `onEmpty` when no connection is open. */
+  whenEmpty(onEmpty: () => void): void {
+    if (this.all.size === 0) onEmpty();
+    else this.onEmpty = onEmpty;
+  }
+
   /** Resets every connection. */
   close(): void {
     for (const connection of [...this.all]) connection.reset();
@@ -81,6 +88,7 @@ export class DoorConnections implements DoorConnectionOwner {
   onClosed(connection: DoorConnection): void {
     this.all.delete(connection);
     this.release(connection);
+    if (this.all.size === 0) this.onEmpty();
   }
 
   private hold(connection: DoorConnection): void {
@@ -114,9 +122,14 @@ export class DoorConnections implements DoorConnectionOwner {
     const { clock, dialer } = this.options;
     try {
       const service = await dialer.dial(target, { allowHalfOpen: true });
-      if (this.target === target) this.isReached = true;
+      if (this.target !== target) {
+        // What took it is about to end; its successor takes the connection.
+        service.destroy();
+        return;
+      }
+      this.isReached = true;
       connection.carry(service);
-      if (!connection.isHeld) this.release(connection);
+      this.release(connection);
     } catch {
       if (this.target !== target || !connection.isHeld) return;
       const triedMs = clock.monotonic() - since;

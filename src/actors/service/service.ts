@@ -97,7 +97,12 @@ class SupervisedService {
     this.restarting = null;
     if (!this.door.isOpen) return this.machine.stop(graceMs);
     const told = last ? this.door.suspend() : this.door.forget();
-    return told.then(() => this.machine.stop(graceMs));
+    return told
+      .then(() => this.machine.stop(graceMs))
+      .then(async (answer) => {
+        await this.door.closed();
+        return answer;
+      });
   }
 
   /** Starts the service; for a wake, after the stop that is under way. */
@@ -144,6 +149,7 @@ class SupervisedService {
     try {
       await this.door.forget();
       await this.machine.stop(graceMs);
+      await this.door.closed();
       await this.effects.forget();
     } catch (error) {
       reopen();

@@ -48,6 +48,7 @@ export class ServiceDoor {
   /** Since when the service is being woken; monotonic milliseconds. */
   private wakingSince: number | null = null;
   private innerPort: number | null = null;
+  private closing: Promise<null> = Promise.resolve(null);
   private cancelRetry = (): void => {};
 
   constructor(options: ServiceDoorOptions) {
@@ -76,9 +77,9 @@ export class ServiceDoor {
     const { state, stored } = known();
     const run = liveRun(state);
     const isBehindDoor = run?.metadata.doorPort !== undefined;
-    if (this.row && stored && !stored.spec.sleep && !isBehindDoor) void this.forget();
+    if (this.row && stored && !stored.spec.sleep && !isBehindDoor) this.inBackground(this.forget());
     // A run of an earlier daemon that was killed before it had noted the door.
-    if (!this.row && isBehindDoor && state.phase === 'running') void this.note({});
+    if (!this.row && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
     this.followWake(state);
     const settings = this.settings();
     const text = JSON.stringify(settings);
@@ -96,13 +97,12 @@ export class ServiceDoor {
     const wasOpen = this.isOpen;
     this.row ??= {};
     try {
-      await this.open();
+      await this.openOrRefuse(run.id);
     } catch (error) {
       if (!wasOpen) this.row = null;
-      if (!isFailure(error) || error.code !== 'port_in_use') throw error;
-      throw await this.options.effects.portConflict(spec.port, run.id);
+      throw error;
     }
-    if (!wasOpen) void this.note(this.row);
+    if (!wasOpen) this.inBackground(this.note(this.row));
     this.innerPort = await this.options.effects.leaseInnerPort(this.options.ports, this.innerPort);
     run.metadata = behindDoor(run.metadata, this.innerPort, this.keepsAwake);
   }
@@ -118,9 +118,12 @@ export class ServiceDoor {
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
         hint: 'Register it with sleep: {afterMinutes: 15}, or stop it.',
       });
-    this.sleeping ??= this.sleepNow().finally(() => {
-      this.sleeping = null;
-    });
+    // In a later turn, because `follow` asks whether it sleeps already.
+    this.sleeping ??= Promise.resolve()
+      .then(() => this.sleepNow())
+      .finally(() => {
+        this.sleeping = null;
+      });
     return this.sleeping;
   }
 
@@ -185,6 +188,11 @@ export class ServiceDoor {
     if (this.row && run) await this.note({ asleepAfter: run.id });
   }
 
+  /** Resolves when a door that was told to close is closed. */
+  async closed(): Promise<void> {
+    await tolerateFailure(this.closing, () => null);
+  }
+
   /** Lets go of the port that the process had. */
   release(): void {
     if (this.innerPort !== null) this.options.effects.releaseInnerPort();
@@ -199,10 +207,11 @@ export class ServiceDoor {
     const before = this.row;
     const hasRun = 'run' in state;
     const after = hasRun ? state.run.id : (end?.run ?? null);
-    // On disk before the stop: whoever finds the end of the run knows that it sleeps.
     this.row = { asleepAfter: after };
-    this.follow();
     try {
+      // From here on who comes is held, and does not meet a process that is about to end.
+      await this.openOrRefuse(null);
+      // On disk before the stop: whoever finds the end of the run knows that it sleeps.
       await this.options.table.put(name, this.row);
     } catch (error) {
       this.row = before;
@@ -268,6 +277,17 @@ export class ServiceDoor {
     await context.ref(address).ask('set', settings);
   }
 
+  /** As `open`; who has the port is named in the error and in an event. `run` null: none is being made. */
+  private async openOrRefuse(run: string | null): Promise<void> {
+    try {
+      await this.open();
+    } catch (error) {
+      const port = this.settings()?.port;
+      if (!isFailure(error) || error.code !== 'port_in_use' || port === undefined) throw error;
+      throw await this.options.effects.portConflict(port, run);
+    }
+  }
+
   /** As `open`; whoever has the port meanwhile is named once, and it is tried again. */
   private async tell(isRetry = false): Promise<void> {
     const { context, effects } = this.options;
@@ -286,7 +306,9 @@ export class ServiceDoor {
   private async shut(): Promise<void> {
     this.cancelRetry();
     this.told = '';
-    if (this.isThreadUp) this.options.context.ref(`door:${this.options.name}`).tell('close', {});
+    if (!this.isThreadUp) return;
+    this.closing = this.options.context.ref(`door:${this.options.name}`).ask('close', {});
+    await this.closing;
   }
 
   /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
