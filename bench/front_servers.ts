@@ -36,6 +36,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   labels: [],
   agent: null,
   stack: null,
+  watch: null,
   sleep: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],

@@ -48,6 +48,8 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/events/history', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
+  ['POST', '/v1/commands', 201],
+  ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],
   ['POST', '/v1/page-codes', 201],

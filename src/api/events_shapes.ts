@@ -23,6 +23,7 @@ export const EVENT_DATA = {
   'service.crashed': z.object({ name: nameShape, exitCode, signal }),
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
+  'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'service.slept': z.object({ name: nameShape }),
   'service.woke': z.object({ name: nameShape, ms: milliseconds }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),

@@ -26,6 +26,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   stacks: 'Projects at one branch, each with services of its own',
   events: 'What happens, as it happens and afterwards',
   agents: 'Services that run in a terminal',
+  commands: 'Commands that are run once, in the environment of a service',
   access: 'Proof of the server, and sessions of the page',
   system: 'The daemon itself',
   clusters: 'Kubernetes clusters',

@@ -2,6 +2,7 @@
 import { access } from './access.ts';
 import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
+import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
 import type { Operation } from './operation.ts';
@@ -17,6 +18,7 @@ export const OPERATIONS = {
   stacks,
   events,
   agents,
+  commands,
   access,
   system,
   clusters,

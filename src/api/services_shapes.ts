@@ -28,6 +28,7 @@ import {
   validate,
   z,
 } from './validation.ts';
+import { completeWatch, watch, watchInput } from './watch_fields.ts';
 
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
 const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
@@ -78,6 +79,7 @@ const RegistrationShape = objectShape(
       .optional(),
     sleep: sleep.nullable().optional(),
     stack: field.stack.nullable().optional(),
+    watch: watchInput.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...[
@@ -107,12 +109,13 @@ function parseRegistration(value: unknown): ServiceInput {
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStackName(rest)];
-  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, wrong, hint);
+  const { cwd, env, dependsOn, watch: watching, ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
     dependsOn: [...new Set(dependsOn)],
+    watch: completeWatch(watching),
     agent: null,
   });
 }
@@ -163,6 +166,7 @@ const specFields = {
   stopGrace: milliseconds,
   startTimeout: milliseconds,
   labels: z.array(z.string()),
+  watch: watch.nullable(),
   sleep: z
     .object({ afterMinutes: z.number() })
     .nullable()
@@ -223,6 +227,10 @@ export const Explanation = z
     portHolder: z.string().nullable(),
     backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
     exit: z.object({ exitCode, signal, at: time }).nullable(),
+    watching: z
+      .object({ folders: z.int().min(0), trouble: z.string().nullable() })
+      .nullable()
+      .meta({ description: 'What is watched for it: folders, and why changes may go unnoticed' }),
     lastLines: z.array(z.string()),
     next: z.string(),
   })

@@ -6,6 +6,7 @@ export const SHAPES = {
   stacks: () => import('./stacks_shapes.ts'),
   events: () => import('./events_shapes.ts'),
   agents: () => import('./agents_shapes.ts'),
+  commands: () => import('./commands_shapes.ts'),
   access: () => import('./access_shapes.ts'),
   system: () => import('./system_shapes.ts'),
   clusters: () => import('./clusters_shapes.ts'),

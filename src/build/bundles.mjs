@@ -25,6 +25,7 @@ const WORKERS = {
   'workers/tethers': 'workers/tethers.ts',
   'workers/doors': 'workers/doors.ts',
   'workers/gateway': 'workers/gateway.ts',
+  'workers/watcher': 'workers/watcher.ts',
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };

@@ -116,6 +116,13 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).addCommand,
   },
   {
+    name: 'run',
+    aliases: ['exec'],
+    summary: 'run a command in the environment of a service',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).runCommand,
+  },
+  {
     name: 'rm',
     summary: 'stop services and remove them with their logs',
     heading: SERVICES,

@@ -5,6 +5,7 @@ import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
 import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
+import { commandMethods } from './methods/commands.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
 import { serviceMethods } from './methods/services.ts';
@@ -19,6 +20,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...stackMethods(endpoint),
   ...eventMethods(endpoint),
   ...agentMethods(endpoint),
+  ...commandMethods(endpoint),
   ...accessMethods(endpoint),
 });
 

@@ -14,6 +14,7 @@ const LIFECYCLE_TYPES = [
   'service.stopped',
   'service.crashed',
   'service.removed',
+  'service.changed',
   'service.slept',
   'service.woke',
   'port.conflict',

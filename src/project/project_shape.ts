@@ -1,6 +1,7 @@
 // The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
 // one; read_project.ts checks what they say together.
 import { z } from '../adapters/zod.ts';
+import { globFault } from '../protocol/globs.ts';
 import {
   AGENTS_GROUP,
   ENV_KEY_PATTERN,
@@ -9,7 +10,7 @@ import {
 } from '../protocol/names.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
-import { DOOR, HTTP, SERVICE } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -78,6 +79,42 @@ const port = z.union(
     z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
   ],
   withMessage(PORT_MESSAGE),
+);
+
+const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
+const LINES_MESSAGE = `must be a list of up to ${WATCH.maxGlobs} lines as in a .gitignore`;
+const ACTION_MESSAGE = 'must be restart or a signal such as SIGHUP';
+const FLAG_MESSAGE = 'must be true or false';
+const glob = z.string(withMessage('must be a glob such as src/**')).superRefine((value, context) => {
+  const message = globFault(value);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+const watch = z.strictObject(
+  {
+    paths: z
+      .array(glob, withMessage(GLOBS_MESSAGE))
+      .min(1, GLOBS_MESSAGE)
+      .max(WATCH.maxGlobs, GLOBS_MESSAGE)
+      .meta({ description: 'Globs relative to cwd; a folder means everything in it.' }),
+    ignore: z
+      .array(z.string(withMessage('must be a text')).min(1, 'must not be empty'), withMessage(LINES_MESSAGE))
+      .max(WATCH.maxGlobs, LINES_MESSAGE)
+      .meta({ description: 'Lines as in a .gitignore, which win over those of real ones.' })
+      .optional(),
+    debounce_ms: duration
+      .refine((ms) => ms <= WATCH.maxDebounceMs, `must be at most ${WATCH.maxDebounceMs} ms`)
+      .meta({ description: 'Time without a change after which something is done; default 300.' })
+      .optional(),
+    action: z
+      .union([z.literal('restart'), signal], withMessage(ACTION_MESSAGE))
+      .meta({ description: 'restart (the default), or a signal that it is sent.' })
+      .optional(),
+    cascade: z
+      .boolean(withMessage(FLAG_MESSAGE))
+      .meta({ description: 'Whether services that depend on it are restarted after it; default false.' })
+      .optional(),
+  },
+  withMessage('must be a map with paths'),
 );
 
 export const PROJECT_SERVICE_SHAPE = z
@@ -175,6 +212,7 @@ export const PROJECT_SERVICE_SHAPE = z
         )
         .meta({ description: 'How it is stopped.' })
         .optional(),
+      watch: watch.meta({ description: 'Files whose changes restart it, or send it a signal.' }).optional(),
     },
     withMessage('must be a map with cmd and what else the service needs'),
   )

@@ -5,8 +5,8 @@ import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy, SleepRule } from '../protocol/service.ts';
-import { SERVICE } from '../settings/limits.ts';
+import type { RestartPolicy, SleepRule, WatchSpec } from '../protocol/service.ts';
+import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -42,6 +42,7 @@ export interface ProjectService {
   stopGrace: number | undefined;
   /** The stack it is registered in; null while it is only what the file says. */
   stack: string | null;
+  watch: WatchSpec | null;
 }
 
 export interface Project {
@@ -134,6 +135,13 @@ function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectServic
     : { port: given, isPortFixed: false };
 }
 
+function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
+  if (!watch) return null;
+  const { paths, ignore = [], debounce_ms: debounceMs = WATCH.defaultDebounceMs } = watch;
+  const { action = 'restart', cascade = false } = watch;
+  return { paths, ignore, debounceMs, action, cascade };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
@@ -152,6 +160,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
     stack: null,
+    watch: watchOf(service),
   };
 }
 

@@ -4,6 +4,7 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
@@ -18,6 +19,7 @@ import type { TerminalProtocol, TerminalViewersProtocol } from './terminal.ts';
 import type { TetherProtocol, TethersProtocol } from './tethers.ts';
 import type { ThreadsProtocol } from './threads.ts';
 import type { ViewsProtocol } from './views.ts';
+import type { WatchedServiceProtocol, WatcherProtocol } from './watcher.ts';
 
 /** Every actor of the product with its protocol. */
 interface Actors {
@@ -29,9 +31,13 @@ interface Actors {
   stacks: StacksProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
-  [service: `service:${string}`]: ServiceProtocol & TerminalProtocol;
+  [service: `service:${string}`]: ServiceProtocol &
+    TerminalProtocol &
+    WatchedServiceProtocol &
+    CommandProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
+  watcher: WatcherProtocol;
   host: HostProtocol;
   [door: `door:${string}`]: DoorProtocol;
   gateway: GatewayProtocol;
@@ -54,7 +60,7 @@ declare module '../runtime/actor.ts' {
 }
 
 /** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
-export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'doors' | 'gateway' | 'host';
+export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'doors' | 'gateway' | 'watcher' | 'host';
 
 interface Placement {
   /** The kind of node that holds it. */
@@ -75,6 +81,7 @@ const PLACEMENTS = {
   'service:': { node: 'services', rank: 50 },
   ports: { node: 'services', rank: 60 },
   events: { node: 'services', rank: 70 },
+  watcher: { node: 'watcher', rank: 75 },
   host: { node: 'host', rank: 80 },
   gateway: { node: 'gateway', rank: 5 },
   sweeper: { node: 'cloud', rank: 110 },

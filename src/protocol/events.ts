@@ -7,6 +7,7 @@ export const EVENT_TYPES = [
   'service.crashed',
   'service.stats',
   'service.removed',
+  'service.changed',
   'service.slept',
   'service.woke',
   'port.conflict',

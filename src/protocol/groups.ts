@@ -6,6 +6,8 @@ export interface GroupsProtocol {
   stop(message: { name: string; graceMs: number | null }): {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
+  /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
+  restartDependants(message: { name: string }): null;
   /**
    * Starts a service with all that it depends on, in that order; what runs is left alone. `timeoutMs` is for
    * each of them.

@@ -33,6 +33,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
   stack: { default: null, change: 'record' },
+  watch: { default: null, change: 'record' },
   sleep: { default: null, change: 'process' },
 };
 

@@ -29,6 +29,8 @@ export interface RegistryProtocol {
   specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** The members of a group, or with null of all, with their dependencies; `stack`: only those of one. */
   members(message: { group: string | null; stack?: string }): { members: GroupMember[] };
+  /** Has every service that watches files ask for it again: the watcher is new. */
+  watchAgain(message: Record<string, never>): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

@@ -1,5 +1,6 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
+import type { WatchState } from './watcher.ts';
 
 export const SERVICE_STATUSES = [
   'running',
@@ -19,6 +20,19 @@ export interface AgentSpec {
   hostname: string;
   cols: number;
   rows: number;
+}
+
+/** What is done when files change: docs/reference.md "Watch". */
+export interface WatchSpec {
+  /** Globs, relative to the service's `cwd`. */
+  paths: string[];
+  /** Lines as in a .gitignore. */
+  ignore: string[];
+  debounceMs: number;
+  /** `restart`, or the name of a signal. */
+  action: string;
+  /** Services that depend on it are restarted after it. */
+  cascade: boolean;
 }
 
 /** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
@@ -44,6 +58,7 @@ export interface ServiceSpec {
   sleep: SleepRule | null;
   /** The stack it is of, which its name begins with; null: it was not registered by a project. */
   stack: string | null;
+  watch: WatchSpec | null;
 }
 
 /** When a service sleeps: docs/reference.md "Sleep of services". */
@@ -175,6 +190,7 @@ export interface ServiceExplanation {
   portHolder: string | null;
   backoff: { attempt: number; delayMs: number; nextAt: number } | null;
   exit: { exitCode: number | null; signal: string | null; at: number } | null;
+  watching: WatchState | null;
   lastLines: string[];
   next: string;
 }
@@ -231,6 +247,8 @@ export interface ServiceProtocol {
   explain(message: Record<string, never>): ServiceExplanation;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
+  /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */
+  restartRunning(message: Record<string, never>): null;
   /** From its door: a client waits for the service. */
   knocked(message: Record<string, never>): null;
   /** From its door: nothing has moved for the time of `sleep`. */

@@ -93,6 +93,28 @@ export const READY_CHECK = {
   maxConcurrent: 64,
 } as const;
 
+/** Commands beside a service: docs/reference.md "Commands". */
+export const COMMAND = {
+  /** A command whose terminal is not attached by then is forgotten. */
+  attachTimeoutMs: 10_000,
+  /** How a command is ended whose terminal has gone. */
+  stop: { signal: 'SIGHUP', graceMs: 5_000 },
+} as const;
+
+/** Files that are watched: docs/reference.md "Watch". */
+export const WATCH = {
+  maxGlobs: 64,
+  maxGlobLength: 1_024,
+  defaultDebounceMs: 300,
+  maxDebounceMs: 60_000,
+  /** Files that keep changing are reported this long after the first change. */
+  maxDelayMs: 30_000,
+  /** Changed files that the event names. */
+  reportedPaths: 5,
+  /** Pause before the watches that the system has refused are asked for again. */
+  retryMs: 30_000,
+} as const;
+
 /** Events: docs/reference.md "Event stream", "Replay and retention". */
 export const EVENTS = {
   retained: 1_024,

@@ -53,6 +53,7 @@ describe('a registration', () => {
       labels: [],
       agent: null,
       stack: null,
+      watch: null,
     });
   });
 
@@ -70,6 +71,13 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      watch: {
+        paths: ['src/**', '*.{js,ts}'],
+        ignore: ['*.log'],
+        debounceMs: 0,
+        action: 'SIGHUP',
+        cascade: true,
+      },
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

@@ -62,7 +62,7 @@ it.runIf(hasPrometheus)(
           prometheus.kill('SIGTERM');
         }),
     );
-    const up = 'berth_service_up{service="web",group="shop"}';
+    const up = 'berth_service_up{service="web",group="shop",stack=""}';
     expect(await eventually(() => query(port, up))).toBe('1');
     expect(await query(port, 'up{job="berth"}')).toBe('1');
     expect(await query(port, 'berth_service_start_seconds_count{service="web"}')).toBe('1');

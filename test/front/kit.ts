@@ -254,6 +254,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   labels: [],
   agent: null,
   stack: null,
+  watch: null,
   sleep: null,
   revision: 1,
   envKeys: [],

@@ -18,6 +18,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   labels: [],
   agent: null,
   stack: null,
+  watch: null,
   sleep: null,
   ...more,
 });

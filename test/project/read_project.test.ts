@@ -63,6 +63,7 @@ services:
     autostart: true
     start_timeout: 1m30s
     stop: { signal: SIGINT, grace: 10s }
+    watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
     expect(db).toMatchObject({
       name: 'db',
@@ -98,6 +99,7 @@ services:
       stopGrace: 10_000,
       isPortFixed: false,
       stack: null,
+      watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
     });
   });
 

@@ -5,6 +5,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import {
   DependencyOrder,
   type DependentService,
+  dependantsOf,
   reverseDependencies,
   walkInOrder,
   withDependencies,
@@ -135,6 +136,18 @@ class Groups {
     return { services: answersInOrder(members, answers) };
   }
 
+  /** Whoever fails to come back says so itself; what depends on it is restarted all the same. */
+  async restartDependants(name: string): Promise<null> {
+    const { members } = await this.registry().ask('members', { group: null });
+    const wanted = dependantsOf(members, name);
+    const order = new DependencyOrder(members.filter((member) => wanted.has(member.name)));
+    await walkInOrder(order, async (member) => {
+      if (this.isClosing) return;
+      await tolerateFailure(this.service(member).ask('restartRunning', {}, DEADLINE), () => null);
+    });
+    return null;
+  }
+
   shutdown(): Promise<null> {
     this.isClosing = true;
     this.shuttingDown ??= this.stopAll();
@@ -207,6 +220,7 @@ function init(context: Context): Handlers<GroupsProtocol> {
   return {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
+    restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
     wake: (message) => context.replyLater(groups.wake(message)),
     knocked: ({ name }) => groups.knocked(name),
     sleepGroup: (message) => context.replyLater(groups.sleepGroup(message)),

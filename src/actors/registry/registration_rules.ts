@@ -58,12 +58,18 @@ export function canonicalSpec(spec: ServiceSpec): string {
   return JSON.stringify(parts.slice(0, used + 1));
 }
 
+/** A record stored before a field existed means the field's default. */
+function completeSpec(spec: ServiceSpec): ServiceSpec {
+  const defaults = Object.entries(SPEC_FIELDS).map(([field, { default: value }]) => [field, value ?? null]);
+  return { ...Object.fromEntries(defaults), ...spec };
+}
+
 const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');
 
 /** A record as clients see it: without the values of env, but with the hash over all of it. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
-  const { env, ...rest } = spec;
+  const { env, ...rest } = completeSpec(spec);
   const specHash = hash ?? specHashOf(canonicalSpec(spec), key);
   return { ...rest, revision, envKeys: env.map(([name]) => name), specHash };
 }

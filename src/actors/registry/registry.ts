@@ -140,6 +140,12 @@ class Registry {
     return { spec: this.services.get(name)?.spec ?? null };
   }
 
+  watchAgain(): null {
+    for (const [name, { spec }] of this.services)
+      if (spec.watch) this.context.ref(serviceAddress(name)).tell('watchAgain', {});
+    return null;
+  }
+
   close(): null {
     this.isClosed = true;
     return null;
@@ -261,6 +267,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     remove: (message) => registry.remove(message),
     specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
+    watchAgain: () => registry.watchAgain(),
     close: () => registry.close(),
   };
 }

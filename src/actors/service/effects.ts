@@ -21,7 +21,7 @@ import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { childEnvironment } from './environment.ts';
+import { childEnvironment, commandEnvironment } from './environment.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 
@@ -31,6 +31,16 @@ export interface ServiceEffectsConfig {
   environment: [key: string, value: string][];
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
+}
+
+/** A command in the environment of the service `spec`; null: of none. */
+export interface CommandSpawn {
+  cmd: string;
+  cwd: string;
+  env: [key: string, value: string][];
+  spec: ServiceSpec | null;
+  cols: number;
+  rows: number;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
@@ -88,6 +98,15 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
+  /** The spec of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
+  specOf(name: string): ServiceSpec {
+    const stored = this.config.store.table('services').get(name);
+    if (!stored) throw fail('unknown_service', `there is no service ${name}`);
+    if (stored.sealedEnv !== undefined)
+      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    return stored.spec;
+  }
+
   lastEnd(): LastEnd | null {
     return this.config.store.table('ends').get(this.name) ?? null;
   }
@@ -101,6 +120,11 @@ export class ServiceEffects {
   private async appendEvent(event: NewEvent): Promise<EventType> {
     const { earlier } = await this.events.ask('append', { events: [event] });
     return earlier ?? event.type;
+  }
+
+  /** Journals that files of the service have changed; `paths`: the first of them. */
+  async announceChange(paths: string[]): Promise<void> {
+    await this.appendEvent(events.changedEvent(this.name, paths));
   }
 
   /**
@@ -164,6 +188,22 @@ export class ServiceEffects {
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: run.metadata,
+    });
+  }
+
+  /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
+  spawnCommand(run: string, { spec, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
+    const { environment, umask } = this.config;
+    return this.host.ask('spawn', {
+      service: this.name,
+      run,
+      cmd: command.cmd,
+      cwd: command.cwd,
+      env: commandEnvironment(environment, spec, command.env, run),
+      port: 0,
+      umask,
+      pty: { cols, rows },
+      memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
   }
 

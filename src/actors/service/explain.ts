@@ -3,6 +3,7 @@
 import { urlPort } from '../../adapters/ready_probe.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
 import type { LastEnd, ServiceExplanation, ServiceSpec, ServiceStatus } from '../../protocol/service.ts';
+import type { WatchState } from '../../protocol/watcher.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LastCheck } from './ready_check.ts';
@@ -19,6 +20,8 @@ export interface ExplanationFacts {
   portHolder: string | null;
   /** The one that does so without being of the run of the service. */
   foreignHolder: string | null;
+  /** What is watched for it; null: nothing. */
+  watching: WatchState | null;
   lastLines: string[];
   /** Bytes of output lost to a full disk since the process host started. */
   droppedBytes: number;
@@ -82,6 +85,9 @@ function aboutDroppedOutput(bytes: number): string | null {
   if (bytes === 0) return null;
   return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
 }
+
+const aboutWatch = (watch: WatchState | null): string | null =>
+  watch?.trouble ? `Changes of its files may go unnoticed: ${watch.trouble}.` : null;
 
 const logText = (lines: string[]): string =>
   lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
@@ -208,12 +214,13 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
   const late = state.phase === 'stopping' ? state.late : null;
   return {
     status: facts.status,
-    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes)),
+    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes), aboutWatch(facts.watching)),
     waitingFor: waitingFor ?? null,
     lastCheck: state.phase === 'checking' ? state.check.last() : (late?.check ?? null),
     portHolder: facts.portHolder,
     backoff: state.phase === 'waiting' || state.phase === 'ended' ? state.backoff : null,
     exit: end && { exitCode: end.exitCode, signal: end.signal, at: end.at },
+    watching: facts.watching,
     lastLines: facts.lastLines,
     next,
   };

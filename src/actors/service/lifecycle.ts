@@ -40,6 +40,8 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
+  /** Called after each change of the phase or the record. */
+  onChanged: () => void;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
@@ -298,7 +300,9 @@ export class ServiceLifecycle {
   /** Has the door follow, and publishes the service to the views, if it is registered. */
   publish(): void {
     this.options.door.follow();
-    if (this.stored) this.options.effects.publish(this.view());
+    if (!this.stored) return;
+    this.options.effects.publish(this.view());
+    this.options.onChanged();
   }
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */

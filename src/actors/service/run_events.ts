@@ -45,3 +45,11 @@ export function endAsTold(end: LastEnd, type: EventType): LastEnd {
   const { restart: _, ...rest } = end;
   return { ...rest, status };
 }
+
+/** Of the service, not of a run. */
+export const changedEvent = (name: string, paths: string[]): NewEvent => ({
+  type: 'service.changed',
+  name,
+  run: null,
+  data: JSON.stringify({ name, paths }),
+});

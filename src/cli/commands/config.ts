@@ -5,6 +5,11 @@ import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { pluralize, relativePath } from '../kit/format.ts';
 import { loadProject, projectFilePath } from '../kit/load_project.ts';
 
+const watchEntry = ({ debounceMs, ...watch }: NonNullable<ProjectService['watch']>): object => ({
+  ...watch,
+  debounce_ms: debounceMs,
+});
+
 /** A service in the words of berth.yaml; JSON leaves out what is undefined. */
 const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
   const { stopSignal, stopGrace } = service;
@@ -22,6 +27,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       restart: service.restart,
       autostart: service.autostart || undefined,
       start_timeout: service.startTimeout,
+      watch: service.watch ? watchEntry(service.watch) : undefined,
       stop: stopSignal === undefined && stopGrace === undefined ? undefined : stop,
     },
   ];

@@ -3,13 +3,26 @@ import type { Explanation, ServiceDetail } from '../../client/records.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
-import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
+import {
+  describeStatus,
+  formatCpu,
+  formatElapsed,
+  formatMemory,
+  pluralize,
+  statusStyle,
+} from '../kit/format.ts';
 import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 type FactRow = [title: string, text: string];
+
+function watchText({ watch }: ServiceDetail, { watching }: Explanation): string {
+  if (!watch) return '';
+  const folders = watching ? ` (${pluralize(watching.folders, 'folder')})` : ' (once it is started)';
+  return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
+}
 
 function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
@@ -35,6 +48,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
       'restarts',
       service.restarts > 0 || service.restart !== 'no' ? `${service.restarts} (${service.restart})` : '',
     ],
+    ['watches', watchText(service, explanation)],
     ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
     ['project', projectFileOf(service.labels) ?? ''],
   ];

@@ -6,6 +6,7 @@ import type { AnyHandler, HandlersOf } from './handler.ts';
 import { accessHandlers } from './handlers/access.ts';
 import { agentHandlers } from './handlers/agents.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
+import { commandHandlers } from './handlers/commands.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
 import { serviceHandlers } from './handlers/services.ts';
@@ -35,6 +36,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   stacks: stackHandlers,
   events: eventHandlers,
   agents: agentHandlers,
+  commands: commandHandlers,
   access: accessHandlers,
   system: systemHandlers,
   clusters: clusterHandlers,

@@ -26,7 +26,11 @@ type Labels = Sample['labels'];
 const one = (value: number, labels: Labels = {}): Sample[] => [{ labels, value }];
 
 const isAgent = ({ spec }: ServiceParts): boolean => spec.agent !== null;
-const serviceLabels = ({ spec }: ServiceParts): Labels => ({ service: spec.name, group: spec.group ?? '' });
+const serviceLabels = ({ spec }: ServiceParts): Labels => ({
+  service: spec.name,
+  group: spec.group ?? '',
+  stack: spec.stack ?? '',
+});
 
 /** A metric with one value per service; null: the service has none. */
 const perService = (

@@ -48,6 +48,7 @@ describe('a record', () => {
       { startTimeout: 1 },
       { labels: ['x'] },
       { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
+      { watch: { paths: ['src'], ignore: [], debounceMs: 300, action: 'restart', cascade: false } },
     ];
     const texts = [undefined, ...changes].map((more) =>
       canonicalSpec(nextRecord(input('web', more), 8000, undefined, KEY).spec),
@@ -64,7 +65,7 @@ describe('a record', () => {
   it('stored before a field existed means its default', () => {
     const whole = nextRecord(input('web', { env: [] }), 8000, undefined, KEY);
     for (const field of SPEC_FIELD_NAMES) {
-      if (SPEC_FIELDS[field].default === undefined || field === 'env') continue;
+      if (SPEC_FIELDS[field].default === undefined || ['env', 'port'].includes(field)) continue;
       const { [field]: _, ...spec } = whole.spec;
       const before = { ...whole, spec: spec as typeof whole.spec };
       expect(nextRecord(input('web', { env: [] }), 8000, before, KEY), field).toBe(before);
@@ -94,6 +95,7 @@ describe('a record', () => {
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
         sleep: null,
         stack: null,
+        watch: null,
       },
       8105,
       undefined,

@@ -187,6 +187,7 @@ describe.each(SERVERS)('%s', (server) => {
         portHolder: null,
         backoff: { attempt: 2, delayMs: 200, nextAt: at },
         exit: { exitCode: 3, signal: null, at },
+        watching: null,
         lastLines: ['a'],
         next: 'restart',
       };
@@ -201,6 +202,7 @@ describe.each(SERVERS)('%s', (server) => {
           'portHolder',
           'backoff',
           'exit',
+          'watching',
           'lastLines',
           'next',
         ],
