@@ -305,11 +305,18 @@ it.skipIf(!postgresBin)('wakes a real Postgres for psql (needs postgresql from D
   await daemon.request('POST', '/v1/services', { ...spec, sleep: { afterMinutes: 5 } });
   await post(daemon, '/v1/services/db/sleep');
   const sql = 'create table if not exists t (n int); insert into t values (1); select count(*) from t';
-  const query = async () =>
-    (await run('psql', ['-h', '127.0.0.1', '-p', String(port), '-U', 'app', '-Atc', sql, 'postgres'])).stdout;
-  expect((await query()).trim().split('\n').at(-1)).toBe('1');
+  const query = async (): Promise<string | undefined> => {
+    const sent = run('psql', ['-h', '127.0.0.1', '-p', String(port), '-U', 'app', '-Atc', sql, 'postgres']);
+    // Postgres takes connections before it answers queries.
+    const { stdout } = await sent.catch((error: Error) => {
+      if (error.message.includes('starting up')) return { stdout: '' };
+      throw error;
+    });
+    return stdout.trim().split('\n').at(-1) || undefined;
+  };
+  expect(await eventually(query)).toBe('1');
   await post(daemon, '/v1/services/db/sleep');
-  expect((await query()).trim().split('\n').at(-1)).toBe('2');
+  expect(await eventually(query)).toBe('2');
 });
 
 it('holds a client that comes while it is put to sleep', async () => {

@@ -42,6 +42,8 @@ export class ServiceDoor {
   /** What the door was told last, as JSON; empty: it must be told anew. */
   private told = '';
   private isThreadUp = false;
+  /** `row` is what this daemon has decided, or what the one before has stored. */
+  private isKnown: boolean;
   private sleeping: Promise<SleepReply> | null = null;
   /** A client waits for the end of the process that is being stopped. */
   private isKnocked = false;
@@ -54,6 +56,7 @@ export class ServiceDoor {
   constructor(options: ServiceDoorOptions) {
     this.options = options;
     this.row = options.table.get(options.name) ?? null;
+    this.isKnown = this.row !== null;
   }
 
   /** The service takes connections, whether it has a process or not. */
@@ -79,7 +82,7 @@ export class ServiceDoor {
     const isBehindDoor = run?.metadata.doorPort !== undefined;
     if (this.row && stored && !stored.spec.sleep && !isBehindDoor) this.inBackground(this.forget());
     // A run of an earlier daemon that was killed before it had noted the door.
-    if (!this.row && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
+    if (!this.isKnown && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
     this.followWake(state);
     const settings = this.settings();
     const text = JSON.stringify(settings);
@@ -175,6 +178,7 @@ export class ServiceDoor {
   /** Closes the door once nothing runs behind it; not again at the next start of the daemon. */
   async forget(): Promise<void> {
     const { name, table, onChanged } = this.options;
+    this.isKnown = true;
     if (!this.row) return;
     this.row = null;
     this.isKnocked = false;
@@ -314,6 +318,7 @@ export class ServiceDoor {
   /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
   private async note(row: StoredDoor): Promise<void> {
     this.row = row;
+    this.isKnown = true;
     await tolerateFailure(this.options.table.put(this.options.name, row), () => undefined);
   }
 
