@@ -33,7 +33,6 @@ import { runThread } from './thread_instance.ts';
  * the state directory, and as `openDaemonStore` does.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
-  const { umask, bootedAt } = data;
   const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
@@ -66,9 +65,9 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
-    umask,
+    umask: data.umask,
     probe,
-    bootedAt,
+    bootedAt: data.bootedAt,
     ports: data.servicePorts,
     logs: paths.logs,
     drawScreen,

@@ -13,7 +13,7 @@ import { runMarkInEnviron } from '../adapters/process/process_tree.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
-import { type HostRun, type HostRuns, UNKNOWN_OUTCOME } from './host_runs.ts';
+import { endMark, type HostRun, type HostRuns, startMark, UNKNOWN_OUTCOME } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
 import type { RunLedger } from './run_ledger.ts';
 import { type OutputReaders, openOutputReaders } from './spawn_piped.ts';
@@ -50,14 +50,18 @@ function leadersByRun(): Map<string, ProcessRow> {
  * Finds the processes of rows without a pid, left by a host that was killed right after the start. Drops rows
  * without a process.
  */
-function identifyUnknownPids(ledger: RunLedger): void {
+function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): void {
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;
   const leaders = leadersByRun();
   for (const row of unidentified) {
     const process = leaders.get(row.run);
-    if (process) ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
-    else ledger.drop(row.run);
+    if (!process) {
+      ledger.drop(row.run);
+      continue;
+    }
+    logWriters.mark(row.service, startMark(row.run, process.pid, clock.now()), true);
+    ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
   }
 }
 
@@ -114,13 +118,18 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
 
 /** Adopts the runs in the ledger. Output is read once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
-  const { ledger, runs, boot, fifos } = config;
-  identifyUnknownPids(ledger);
+  const { ledger, logWriters, runs, boot, fifos } = config;
+  identifyUnknownPids(config);
   const rows = [...ledger.rows.values()];
   sweepFifos(fifos, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
   for (const row of rows) {
     const run = runs.add(row, 'adopted', null);
-    if (row.end) continue;
+    if (row.end) {
+      // The earlier host may have been killed before it wrote the mark.
+      logWriters.mark(row.service, endMark(row.end, row.pid), true);
+      logWriters.closeFiles(row.service);
+      continue;
+    }
     if (row.boot !== boot) {
       runs.end(run, { ...UNKNOWN_OUTCOME, cause: 'reboot' });
       fifos.remove(row.run);

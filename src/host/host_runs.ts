@@ -6,6 +6,7 @@ import { processRow, residentBytes } from '../adapters/process/process_table.ts'
 import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import type { LogRunMark } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type {
   LedgerRun,
@@ -174,8 +175,10 @@ export class HostRuns {
   }
 
   private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { ledger, reservedDescriptor, stops } = this.config;
+    const { clock, ledger, logWriters, reservedDescriptor, stops } = this.config;
     const { pid, terminal } = await this.startProcess(request);
+    // Output arrives in a later turn, so the mark comes before it.
+    logWriters.mark(intent.service, startMark(intent.run, pid, clock.now()), false);
     // The exit arrives as an event in a later turn, so it cannot be missed before `add`.
     const first = reservedDescriptor.lend(() => processRow(pid));
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
@@ -239,7 +242,8 @@ export class HostRuns {
     run.row = { ...run.row, end };
     run.terminal = null;
     ledger.put(run.row);
-    if (run.hasTerminal) logWriters.closeFiles(run.name);
+    logWriters.mark(run.name, endMark(end, run.row.pid), run.origin === 'adopted');
+    logWriters.closeFiles(run.name);
     logWriters.notifyGrowth();
     onEnded(end);
     stops.checkSoon();
@@ -291,6 +295,26 @@ export class HostRuns {
 function checkName(name: string): void {
   if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
 }
+
+/** What the log says of a start; `time` in epoch milliseconds. */
+export const startMark = (run: string, pid: number, time: number): LogRunMark => ({
+  event: 'started',
+  time,
+  run,
+  pid,
+  exitCode: null,
+  signal: null,
+});
+
+/** What the log says of an end. */
+export const endMark = ({ run, exitCode, signal, at }: RunEnd, pid: number): LogRunMark => ({
+  event: 'ended',
+  time: at,
+  run,
+  pid,
+  exitCode,
+  signal,
+});
 
 const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);
 

@@ -36,6 +36,6 @@ export interface DoorProtocol {
 
 /** In the store while the door of a service is open, now and after a restart of the daemon. */
 export interface StoredDoor {
-  /** The service sleeps since the end of this run; null: it had none. Absent: it has not been put to sleep. */
+  /** The service sleeps since the end of this run; null: it had none. Absent: it was not put to sleep. */
   asleepAfter?: string | null;
 }

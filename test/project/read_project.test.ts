@@ -62,6 +62,7 @@ services:
     restart: on-failure
     autostart: true
     start_timeout: 1m30s
+    sleep: { after: 90s }
     stop: { signal: SIGINT, grace: 10s }
     watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
@@ -95,10 +96,12 @@ services:
       restart: 'on-failure',
       autostart: true,
       startTimeout: 90_000,
+      sleep: { afterMinutes: 1.5 },
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
       isPortFixed: false,
       stack: null,
+      baseEnv: null,
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
     });
   });

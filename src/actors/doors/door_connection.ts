@@ -61,7 +61,7 @@ export class DoorConnection {
     from.on('end', () => to.end());
   }
 
-  /** Both sides end themselves once each has sent all it has; a side that was destroyed takes the other along. */
+  /** Each side closes by itself when both have ended. */
   private close(): void {
     if (this.isOver) return;
     this.isOver = true;

@@ -56,7 +56,8 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 }
 
 /**
- * Starts services in dependsOn order. A service is skipped when a dependency did not start, and when it sleeps.
+ * Starts services in dependsOn order. A service is skipped when a dependency did not start, and when it
+ * sleeps.
  */
 export async function autostartAll(
   context: Context,

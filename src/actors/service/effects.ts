@@ -1,5 +1,6 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -28,7 +29,7 @@ import * as events from './run_events.ts';
 export interface ServiceEffectsConfig {
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
-  environment: [key: string, value: string][];
+  environment: EnvironmentRows;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
 }
@@ -71,6 +72,9 @@ const SEALED_ENV_HINT =
 /** What the host is told for a service without a port. */
 const NO_PORT = 0;
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
+
+const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
+  sealedEnv !== undefined || baseEnv?.sealed !== undefined;
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
 export class ServiceEffects {
@@ -129,8 +133,8 @@ export class ServiceEffects {
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was put
-   * to sleep.
+   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was
+   * put to sleep.
    */
   async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
     const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
@@ -170,10 +174,9 @@ export class ServiceEffects {
   async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
     // The key may have been put back since the record was read.
-    const stored = known.sealedEnv === undefined ? known : (this.stored() ?? known);
+    const stored = isSealed(known) ? (this.stored() ?? known) : known;
     const { spec } = stored;
-    if (stored.sealedEnv !== undefined)
-      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     if (last && !last.whole)
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
@@ -183,7 +186,7 @@ export class ServiceEffects {
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.config.environment, { ...spec, port }, run.id),
+      env: this.environmentOf({ ...stored, spec: { ...spec, port } }, run.id),
       port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
@@ -208,8 +211,8 @@ export class ServiceEffects {
   }
 
   /**
-   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run` null:
-   * none is being made.
+   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run`
+   * null: none is being made.
    */
   async portConflict(port: number, run: string | null): Promise<Failure> {
     const { name } = this;
@@ -249,6 +252,17 @@ export class ServiceEffects {
     });
     const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
     return Promise.race([stopped, answers.then(() => stopped)]);
+  }
+
+  /** The PATH in which the shell of the service looks for programs; null: it has none. */
+  searchPath(known: StoredService | null): string | null {
+    if (!known) return null;
+    const rows = this.environmentOf(isSealed(known) ? (this.stored() ?? known) : known, '');
+    return rows.find(([key]) => key === 'PATH')?.[1] ?? null;
+  }
+
+  private environmentOf({ spec, baseEnv }: StoredService, run: string): EnvironmentRows {
+    return childEnvironment(baseEnv?.rows ?? this.config.environment, spec, run);
   }
 
   async runOf(): Promise<LedgerRun | null> {

@@ -76,10 +76,8 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    const { value: end } = this.lastEnd;
-    const { door, name } = this.options;
-    const doorState = { isOpen: door.isOpen, isAsleep: door.isAsleep(this.state, end) };
-    return serviceStateOf(name, this.state, end, this.restarts, doorState);
+    const row = serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts);
+    return this.options.door.shown(row, this.state);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -111,13 +109,9 @@ export class ServiceLifecycle {
     return { name: this.options.name, status, pid };
   }
 
-  /**
-   * Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. `awake`: it is not
-   * put to sleep for being idle.
-   */
-  launchAsked(timeoutMs: number | null, awake: boolean): Run {
+  /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
+  launchAsked(timeoutMs: number | null): Run {
     this.restarts = this.attempt = 0;
-    this.options.door.keepsAwake = awake;
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -307,24 +301,20 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context } = this.options;
-    const { restarts } = this;
-    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
+    const { context, door, effects } = this.options;
+    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
+    const prepared = door.prepare(run, stored.spec);
     this.inBackground(
-      this.spawn(run, stored).then(
-        (reply) => this.state === state && this.spawned(state, reply),
-        (error: unknown) => this.state === state && this.unspawned(state, error),
-      ),
+      prepared
+        .then(() => effects.spawn(run, stored, this.lastEnd.value))
+        .then(
+          (reply) => this.state === state && this.spawned(state, reply),
+          (error: unknown) => this.state === state && this.unspawned(state, error),
+        ),
     );
     return run;
-  }
-
-  private async spawn(run: Run, stored: StoredService): Promise<SpawnReply> {
-    const { door, effects } = this.options;
-    await door.prepare(run, stored.spec);
-    return effects.spawn(run, stored, this.lastEnd.value);
   }
 
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
@@ -380,8 +370,10 @@ export class ServiceLifecycle {
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
-    if (!run.ready.settled)
-      run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
+    if (run.ready.settled) return;
+    const path = effects.searchPath(this.stored);
+    const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };
+    run.ready.reject(await startFailure(name, state, facts));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

@@ -40,11 +40,11 @@ type Cell<P extends Phase, E extends keyof Events> = (
 
 type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 
-const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait, awake = false }) => {
+const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
   const { spec } = life.registered();
   // A start of an agent that does not wait has no deadline to become ready.
   const readyMs = timeoutMs ?? spec.startTimeout;
-  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs, awake);
+  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs);
   const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
   const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), spawned.promise, late);
   return wait ? made.then(() => ready.promise) : made;

@@ -124,11 +124,17 @@ class SupervisedService {
   }
 
   /** Starts the service; for a wake, after the stop that is under way. */
-  async wake(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+  start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { wake = false, awake = false } = message;
     const { state } = this.life.snapshot();
-    if (state.phase === 'stopping') await tolerateFailure(state.stop.promise, () => null);
-    this.door.waking();
-    return this.machine.start({ ...message, join: true });
+    this.door.asked(awake);
+    if (!wake) return this.machine.start(message);
+    const begin = (): Promise<StartReply> => {
+      this.door.waking();
+      return this.machine.start({ ...message, join: true });
+    };
+    if (state.phase !== 'stopping') return begin();
+    return tolerateFailure(state.stop.promise, () => null).then(begin);
   }
 
   sleep(): Promise<SleepReply> {
@@ -222,7 +228,8 @@ class SupervisedService {
 
   async explain(): Promise<ServiceExplanation> {
     const { life } = this;
-    const { spec } = life.registered();
+    const stored = life.registered();
+    const { spec } = stored;
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
     const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
@@ -232,6 +239,7 @@ class SupervisedService {
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
+    const path = this.effects.searchPath(stored);
     const watching = this.files.state;
     const facts = {
       spec,
@@ -242,6 +250,7 @@ class SupervisedService {
       foreignHolder,
       watching,
       lastLines,
+      path,
       droppedBytes,
       now,
     };
@@ -278,13 +287,13 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { door, log, machine, terminal } = service;
+    const { door, log, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) => context.replyLater(message.wake ? service.wake(message) : machine.start(message)),
+      start: (message) => context.replyLater(service.start(message)),
       sleep: () => context.replyLater(service.sleep()),
       knocked: () => door.knocked(),
       idle: () => context.replyLater(door.idle()),

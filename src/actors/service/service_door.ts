@@ -3,7 +3,7 @@
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { LastEnd, ServiceSpec, SleepReply, StopReply } from '../../protocol/service.ts';
+import type { LastEnd, ServiceSpec, ServiceState, SleepReply, StopReply } from '../../protocol/service.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { DOOR } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -34,13 +34,13 @@ const idleMsOf = ({ sleep }: ServiceSpec): number | null =>
   sleep && Math.max(DOOR.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
 
 export class ServiceDoor {
-  /** The next process stays awake: a person has started it so. */
-  keepsAwake = false;
   private readonly options: ServiceDoorOptions;
   /** null: the door is closed. */
   private row: StoredDoor | null;
   /** What the door was told last, as JSON; empty: it must be told anew. */
   private told = '';
+  /** The next process stays awake: a person has started it so. */
+  private keepsAwake = false;
   private isThreadUp = false;
   /** `row` is what this daemon has decided, or what the one before has stored. */
   private isKnown: boolean;
@@ -69,8 +69,18 @@ export class ServiceDoor {
     return this.row?.asleepAfter === run;
   }
 
-  /** Whether its status is `sleeping`. */
-  isAsleep({ phase }: LifecycleState, end: LastEnd | null): boolean {
+  /** `row` as clients see it. */
+  shown(row: ServiceState, state: LifecycleState): ServiceState {
+    const status = this.isAsleep(state, row.end) ? 'sleeping' : row.status;
+    return { ...row, status, isDoorOpen: this.isOpen };
+  }
+
+  /** A client asks for a start. `awake`: the process that it makes is not put to sleep for being idle. */
+  asked(awake: boolean): void {
+    if (!liveRun(this.options.known().state)) this.keepsAwake = awake;
+  }
+
+  private isAsleep({ phase }: LifecycleState, end: LastEnd | null): boolean {
     return RESTING.has(phase) && this.isAsleepAfter(end?.run ?? null);
   }
 

@@ -97,13 +97,6 @@ export function liveRun(state: LifecycleState): LiveRun | null {
   }
 }
 
-/** What is known of the door of a service. */
-export interface DoorState {
-  isOpen: boolean;
-  /** The service was put to sleep. */
-  isAsleep: boolean;
-}
-
 /** The status that clients see. `end` is the end of the last process. */
 function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   switch (state.phase) {
@@ -122,18 +115,17 @@ function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   }
 }
 
-/** The row for the views. */
+/** The row for the views, of a service whose door is closed. */
 export function serviceStateOf(
   name: string,
   state: LifecycleState,
   end: LastEnd | null,
   restarts: number,
-  door: DoorState,
 ): ServiceState {
   const run = liveRun(state);
   return {
     name,
-    status: door.isAsleep ? 'sleeping' : statusOf(state, end),
+    status: statusOf(state, end),
     restarts,
     process: run && {
       run: run.id,
@@ -145,6 +137,6 @@ export function serviceStateOf(
       innerPort: run.metadata.doorPort === undefined ? null : run.metadata.port,
     },
     end,
-    isDoorOpen: door.isOpen,
+    isDoorOpen: false,
   };
 }

@@ -105,8 +105,8 @@ export function socketHolder(inode: number): ProcessRow | undefined {
 }
 
 /**
- * Whether a listener may serve for the run whose first process is `pid`, null for none: it is of this user, of root
- * (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
+ * Whether a listener may serve for the run whose first process is `pid`, null for none: it is of this user, of
+ * root (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
 export function mayServe(
   { uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>,

@@ -108,9 +108,14 @@ export class ServiceViews {
     return this.rowsWithSpec();
   }
 
+  /** All specs, by name. */
+  specs(): SpecRow[] {
+    return this.rowsWithSpec().map(({ spec }) => spec);
+  }
+
   /** The specs of a service and of all that it depends on. */
   withDependencies(name: string): SpecRow[] {
-    const specs = this.rowsWithSpec().map(({ spec }) => spec);
+    const specs = this.specs();
     const wanted = withDependencies(specs, [name]);
     return specs.filter((spec) => wanted.has(spec.name));
   }

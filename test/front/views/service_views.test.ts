@@ -94,6 +94,8 @@ describe('a service', () => {
         'stopGrace',
         'startTimeout',
         'labels',
+        'watch',
+        'sleep',
         'revision',
         'stale',
         'envKeys',
