@@ -38,6 +38,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   agent: null,
   stack: null,
   watch: null,
+  kind: 'service',
   sleep: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],

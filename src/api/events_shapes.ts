@@ -21,6 +21,7 @@ export const EVENT_DATA = {
   'service.started': z.object({ name: nameShape, pid, url: z.string().nullable() }),
   'service.stopped': z.object({ name: nameShape, exitCode, signal: signal.exactOptional() }),
   'service.crashed': z.object({ name: nameShape, exitCode, signal }),
+  'service.completed': z.object({ name: nameShape, ms: milliseconds }),
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),

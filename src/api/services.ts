@@ -8,6 +8,10 @@ const awake = {
   kind: 'flag',
   summary: 'true: it is not put to sleep for being idle until it is stopped or put to sleep',
 } as const;
+const ifChanged = {
+  kind: 'flag',
+  summary: 'true: a task that has completed with the same content is not run, and one under way is joined',
+} as const;
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
 export const services = {
@@ -56,8 +60,8 @@ export const services = {
     kind: 'call',
     method: 'POST',
     path: '/v1/services/{name}/start',
-    summary: 'Start a service and wait until it is ready',
-    query: { timeout, wait, awake },
+    summary: 'Start a service and wait until it is ready, or run a task and wait until it has ended',
+    query: { timeout, wait, awake, ifChanged },
     otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],

@@ -5,6 +5,7 @@ export const EVENT_TYPES = [
   'service.started',
   'service.stopped',
   'service.crashed',
+  'service.completed',
   'service.stats',
   'service.removed',
   'service.changed',
@@ -27,6 +28,8 @@ export const RUN_END_TYPES = [
   'service.stopped',
   'service.slept',
   'service.crashed',
+  'service.crashed',
+  'service.completed',
 ] as const satisfies readonly EventType[];
 
 export interface NewEvent {

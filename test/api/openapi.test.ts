@@ -82,6 +82,7 @@ describe('the document', () => {
       'query timeout',
       'query wait',
       'query awake',
+      'query ifChanged',
     ]);
     expect(named('GET /v1/events')).toContain('header Last-Event-ID');
     expect(operation('POST /v1/services/{name}/start').parameters?.[1]?.schema).toMatchObject({
@@ -96,7 +97,7 @@ describe('the document', () => {
     expect(body?.required).toBe(true);
     expect(body?.content['application/json']?.schema.$ref).toBe('#/components/schemas/ServiceInput');
     expect(DOCUMENT.components.schemas.ServiceInput).toMatchObject({
-      required: ['name', 'port', 'cmd'],
+      required: ['name', 'cmd'],
       additionalProperties: false,
       properties: { pid: { readOnly: true } },
     });

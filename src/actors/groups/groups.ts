@@ -3,17 +3,20 @@
 
 import { serviceAddress } from '../../protocol/address.ts';
 import {
+  awaited,
+  type Dependency,
   DependencyOrder,
   type DependentService,
   dependantsOf,
+  dependencyName,
   reverseDependencies,
   walkInOrder,
   withDependencies,
 } from '../../protocol/dependency_order.ts';
-import { fail } from '../../protocol/errors.ts';
+import { type FailureDetail, fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
-import type { GroupMember } from '../../protocol/registry.ts';
-import type { SleepReply, StartReply, StopReply } from '../../protocol/service.ts';
+import type { Member } from '../../protocol/registry.ts';
+import { type SleepReply, type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -26,6 +29,7 @@ import {
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
+const NO_TASK_HINT = 'Wait until it is ready instead, or register it with kind task.';
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 class Groups {
@@ -42,13 +46,7 @@ class Groups {
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
-      const answers = new Map<string, StartReply>();
-      const startOne = async (member: string): Promise<void> => {
-        const message = { timeoutMs, wait: true, join: true };
-        answers.set(member, await this.service(member).ask('start', message, DEADLINE));
-      };
-      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
-      if (this.isClosing) throw shuttingDownFailure();
+      const answers = await this.startAll(members, { timeoutMs, wake: false });
       return { services: answersInOrder(members, answers) };
     });
   }
@@ -79,7 +77,7 @@ class Groups {
       const sleepOne = async (member: string): Promise<void> => {
         answers.set(member, await this.service(member).ask('sleep', {}, DEADLINE));
       };
-      const sleeping = members.filter(({ sleeps }) => sleeps);
+      const sleeping = members.filter(({ sleep }) => sleep);
       await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
       return { services: answersInOrder(members, answers) };
     });
@@ -91,25 +89,51 @@ class Groups {
   }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
       const { members: all } = await this.registry().ask('members', { group: null });
-      const sleeping = members.filter(({ sleeps }) => sleeps).map((member) => member.name);
+      const sleeping = members.filter(({ sleep }) => sleep).map((member) => member.name);
       const answers = await this.wakeAll(all, sleeping, timeoutMs);
       return { services: answersInOrder(members, answers) };
     });
   }
 
-  private async wakeAll(
-    all: GroupMember[],
+  /** Wakes `names` with all that they depend on. */
+  private wakeAll(
+    all: Member[],
     names: string[],
     timeoutMs: number | null,
   ): Promise<Map<string, StartReply>> {
     const wanted = withDependencies(all, names);
+    return this.startAll(
+      all.filter(({ name }) => wanted.has(name)),
+      { timeoutMs, wake: true },
+    );
+  }
+
+  /** Starts `members` in dependsOn order. After a failure nothing new begins. */
+  private async startAll(
+    members: Member[],
+    { timeoutMs, wake }: { timeoutMs: number | null; wake: boolean },
+  ): Promise<Map<string, StartReply>> {
+    refuseEndless(members);
+    const early = awaited(members, 'started');
     const answers = new Map<string, StartReply>();
-    const wakeOne = async (name: string): Promise<void> => {
-      const message = { timeoutMs, wait: true, wake: true };
-      answers.set(name, await this.service(name).ask('start', message, DEADLINE));
+    const begun = new Set<string>();
+    const failed: string[] = [];
+    const startOne = async (member: string, onStarted: () => void): Promise<void> => {
+      begun.add(member);
+      const told = early.has(member) ? onStarted : null;
+      try {
+        answers.set(member, await startMember(this.service(member), timeoutMs, told, wake));
+      } catch (error) {
+        failed.push(member);
+        throw error;
+      }
     };
-    const order = new DependencyOrder(all.filter(({ name }) => wanted.has(name)));
-    await walkInOrder(order, namingMember(wakeOne), () => this.isClosing);
+    try {
+      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+    } catch (error) {
+      const waiting = members.filter(({ name }) => !begun.has(name));
+      throw dependencyFailure(members, waiting, failed[0], error) ?? error;
+    }
     if (this.isClosing) throw shuttingDownFailure();
     return answers;
   }
@@ -175,7 +199,7 @@ class Groups {
   }
 
   /** Runs `call` with the members of group `name`, one call per group at a time. */
-  private async withGroup<R>(name: string, call: (members: GroupMember[]) => Promise<R>): Promise<R> {
+  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
@@ -197,6 +221,38 @@ class Groups {
   }
 }
 
+/** Fails for a condition that never comes: only tasks complete. */
+function refuseEndless(members: readonly Member[]): void {
+  const services = new Set(members.flatMap(({ name, kind }) => (kind === 'task' ? [] : [name])));
+  for (const { name, dependsOn } of members)
+    for (const one of dependsOn) {
+      if (typeof one === 'string' || one.condition !== 'completed' || !services.has(one.name)) continue;
+      const why = `${name} cannot be started: it waits until ${one.name} has completed`;
+      throw fail('dependency_failed', `${why}, and ${one.name} is no task`, { hint: NO_TASK_HINT });
+    }
+}
+
+/**
+ * The failure of the members in `waiting` for which the failure of `first` leaves no way to start; undefined
+ * where nothing but a plain dependency on a service tells of them: docs/reference.md "Dependencies".
+ */
+function dependencyFailure(
+  members: readonly Member[],
+  waiting: readonly Member[],
+  first: string | undefined,
+  error: unknown,
+): Failure | undefined {
+  if (first === undefined || !isFailure(error)) return undefined;
+  const isTask = members.some(({ name, kind }) => name === first && kind === 'task');
+  const isHeld = (one: Dependency): boolean =>
+    dependencyName(one) === first && (isTask || typeof one !== 'string');
+  const held = waiting.filter(({ dependsOn }) => dependsOn.some(isHeld)).map(({ name }) => name);
+  if (held.length === 0) return undefined;
+  const message = `${held.join(', ')} not started: ${first} is needed, and ${error.message}`;
+  const { hint }: FailureDetail = error.detail ?? {};
+  return fail('dependency_failed', message, hint === undefined ? {} : { hint });
+}
+
 const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
 
 function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<string, A>): A[] {
@@ -204,10 +260,12 @@ function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<str
 }
 
 /** As `act`, with the member named in the message of a failure. */
-function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
-  return async (name) => {
+function namingMember<A extends unknown[]>(
+  act: (name: string, ...rest: A) => Promise<void>,
+): (name: string, ...rest: A) => Promise<void> {
+  return async (name, ...rest) => {
     try {
-      await act(name);
+      await act(name, ...rest);
     } catch (error) {
       if (!isFailure(error) || error.message.startsWith(`${name} `)) throw error;
       throw new Failure(error.code, `${name}: ${error.message}`, error.detail);

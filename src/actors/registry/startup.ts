@@ -1,7 +1,8 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
-import { DependencyOrder } from '../../protocol/dependency_order.ts';
+import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
+import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
   type LastEnd,
@@ -9,9 +10,9 @@ import {
   type ServiceProtocol,
   type ServiceState,
   type StoredService,
+  startMember,
 } from '../../protocol/service.ts';
-import { type Context, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import { type Context, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 
 /** Services that adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;
@@ -56,8 +57,8 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 }
 
 /**
- * Starts services in dependsOn order. A service is skipped when a dependency did not start, and when it
- * sleeps.
+ * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
+ * service is skipped when a dependency failed, and when it sleeps.
  */
 export async function autostartAll(
   context: Context,
@@ -66,13 +67,13 @@ export async function autostartAll(
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const order = new DependencyOrder(specs.filter((spec) => spec.autostart && !isAsleep(spec.name)));
-  const visit = async (name: string): Promise<void> => {
-    if (isClosed()) return;
-    const message = { timeoutMs: null, wait: true, join: true };
-    const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
-    // A service that fails reports it in its own events, and must not keep the daemon down.
-    if (await tolerateFailure(start, () => null)) await Promise.all(order.complete(name).map(visit));
-  };
-  await Promise.all(order.takeReady().map(visit));
+  const wanted = specs.filter((spec) => spec.autostart && !isAsleep(spec.name));
+  const early = awaited(wanted, 'started');
+  const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
+    if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
+    await startMember(serviceRef(context, name), null, early.has(name) ? onStarted : null);
+  });
+  // A service that fails reports it in its own events, and must not keep the daemon down.
+  for (const outcome of outcomes.values())
+    if ('failed' in outcome && !isFailure(outcome.failed)) throw outcome.failed;
 }

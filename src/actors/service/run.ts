@@ -28,9 +28,12 @@ export interface Run {
 
 export type LiveRun = Run & SpawnReply;
 
+/** What a run of a task is made of, as a hash: docs/reference.md "Tasks". */
+export const contentOf = ({ processHash = '' }: StoredService): string => processHash;
+
 /** A new run, planned from the current spec. */
 export function plannedRun(
-  { spec, revision }: StoredService,
+  stored: StoredService,
   {
     clock,
     timeoutMs,
@@ -38,12 +41,14 @@ export function plannedRun(
     byPolicy,
   }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { clock: Clock; restarts: number },
 ): Run {
+  const { spec, revision } = stored;
   const now = clock.now();
-  const { agent, port, ready } = spec;
+  const { agent, kind, port, ready } = spec;
+  const task = kind === 'task' ? { content: contentOf(stored) } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
-    metadata: { revision, port, ready, passed: false, deadline, restarts },
+    metadata: { revision, port, ready, passed: false, deadline, restarts, ...(task && { task }) },
     pty: agent !== null,
     byPolicy,
     timeoutMs,
@@ -64,21 +69,27 @@ function readyBehindDoor(url: string | null, port: number, innerPort: number): s
   return inner.href;
 }
 
+/** The ready URL of a run of a service with `ready`: behind a door, the port of the process is asked. */
+export const readyOfRun = (ready: string | null, { doorPort, port }: RunMetadata): string | null =>
+  doorPort === undefined || port === null ? ready : readyBehindDoor(ready, doorPort, port);
+
 /** The metadata of a run that gets `innerPort` from the door on its port. `isAwake`: it never sleeps. */
 export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: boolean): RunMetadata {
-  const { port, ready } = metadata;
+  const { port } = metadata;
   if (port === null) return metadata;
-  return {
-    ...metadata,
-    port: innerPort,
-    doorPort: port,
-    ready: readyBehindDoor(ready, port, innerPort),
-    ...(isAwake ? { awake: true } : {}),
-  };
+  return { ...metadata, port: innerPort, doorPort: port, ...(isAwake ? { awake: true } : {}) };
 }
 
 /** The port at which clients reach a run. */
 export const publicPort = ({ doorPort, port }: RunMetadata): number | null => doorPort ?? port;
+
+/** The answer to the start of a task that has completed after `ms` milliseconds. */
+export const completedReply = (name: string, ms: number): StartReply => ({
+  name,
+  status: 'completed',
+  pid: null,
+  ms,
+});
 
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {

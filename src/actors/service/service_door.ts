@@ -3,13 +3,20 @@
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { LastEnd, ServiceSpec, ServiceState, SleepReply, StopReply } from '../../protocol/service.ts';
+import type {
+  LastEnd,
+  ServiceSpec,
+  ServiceState,
+  SleepReply,
+  StopReply,
+  StoredService,
+} from '../../protocol/service.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { DOOR } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
-import { type LifecycleState, liveRun } from './state.ts';
+import { type LifecycleState, liveRun, serviceStateOf } from './state.ts';
 
 export interface ServiceDoorOptions {
   context: Context;
@@ -69,9 +76,10 @@ export class ServiceDoor {
     return this.row?.asleepAfter === run;
   }
 
-  /** `row` as clients see it. */
-  shown(row: ServiceState, state: LifecycleState): ServiceState {
-    const status = this.isAsleep(state, row.end) ? 'sleeping' : row.status;
+  /** The service as clients see it. */
+  view(state: LifecycleState, end: LastEnd | null, restarts: number): ServiceState {
+    const row = serviceStateOf(this.options.name, state, end, restarts);
+    const status = this.isAsleep(state, end) ? 'sleeping' : row.status;
     return { ...row, status, isDoorOpen: this.isOpen };
   }
 
@@ -101,11 +109,14 @@ export class ServiceDoor {
     this.inBackground(settings ? this.tell() : this.shut());
   }
 
-  /**
-   * Before a process is made: opens the door and gives the process a port of its own. Fails port_in_use when
-   * somebody else has the port of the door.
-   */
-  async prepare(run: Run, spec: ServiceSpec): Promise<void> {
+  /** Makes the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
+  async spawn(run: Run, stored: StoredService, last: LastEnd | null): ReturnType<ServiceEffects['spawn']> {
+    await this.prepare(run, stored.spec);
+    return this.options.effects.spawn(run, stored, last);
+  }
+
+  /** Opens the door and gives the process a port of its own. Fails port_in_use. */
+  private async prepare(run: Run, spec: ServiceSpec): Promise<void> {
     if (!spec.sleep || spec.port === null) return;
     const wasOpen = this.isOpen;
     this.row ??= {};

@@ -105,7 +105,7 @@ export function socketHolder(inode: number): ProcessRow | undefined {
 }
 
 /**
- * Whether a listener may serve for the run whose first process is `pid`, null for none: it is of this user, of
+ * Whether a listener may serve for the run whose first process is `pid` (null: none): it is of this user, of
  * root (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
 export function mayServe(

@@ -15,6 +15,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.started': ({ name, pid, url }) => `${name} is running${atUrl(url)} (pid ${pid})`,
   'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
+  'service.completed': ({ name, ms }) => `${name} has completed in ${formatDuration(ms)}`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
   'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,

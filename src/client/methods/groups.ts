@@ -6,7 +6,7 @@ import type { StartOptions, StopOptions } from './services.ts';
 /** The methods of the daemon at `endpoint`. */
 export const groupMethods = (endpoint: Endpoint) => ({
   groups: async ({ signal }: CallOptions = {}) => (await call(endpoint, groups.list, { signal })).groups,
-  startGroup: (name: string, { timeout, signal }: StartOptions = {}) =>
+  startGroup: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
     call(endpoint, groups.start, { name, query: { timeout }, signal }),
   sleepGroup: (name: string, { signal }: CallOptions = {}) => call(endpoint, groups.sleep, { name, signal }),
   wakeGroup: (name: string, { timeout, signal }: StartOptions = {}) =>

@@ -12,6 +12,8 @@ export interface StartOptions extends CallOptions {
   wait?: boolean | undefined;
   /** true: it is not put to sleep for being idle until it is stopped or put to sleep. */
   awake?: boolean | undefined;
+  /** true: a task that has completed with the same content is not run, and one under way is joined. */
+  ifChanged?: boolean | undefined;
 }
 
 export interface ResolveOptions extends Pick<StartOptions, 'timeout' | 'signal'> {
@@ -32,9 +34,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   /** Creates or replaces a service; a running process is left alone. */
   register: (spec: Registration, { signal }: CallOptions = {}) =>
     call(endpoint, services.register, { body: spec, signal }),
-  /** Resolves when the ready-check has passed. */
-  start: (name: string, { timeout, wait, awake, signal }: StartOptions = {}) =>
-    call(endpoint, services.start, { name, query: { timeout, wait, awake }, signal }),
+  /** Resolves when the ready-check has passed, or the task has completed. */
+  start: (name: string, { timeout, wait, awake, ifChanged, signal }: StartOptions = {}) =>
+    call(endpoint, services.start, { name, query: { timeout, wait, awake, ifChanged }, signal }),
   /** Resolves when the whole process tree is gone. */
   stop: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, services.stop, { name, query: { grace }, signal }),

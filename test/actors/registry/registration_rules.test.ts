@@ -121,6 +121,7 @@ describe('a record', () => {
         sleep: null,
         stack: null,
         watch: null,
+        kind: 'service',
       },
       8105,
       undefined,

@@ -95,6 +95,7 @@ describe('a service', () => {
         'startTimeout',
         'labels',
         'watch',
+        'kind',
         'sleep',
         'revision',
         'stale',

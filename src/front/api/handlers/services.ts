@@ -43,8 +43,16 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     const { app, key: name, query } = request;
     const spec = findService(app, name);
     const wait = query.wait ?? true;
+    const ifChanged = query.ifChanged ?? false;
+    if (ifChanged && spec.kind !== 'task')
+      throw fail('invalid_spec', `ifChanged is for tasks, and ${name} is a service`);
     if (!wait) request.status = 202;
-    const message = { timeoutMs: query.timeout, wait, awake: query.awake ?? false };
+    const message = {
+      timeoutMs: query.timeout,
+      wait,
+      awake: query.awake ?? false,
+      ...(ifChanged && { ifChanged, join: true }),
+    };
     return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
   },
 
