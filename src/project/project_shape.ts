@@ -11,7 +11,11 @@ import {
 } from '../protocol/names.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
+<<<<<<< HEAD
 import { DOOR, HTTP, SERVICE, WATCH } from '../settings/limits.ts';
+=======
+import { HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
+>>>>>>> main
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -90,6 +94,7 @@ const condition = z.enum(
 );
 
 const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
+const INPUTS_MESSAGE = `must be a list of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
 const LINES_MESSAGE = `must be a list of up to ${WATCH.maxGlobs} lines as in a .gitignore`;
 const ACTION_MESSAGE = 'must be restart or a signal such as SIGHUP';
 const FLAG_MESSAGE = 'must be true or false';
@@ -184,6 +189,13 @@ export const PROJECT_SERVICE_SHAPE = z
       kind: z
         .enum(SERVICE_KINDS, withMessage('must be service or task'))
         .meta({ description: 'A task runs to its end, such as a migration; default service.' })
+        .optional(),
+      inputs: z
+        .array(glob, withMessage(INPUTS_MESSAGE))
+        .max(TASK.maxInputGlobs, INPUTS_MESSAGE)
+        .meta({
+          description: 'Globs relative to cwd: `berth up` runs the task again when files that match change.',
+        })
         .optional(),
       group: z
         .string(withMessage('must be the name of a group'))

@@ -67,6 +67,8 @@ export interface ServiceSpec {
   stack: string | null;
   watch: WatchSpec | null;
   kind: (typeof SERVICE_KINDS)[number];
+  /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
+  inputs: string[];
 }
 
 /** When a service sleeps: docs/reference.md "Sleep of services". */
@@ -250,7 +252,7 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
    * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
    * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
-   * `wake`: begins after the end of a stop under way. `awake`: the process is not put to sleep for being idle.
+   * `wake`: begins after the end of a stop under way. `awake`: the process never sleeps for being idle.
    */
   start(message: {
     timeoutMs: number | null;

@@ -83,6 +83,14 @@ export const SERVICE = {
   endMs: 60_000,
 } as const;
 
+/** docs/reference.md "Tasks". */
+export const TASK = {
+  maxInputGlobs: 64,
+  maxInputFiles: 100_000,
+  /** Longest time in which the files of a task are hashed. */
+  hashTimeoutMs: 60_000,
+} as const;
+
 /** docs/reference.md "Ready-check". */
 export const READY_CHECK = {
   fastIntervalMs: 20,
@@ -109,6 +117,8 @@ export const COMMAND = {
 export const WATCH = {
   maxGlobs: 64,
   maxGlobLength: 1_024,
+  /** Stars in a name of a glob, and `**` in all of it: more could keep its matcher busy for minutes. */
+  maxStars: 3,
   defaultDebounceMs: 300,
   maxDebounceMs: 60_000,
   /** Files that keep changing are reported this long after the first change. */

@@ -108,6 +108,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     environment,
     umask: 0o022,
     probe,
+    hashInputs: async () => '',
     bootedAt: 0,
     ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),

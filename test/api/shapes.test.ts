@@ -56,6 +56,7 @@ describe('a registration', () => {
       stack: null,
       watch: null,
       kind: 'service',
+      inputs: [],
     });
   });
 
@@ -101,6 +102,7 @@ describe('a registration', () => {
         cascade: true,
       },
       kind: 'service',
+      inputs: [],
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

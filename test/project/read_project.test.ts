@@ -104,6 +104,7 @@ services:
       baseEnv: null,
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
       kind: 'service',
+      inputs: [],
     });
   });
 
@@ -132,6 +133,7 @@ services:
     expect(task).toMatchObject({ kind: 'task', port: null, ready: null });
     expect(service).toMatchObject({
       kind: 'service',
+      inputs: [],
       port: 'auto',
       dependsOn: [
         { name: 'migrate', condition: 'completed' },

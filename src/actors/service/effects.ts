@@ -1,4 +1,5 @@
 // The messages of a service to other actors, and its rows in the store.
+import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -11,6 +12,7 @@ import {
 import {
   type HostProtocol,
   type LedgerRun,
+  type RunMetadata,
   type SpawnReply,
   type StopReport,
   type StopRequest,
@@ -21,7 +23,14 @@ import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../pr
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  type Context,
+  type Failure,
+  isFailure,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
@@ -29,6 +38,8 @@ import { type LiveRun, type Run, readyOfRun } from './run.ts';
 import * as events from './run_events.ts';
 
 export interface ServiceEffectsConfig {
+  /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
+  hashInputs: (task: InputHashTask) => Promise<string>;
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
@@ -184,10 +195,20 @@ export class ServiceEffects {
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
     if (last && !last.whole)
-      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
+<<<<<<< HEAD
+      await this.stopRun(last.run, ownPort(spec), signal: spec.stopSignal, graceMs: spec.stopGrace );
     const { port } = run.metadata;
     if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
     const metadata = { ...run.metadata, ready: readyOfRun(spec.ready, run.metadata) };
+=======
+      await this.stopRun(last.run, spec.port, signal: spec.stopSignal, graceMs: spec.stopGrace );
+    const holder = await this.portHolder(spec.port);
+    if (spec.port !== null && holder !== null) {
+      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
+      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
+    }
+    const metadata = { ...run.metadata, ready: spec.ready, ...(await this.taskOf(stored, spec.cwd)) };
+>>>>>>> main
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
@@ -225,6 +246,29 @@ export class ServiceEffects {
       pty: { cols, rows },
       memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
+  }
+
+  /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
+  async contentOf(stored: StoredService): Promise<string> {
+    const { spec } = await this.filled(stored.spec);
+    return (await this.taskOf(stored, spec.cwd)).task?.content ?? '';
+  }
+
+  /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
+  private async taskOf(
+    { spec: { inputs = [], kind }, processHash = '' }: StoredService,
+    cwd: string,
+  ): Promise<Pick<RunMetadata, 'task'>> {
+    if (kind !== 'task') return {};
+    if (inputs.length === 0) return { task: { content: processHash } };
+    try {
+      const hash = await this.config.hashInputs({ cwd, globs: inputs });
+      return { task: { content: `${processHash} ${hash}` } };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
+      throw fail('start_failed', `${this.name} cannot be started: ${why}`);
+    }
   }
 
   /**

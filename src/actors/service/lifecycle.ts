@@ -214,11 +214,6 @@ export class ServiceLifecycle {
     return this.state.phase !== 'ended' && this.lastEnd.value?.run === run;
   }
 
-  /** Lets the host drop `run` from its ledger. */
-  acknowledge(run: string): void {
-    this.options.effects.acknowledge(run);
-  }
-
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
@@ -265,7 +260,7 @@ export class ServiceLifecycle {
       unannounced: ({ run }) => this.announce(run),
       absent: ({ owed }) => this.rest(owed),
       recorded: ({ id, owed }) => {
-        this.acknowledge(id);
+        this.options.effects.acknowledge(id);
         this.rest(owed);
       },
       ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
@@ -363,7 +358,7 @@ export class ServiceLifecycle {
       this.lastEnd.value = recorded;
       state.backoff = null;
     }
-    this.acknowledge(end.run);
+    this.options.effects.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);

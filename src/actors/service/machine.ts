@@ -256,7 +256,7 @@ export class ServiceMachine {
   }
 
   exited(end: RunEnd): void {
-    if (this.life.isRecorded(end.run)) this.life.acknowledge(end.run);
+    if (this.life.isRecorded(end.run)) this.effects.acknowledge(end.run);
     else this.dispatch('exited', end);
   }
 

@@ -28,9 +28,6 @@ export interface Run {
 
 export type LiveRun = Run & SpawnReply;
 
-/** What a run of a task is made of, as a hash: docs/reference.md "Tasks". */
-export const contentOf = ({ processHash = '' }: StoredService): string => processHash;
-
 /** A new run, planned from the current spec. */
 export function plannedRun(
   stored: StoredService,
@@ -44,7 +41,7 @@ export function plannedRun(
   const { spec, revision } = stored;
   const now = clock.now();
   const { agent, kind, port, ready } = spec;
-  const task = kind === 'task' ? { content: contentOf(stored) } : undefined;
+  const task = kind === 'task' ? { content: stored.processHash ?? '' } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),

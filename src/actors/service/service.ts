@@ -26,8 +26,18 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
+
+<<<<<<< HEAD
+
 import { completedReply, contentOf } from './run.ts';
 import { ServiceDoor } from './service_door.ts';
+
+=======
+
+import { completedReply } from './run.ts';
+
+>>>>>>> main
+
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -110,10 +120,12 @@ class SupervisedService {
 
   /** Starts it, unless it is a task that has completed with the same content before. */
   async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { stored, end, state } = this.life.snapshot();
-    const isAtRest = stored !== null && state.phase === 'idle';
-    if (isAtRest && end?.completed && end.completed.content === contentOf(stored))
-      return { ...completedReply(this.name, end.completed.ms), unchanged: true };
+    const before = this.life.snapshot();
+    const completed = before.state.phase === 'idle' && before.end?.completed;
+    if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
+    const content = await this.effects.contentOf(before.stored);
+    const isSame = content === completed.content && this.life.snapshot().state === before.state;
+    if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
     return this.machine.start(request);
   }
 

@@ -122,6 +122,7 @@ describe('a record', () => {
         stack: null,
         watch: null,
         kind: 'service',
+        inputs: [],
       },
       8105,
       undefined,

@@ -96,7 +96,11 @@ describe('a service', () => {
         'labels',
         'watch',
         'kind',
+<<<<<<< HEAD
         'sleep',
+=======
+        'inputs',
+>>>>>>> main
         'revision',
         'stale',
         'envKeys',
