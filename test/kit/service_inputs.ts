@@ -20,6 +20,11 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   stack: null,
   watch: null,
   kind: 'service',
+<<<<<<< HEAD
+  sleep: null,
+=======
+  inputs: [],
+>>>>>>> main
   ...more,
 });
 
