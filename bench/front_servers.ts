@@ -39,11 +39,8 @@ const specOf = (name: string, index: number): SpecRow => ({
   stack: null,
   watch: null,
   kind: 'service',
-<<<<<<< HEAD
-  sleep: null,
-=======
   inputs: [],
->>>>>>> main
+  sleep: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
   specHash: '0123456789abcdef0123456789abcdef',

@@ -11,11 +11,7 @@ import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
 import { RESTART_POLICIES, SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
-<<<<<<< HEAD
-import { DOOR, HTTP, SERVICE } from '../settings/limits.ts';
-=======
-import { HTTP, SERVICE, TASK } from '../settings/limits.ts';
->>>>>>> main
+import { DOOR, HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
   cpu,
   exitCode,
@@ -57,7 +53,6 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
-<<<<<<< HEAD
 const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
 const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
 const sleep = z.strictObject(
@@ -69,13 +64,11 @@ const sleep = z.strictObject(
   },
   SLEEP_RULE,
 );
-=======
 const INPUTS_RULE = `must be an array of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
 const inputGlob = z.string('must be a glob such as src/**').superRefine((value, context) => {
   const message = globFault(value);
   if (message !== null) context.addIssue({ code: 'custom', message });
 });
->>>>>>> main
 const conditionShape = z.enum(DEPENDENCY_CONDITIONS, CONDITION_RULE);
 const dependency = z.union([
   field.name,
@@ -244,14 +237,11 @@ const specFields = {
   labels: z.array(z.string()),
   watch: watch.nullable(),
   kind: z.enum(SERVICE_KINDS),
-<<<<<<< HEAD
+  inputs: z.array(z.string()),
   sleep: z
     .object({ afterMinutes: z.number() })
     .nullable()
     .meta({ description: 'When it is put to sleep; null: never' }),
-=======
-  inputs: z.array(z.string()),
->>>>>>> main
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
 /** A service read on its own: with its spec, but without the values of `env`. */

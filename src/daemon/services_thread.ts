@@ -76,13 +76,9 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     environment,
     umask: data.umask,
     probe,
-<<<<<<< HEAD
+    hashInputs,
     bootedAt: data.bootedAt,
     ports: data.servicePorts,
-=======
-    hashInputs,
-    bootedAt,
->>>>>>> main
     logs: paths.logs,
     screens,
     viewersInThread,

@@ -11,11 +11,7 @@ import {
 } from '../protocol/names.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
-<<<<<<< HEAD
-import { DOOR, HTTP, SERVICE, WATCH } from '../settings/limits.ts';
-=======
-import { HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
->>>>>>> main
+import { DOOR, HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });

@@ -35,11 +35,8 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   stack: { default: null, change: 'record' },
   watch: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
-<<<<<<< HEAD
-  sleep: { default: null, change: 'process' },
-=======
   inputs: { default: [], change: 'record' },
->>>>>>> main
+  sleep: { default: null, change: 'process' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.

@@ -20,11 +20,8 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   stack: null,
   watch: null,
   kind: 'service',
-<<<<<<< HEAD
-  sleep: null,
-=======
   inputs: [],
->>>>>>> main
+  sleep: null,
   ...more,
 });
 

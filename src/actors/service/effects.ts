@@ -195,20 +195,11 @@ export class ServiceEffects {
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
     if (last && !last.whole)
-<<<<<<< HEAD
-      await this.stopRun(last.run, ownPort(spec), signal: spec.stopSignal, graceMs: spec.stopGrace );
+      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
     if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
-    const metadata = { ...run.metadata, ready: readyOfRun(spec.ready, run.metadata) };
-=======
-      await this.stopRun(last.run, spec.port, signal: spec.stopSignal, graceMs: spec.stopGrace );
-    const holder = await this.portHolder(spec.port);
-    if (spec.port !== null && holder !== null) {
-      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
-      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
-    }
-    const metadata = { ...run.metadata, ready: spec.ready, ...(await this.taskOf(stored, spec.cwd)) };
->>>>>>> main
+    const ready = readyOfRun(spec.ready, run.metadata);
+    const metadata = { ...run.metadata, ready, ...(await this.taskOf(stored, spec.cwd)) };
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,

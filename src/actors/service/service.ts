@@ -26,18 +26,8 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-
-<<<<<<< HEAD
-
-import { completedReply, contentOf } from './run.ts';
-import { ServiceDoor } from './service_door.ts';
-
-=======
-
 import { completedReply } from './run.ts';
-
->>>>>>> main
-
+import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 

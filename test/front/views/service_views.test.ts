@@ -96,11 +96,8 @@ describe('a service', () => {
         'labels',
         'watch',
         'kind',
-<<<<<<< HEAD
-        'sleep',
-=======
         'inputs',
->>>>>>> main
+        'sleep',
         'revision',
         'stale',
         'envKeys',
