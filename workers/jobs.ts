@@ -3,9 +3,12 @@ import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { drawScreen } from '../src/adapters/terminal_screen.ts';
 import { serveJobs } from '../src/daemon/job_pool.ts';
 import { searchLogs } from '../src/logs/log_search.ts';
+import { readMergedLogs, startMergedLogs } from '../src/logs/log_stream.ts';
 
 export default serveJobs({
   parseKubeconfig: ({ upload, now }) => parseKubeconfig(upload, now),
   drawScreen,
   searchLogs,
+  startMergedLogs,
+  readMergedLogs,
 });

@@ -3,7 +3,14 @@
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { ClusterAccess } from '../protocol/cloud.ts';
-import type { LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
+import type {
+  LogReadAnswer,
+  LogReadTask,
+  LogSearchAnswer,
+  LogSearchTask,
+  LogStart,
+  LogStartTask,
+} from '../protocol/logs.ts';
 import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
@@ -14,6 +21,8 @@ export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
+  startMergedLogs(task: LogStartTask): Promise<LogStart[]>;
+  readMergedLogs(task: LogReadTask): Promise<LogReadAnswer>;
 }
 type JobName = keyof JobTable;
 
