@@ -66,6 +66,7 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     stack: field.stack.nullable().optional(),
+    baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
@@ -76,6 +77,7 @@ const RegistrationShape = objectShape(
 
 const LARGE_FIELDS: readonly field.LargeField[] = [
   field.ENV_LIMIT,
+  field.BASE_ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
 ];
@@ -85,11 +87,19 @@ function parseRegistration(value: unknown): ServiceInput {
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...field.faultsOfStackName(rest)];
-  const { cwd, env, dependsOn, watch: watching, ...given } = validate(RegistrationShape, rest, wrong, hint);
+  const {
+    cwd,
+    env,
+    baseEnv,
+    dependsOn,
+    watch: watching,
+    ...given
+  } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
+    ...field.baseEnvRows(baseEnv),
     dependsOn: [...new Set(dependsOn)],
     watch: completeWatch(watching),
     agent: null,

@@ -50,6 +50,8 @@ export const SERVICE = {
   maxReadyUrlBytes: 4 * KIB,
   maxEnvEntries: 256,
   maxEnvBytes: 64 * KIB,
+  maxBaseEnvEntries: 1_024,
+  maxBaseEnvBytes: 256 * KIB,
   maxDependsOn: 64,
   maxLabels: 16,
   maxLabelLength: 256,

@@ -266,8 +266,8 @@ export const MUTANTS: readonly Mutant[] = [
       'no-second-sending',
       'bytes that a pod may have seen are sent to another one',
       'src/actors/tethers/session.ts',
-      '        session.forgetReplay(state);\n        session.writeToClient',
-      '        session.writeToClient',
+      'session.retryOrReset(RETRYABLE.has(error.code) ? replay : null, error)',
+      'session.retryOrReset(replay, error)',
       TETHERS,
     ],
     [
@@ -332,7 +332,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/tethers/workload_waker.ts',
       '      if (await waiters.areStillThere())\n        await workloads',
       '        await workloads',
-      TETHERS,
+      ['test/actors/tethers/workload_waker.test.ts'],
     ],
   ]),
   ...area('cloud', [
