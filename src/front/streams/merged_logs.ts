@@ -55,6 +55,7 @@ class MergedFollower {
   private readonly stream: ResponseStream;
   private readonly grown: Set<string>;
   private state: 'idle' | 'reading' | 'pausing' | 'closed' = 'idle';
+  private cancelRest = (): void => {};
 
   constructor(
     owner: MergedLogs,
@@ -106,6 +107,7 @@ class MergedFollower {
   /** The stream is closed. */
   close(): void {
     this.state = 'closed';
+    this.cancelRest();
   }
 
   /** Reads on, if something has grown and the client has taken the bytes sent so far. */
@@ -151,7 +153,7 @@ class MergedFollower {
       this.read();
     };
     if (ms === 0) go();
-    else this.owner.options.clock.after(ms, go);
+    else this.cancelRest = this.owner.options.clock.after(ms, go);
   }
 }
 

@@ -100,7 +100,10 @@ export const logHandlers: HandlersOf<typeof logs> = {
   follow: ({ app, query, lastEventId, open }) => {
     const now = Date.now();
     const { limit, since, run, ansi, follow } = query;
-    const filter = filterOf(query, now);
+    const asked = filterOf(query, now);
+    // What is written from now on is later.
+    const isFollowing = follow !== false && (asked.until === null || asked.until > now);
+    const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };
     const after = lastEventId || query.lastEventId;
     return app.mergedLogs.follow({
       select: namesSelector(app, query),
@@ -110,8 +113,7 @@ export const logHandlers: HandlersOf<typeof logs> = {
       ansi: ansi ?? false,
       lines: limit ?? (since === null ? 0 : null),
       cursor: after ? cursorOf('lastEventId', after) : null,
-      // What is written from now on is later.
-      follow: (follow ?? true) && (filter.until === null || filter.until > now),
+      follow: isFollowing,
       open,
     });
   },
