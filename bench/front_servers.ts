@@ -39,6 +39,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   agent: null,
   stack: null,
   watch: null,
+  kind: 'service',
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
   specHash: '0123456789abcdef0123456789abcdef',

@@ -11,7 +11,7 @@ import type {
   LogStart,
   LogStartTask,
 } from '../protocol/logs.ts';
-import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
+import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
@@ -20,6 +20,7 @@ import { JOBS } from '../settings/limits.ts';
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
+  readScreen(task: ReadScreenTask): Promise<ScreenReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
   startMergedLogs(task: LogStartTask): Promise<LogStart[]>;
   readMergedLogs(task: LogReadTask): Promise<LogReadAnswer>;

@@ -1,5 +1,5 @@
-// Reads one log forwards from a place, block by block: lines when they end, marks of runs, and the place after
-// each, from which another reader misses nothing and reads nothing twice.
+// Reads one log forwards from a place, block by block: lines when they end, marks of runs, and the place
+// after each, from which another reader misses nothing and reads nothing twice.
 import type { LogPlace } from '../protocol/logs.ts';
 import { KIB, LOGS } from '../settings/limits.ts';
 import {

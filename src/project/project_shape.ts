@@ -1,6 +1,7 @@
 // The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
 // one; read_project.ts checks what they say together.
 import { z } from '../adapters/zod.ts';
+import { DEPENDENCY_CONDITIONS } from '../protocol/dependency_order.ts';
 import { globFault } from '../protocol/globs.ts';
 import {
   AGENTS_GROUP,
@@ -8,7 +9,7 @@ import {
   GROUP_NAME_PATTERN,
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
-import { RESTART_POLICIES } from '../protocol/service.ts';
+import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { HTTP, SERVICE, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
@@ -44,7 +45,9 @@ const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, dig
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
 
 const READY_MESSAGE = 'must be an http://, https:// or tcp:// URL, a path such as /health, or tcp';
-const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/|\/|tcp$)/, READY_MESSAGE);
+const ready = z
+  .string(withMessage(READY_MESSAGE))
+  .regex(/^(https?:\/\/|tcp:\/\/|\/|tcp$|\$\{url\.)/, READY_MESSAGE);
 
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
@@ -59,6 +62,11 @@ const port = z.union(
     z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
   ],
   withMessage(PORT_MESSAGE),
+);
+
+const condition = z.enum(
+  DEPENDENCY_CONDITIONS,
+  withMessage('must be started, ready (the default for services) or completed (the default for tasks)'),
 );
 
 const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
@@ -142,19 +150,20 @@ export const PROJECT_SERVICE_SHAPE = z
       depends_on: z
         .union(
           [
-            z.array(name),
-            z.record(
-              name,
-              z.strictObject({
-                condition: z
-                  .literal('ready', withMessage('must be ready, the one condition there is'))
-                  .optional(),
-              }),
-            ),
+            z.array(z.union([name, z.strictObject({ name, condition: condition.optional() })])),
+            z.record(name, z.strictObject({ condition: condition.optional() })),
           ],
-          withMessage('must be a list of services of this file'),
+          withMessage('must be a list of services of this file, or a map of them with a condition each'),
         )
-        .meta({ description: 'Services of this file that must be ready first.' })
+        .meta({
+          description:
+            'Services of this file that must be there first: ready, or a task completed; condition: started ' +
+            'waits for the process alone.',
+        })
+        .optional(),
+      kind: z
+        .enum(SERVICE_KINDS, withMessage('must be service or task'))
+        .meta({ description: 'A task runs to its end, such as a migration; default service.' })
         .optional(),
       group: z
         .string(withMessage('must be the name of a group'))

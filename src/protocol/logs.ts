@@ -114,7 +114,7 @@ export interface LogStart {
   run: string | null;
 }
 
-/** What is done with the files of logs on other threads than those that ask. Each fails as a pool of jobs does. */
+/** What is done with the files of logs on threads of its own. Each fails as a pool of jobs does. */
 export interface LogJobs {
   /** Fails invalid_spec. */
   search(task: LogSearchTask): Promise<LogSearchAnswer>;

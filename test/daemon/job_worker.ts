@@ -19,6 +19,9 @@ export default serveJobs({
   },
   startMergedLogs: async () => [],
   readMergedLogs: async () => ({ frames: Buffer.alloc(0), moved: [], unfinished: [] }),
+  readScreen: async () => {
+    throw fail('internal', 'not asked for');
+  },
   searchLogs: async () => ({ entries: [], taken: [], bound: null }),
   drawScreen: async ({ bytes }) => {
     if (Buffer.from(bytes).toString() === 'spin') for (;;);

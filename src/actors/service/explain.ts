@@ -111,9 +111,19 @@ interface ExplanationText {
   next: string;
 }
 
+const aboutPast = (end: LastEnd): string =>
+  end.completed
+    ? `It has completed in ${humanDuration(end.completed.ms)}.`
+    : `Its last process ${describeEnd(end)}.`;
+
+const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
+  service: 'It stays as it is until it is started.',
+  task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
+};
+
 function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
-  const past = end ? `Its last process ${describeEnd(end)}.` : 'It has not been started yet.';
+  const past = end ? aboutPast(end) : 'It has not been started yet.';
   const reason = trouble ? `The last start made no process: ${trouble}.` : past;
   if (portHolder !== null)
     return {
@@ -127,7 +137,7 @@ function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): Exp
       crashed && aboutEnd(end, path),
       crashed && spec.restart === 'no' && 'Its restart policy is "no".',
     ),
-    next: trouble ? 'Correct that and start it again.' : 'It stays as it is until it is started.',
+    next: trouble ? 'Correct that and start it again.' : IDLE_NEXT[spec.kind ?? 'service'],
   };
 }
 
@@ -152,6 +162,18 @@ function whenChecking(
         ? 'It has no deadline: it is asked again until it answers or ends.'
         : `It is stopped in ${humanDuration(left)} if the check has not passed by then.`,
   };
+}
+
+const RUNNING_NEXT = 'If it ends it stays down.';
+const TASK_NEXT = 'It has completed when its process ends with exit code 0.';
+
+function whenRunning(run: LiveRun, { spec, foreignHolder, now }: ExplanationFacts): ExplanationText {
+  const reason = joinSentences(
+    `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)}.`,
+    aboutForeignHolder(run, foreignHolder),
+  );
+  if (run.metadata.task) return { reason, waitingFor: 'the end of its process', next: TASK_NEXT };
+  return { reason, next: spec.restart === 'no' ? RUNNING_NEXT : `Its restart policy is "${spec.restart}".` };
 }
 
 function explanationText(facts: ExplanationFacts): ExplanationText {
@@ -186,14 +208,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
     case 'checking':
       return whenChecking(state.run, state.check.last(), facts);
     case 'running':
-      return {
-        reason: joinSentences(
-          `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
-          aboutForeignHolder(state.run, facts.foreignHolder),
-        ),
-        next:
-          spec.restart === 'no' ? 'If it ends it stays down.' : `Its restart policy is "${spec.restart}".`,
-      };
+      return whenRunning(state.run, facts);
     case 'stopping':
       return {
         reason: state.late
@@ -204,7 +219,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
       };
     case 'ended':
       return {
-        reason: `Its process ${describeEnd(state.end)}.`,
+        reason: state.end.completed ? aboutPast(state.end) : `Its process ${describeEnd(state.end)}.`,
         waitingFor: 'the end to be written to disk',
         next: state.backoff
           ? `It is started again in ${humanDuration(state.backoff.nextAt - now)}.`
@@ -254,15 +269,16 @@ export async function startFailure(
       logText(lastLines),
     );
   }
+  const { task } = run.metadata;
   if (how.stopped)
     return say(
       'start_failed',
-      `${name} was stopped before it was ready`,
+      `${name} was stopped before it ${task ? 'had completed' : 'was ready'}`,
       'Somebody asked for the stop; start it again.',
     );
   return say(
     'start_failed',
-    `${name} ${describeEnd(end)} before it was ready`,
+    `${name} ${describeEnd(end)}${task ? '' : ' before it was ready'}`,
     aboutEnd(end, path),
     again,
     logText(lastLines),

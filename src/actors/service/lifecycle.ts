@@ -15,7 +15,7 @@ import { startFailure } from './explain.ts';
 import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
-import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import {
   type EndContext,
   type In,
@@ -48,7 +48,7 @@ export interface LifecycleOptions {
 export class ServiceLifecycle {
   private readonly options: LifecycleOptions;
   private stored: StoredService | null;
-  private readonly lastEnd: StoredEnd;
+  readonly lastEnd: StoredEnd;
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
@@ -126,10 +126,8 @@ export class ServiceLifecycle {
     const foreignHolder = (onDone: (holder: string | null) => void): void =>
       this.inBackground(effects.foreignHolder(run).then(onDone));
     const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
-      if (passed) {
-        this.becomeRunning(run);
-        this.announce(run);
-      } else {
+      if (passed) this.beginRunning(run);
+      else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
@@ -139,19 +137,26 @@ export class ServiceLifecycle {
     effects.track(run, false);
   }
 
+  /** The process has passed its ready-check, or is that of a task, which has none. */
+  private beginRunning(run: LiveRun): void {
+    this.becomeRunning(run);
+    this.announce(run);
+  }
+
   private becomeRunning(run: LiveRun): void {
     this.become({ phase: 'running', run: withMeasuredMemory(run) });
     this.options.effects.track(run, true);
   }
 
-  /** Records that the run is ready, and answers its start. */
+  /** Records that the run is ready, and answers its start; that of a task is answered by its end. */
   private announce(run: LiveRun): void {
+    const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
       this.options.effects.announce(run).then(
-        () => run.ready.resolve(this.startResult('running', run)),
+        () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // The service runs all the same. A later comparison with the host's ledger announces it.
-          run.ready.reject(error);
+          asked?.reject(error);
           if (!isFailure(error)) throw error;
         },
       ),
@@ -180,11 +185,6 @@ export class ServiceLifecycle {
       ),
     );
     return stop;
-  }
-
-  /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
-  async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    await this.lastEnd.settle(end, status);
   }
 
   /** Records the end of the process, and decides what follows. */
@@ -270,6 +270,7 @@ export class ServiceLifecycle {
       ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
+      working: ({ run }) => this.beginRunning(run),
       stopping: ({ run, late }) => void this.halt(run, null, late),
     };
   }
@@ -298,8 +299,7 @@ export class ServiceLifecycle {
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, effects } = this.options;
-    const { restarts } = this;
-    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
+    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -314,6 +314,7 @@ export class ServiceLifecycle {
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
     const live: LiveRun = { ...run, ...reply };
     if (early) this.finish(live, early, UNASKED);
+    else if (run.metadata.task) this.beginRunning(live);
     else this.check(live, run.timeoutMs);
     run.spawned.resolve(this.startResult('starting', live));
   }
@@ -364,6 +365,7 @@ export class ServiceLifecycle {
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
+    if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
     if (run.ready.settled) return;
     const path = effects.searchPath(this.stored);
     const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };

@@ -1,5 +1,6 @@
 // The meaning of an end, and whether a restart follows: docs/reference.md "Restart policy". Pure.
 
+import type { RunMetadata } from '../../protocol/host.ts';
 import type { LastEnd, RestartPolicy, RunEnd } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
@@ -36,7 +37,7 @@ export function nextRestart(
 export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
 
 export interface EndedRun {
-  run: { id: string; startedAt: number; byPolicy: boolean };
+  run: { id: string; startedAt: number; byPolicy: boolean; metadata: Pick<RunMetadata, 'task'> };
   /** The attempt of that run. */
   attempt: number;
   outcome: RunOutcome;
@@ -58,15 +59,18 @@ export function classifyEnd(
   const mayFollow = cause === 'exit' && (!stopped || (timedOut && run.byPolicy));
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt };
   const backoff = mayFollow ? nextRestart(policy, ran, now) : null;
+  const { task } = run.metadata;
+  const isCompleted = task !== undefined && exitCode === 0 && !stopped && cause === 'exit';
   const end: LastEnd = {
     run: run.id,
-    status: calm ? 'stopped' : 'crashed',
+    status: isCompleted ? 'completed' : calm ? 'stopped' : 'crashed',
     exitCode,
     signal,
     exitUnknown,
     at,
   };
   if (stopped || cause === 'reboot') end.whole = true;
+  if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (backoff) end.restart = { attempt: backoff.attempt, at: backoff.nextAt };
   return { end, backoff };
 }

@@ -25,9 +25,12 @@ export interface Run {
 
 export type LiveRun = Run & SpawnReply;
 
+/** What a run of a task is made of, as a hash: docs/reference.md "Tasks". */
+export const contentOf = ({ processHash = '' }: StoredService): string => processHash;
+
 /** A new run, planned from the current spec. */
 export function plannedRun(
-  { spec, revision }: StoredService,
+  stored: StoredService,
   {
     clock,
     timeoutMs,
@@ -35,12 +38,14 @@ export function plannedRun(
     byPolicy,
   }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { clock: Clock; restarts: number },
 ): Run {
+  const { spec, revision } = stored;
   const now = clock.now();
-  const { agent, port, ready } = spec;
+  const { agent, kind, port, ready } = spec;
+  const task = kind === 'task' ? { content: contentOf(stored) } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
-    metadata: { revision, port, ready, passed: false, deadline, restarts },
+    metadata: { revision, port, ready, passed: false, deadline, restarts, ...(task && { task }) },
     pty: agent !== null,
     byPolicy,
     timeoutMs,
@@ -49,6 +54,14 @@ export function plannedRun(
     ready: deferred(),
   };
 }
+
+/** The answer to the start of a task that has completed after `ms` milliseconds. */
+export const completedReply = (name: string, ms: number): StartReply => ({
+  name,
+  status: 'completed',
+  pid: null,
+  ms,
+});
 
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {

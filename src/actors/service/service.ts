@@ -14,9 +14,9 @@ import type {
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
-import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, type ReplyOf } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
@@ -25,6 +25,7 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
+import { completedReply, contentOf } from './run.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -56,11 +57,11 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, drawScreen, logs, probe, viewersInThread } = config;
+    const { bootedAt, screens, logs, probe, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
-    const terminal = new AgentTerminal(context, { drawScreen, viewersInThread }, log, effects);
+    const terminal = new AgentTerminal(context, { screens, viewersInThread }, log, effects);
     this.context = context;
     this.name = name;
     this.effects = effects;
@@ -88,6 +89,15 @@ class SupervisedService {
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });
+  }
+
+  /** Starts it, unless it is a task that has completed with the same content before. */
+  async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { stored, end, state } = this.life.snapshot();
+    const isAtRest = stored !== null && state.phase === 'idle';
+    if (isAtRest && end?.completed && end.completed.content === contentOf(stored))
+      return { ...completedReply(this.name, end.completed.ms), unchanged: true };
+    return this.machine.start(request);
   }
 
   /** A client's stop, which overrides a restart under way. */
@@ -164,20 +174,33 @@ class SupervisedService {
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
     const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
-    const spec = input.service === null ? null : effects.specOf(input.service);
+    const stored = input.service === null ? null : effects.storedOf(input.service);
     this.cancelEnd();
     const onOver = (): void => this.endSoon();
-    this.command = new CommandSession({ context, name, effects, terminal, spec, input, onOver });
+    this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
     return null;
   }
 
   attach(viewer: string): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
+    this.terminal.attach(viewer, ...this.liveTerminal());
+    return null;
+  }
+
+  async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
+    return this.terminal.screen(...this.liveTerminal(), ansi);
+  }
+
+  async type(message: MessageOf<TerminalProtocol, 'type'>): Promise<ReplyOf<TerminalProtocol, 'type'>> {
+    return this.terminal.type(...this.liveTerminal(), message);
+  }
+
+  /** The run that has a terminal, and the size it was made with. Fails not_running. */
+  private liveTerminal(): [run: string, size: { cols: number; rows: number }] {
     const { state, stored } = this.life.snapshot();
     const run = liveRun(state);
     if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
-    this.terminal.attach(viewer, run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE);
-    return null;
+    return [run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE];
   }
 
   async explain(): Promise<ServiceExplanation> {
@@ -247,7 +270,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) => context.replyLater(machine.start(message)),
+      start: (message) =>
+        context.replyLater(message.ifChanged ? service.startIfChanged(message) : machine.start(message)),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),
@@ -271,6 +295,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),
+      screen: (message) => context.replyLater(service.screen(message)),
+      type: (message) => context.replyLater(service.type(message)),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),

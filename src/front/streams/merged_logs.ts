@@ -172,7 +172,7 @@ export class MergedLogs {
     this.options = options;
   }
 
-  /** Follows the logs of a request. Rejects with invalid_spec; `open` is called after everything that can fail. */
+  /** Follows many logs. Rejects with invalid_spec; `open` is called after everything that can fail. */
   async follow(request: FollowLogsRequest): Promise<void> {
     const { cuts } = this;
     const { filter, run, lines, cursor } = request;

@@ -94,6 +94,7 @@ describe('a service', () => {
         'stopGrace',
         'startTimeout',
         'labels',
+        'kind',
         'revision',
         'stale',
         'envKeys',
