@@ -214,7 +214,7 @@ export class ServiceEffects {
       run,
       cmd: command.cmd,
       cwd: command.cwd,
-      env: commandEnvironment(base, beside && beside.spec, command.env, run),
+      env: commandEnvironment(base, beside?.spec ?? null, command.env, run),
       port: 0,
       umask: this.config.umask,
       pty: { cols, rows },
