@@ -39,6 +39,8 @@ const specOf = (name: string, index: number): SpecRow => ({
   stack: null,
   watch: null,
   kind: 'service',
+  inputs: [],
+  sleep: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
   specHash: '0123456789abcdef0123456789abcdef',
@@ -164,8 +166,10 @@ async function serveFront(node: Node): Promise<Serving> {
       port: 3100 + index,
       revision: 1,
       rssMB: 40,
+      innerPort: null,
     },
     end: null,
+    isDoorOpen: false,
   }));
   views.tell('states', { rows });
   return {

@@ -25,8 +25,8 @@ function bracketFault(glob: string): string | null {
 }
 
 /**
- * Whether matching `glob` could take long. A matcher tries every place for every star: each one more in a name
- * multiplies its work by the length of the name, and each one more `**` by the depth of the path.
+ * Whether matching `glob` could take long. A matcher tries every place for every star: each one more in a
+ * name multiplies its work by the length of the name, and each one more `**` by the depth of the path.
  */
 function isCostly(glob: string): boolean {
   const segments = glob.split('/');
