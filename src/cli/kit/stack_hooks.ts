@@ -1,5 +1,5 @@
-// The hooks of a stack: docs/reference.md "Hooks". They are tasks of the stack: `up` runs one of them, and the
-// removal of the stack runs the other.
+// The hooks of a stack: docs/reference.md "Hooks". They are tasks of the stack: `up` runs one of them, and
+// the removal of the stack runs the other.
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import type { Project } from '../../project/read_project.ts';
