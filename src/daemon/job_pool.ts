@@ -2,8 +2,16 @@
 // imports piscina, and only at the first job.
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
+import type { InputHashTask } from '../adapters/input_hash.ts';
 import type { ClusterAccess } from '../protocol/cloud.ts';
-import type { LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
+import type {
+  LogReadAnswer,
+  LogReadTask,
+  LogSearchAnswer,
+  LogSearchTask,
+  LogStart,
+  LogStartTask,
+} from '../protocol/logs.ts';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
@@ -12,9 +20,12 @@ import { JOBS } from '../settings/limits.ts';
 /** Every job: one plain object in, one plain object out. `workers/jobs.ts` holds the functions. */
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
+  hashInputs(task: InputHashTask): string;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
+  startMergedLogs(task: LogStartTask): Promise<LogStart[]>;
+  readMergedLogs(task: LogReadTask): Promise<LogReadAnswer>;
 }
 type JobName = keyof JobTable;
 

@@ -9,6 +9,7 @@ import { serviceActor } from '../actors/service/service.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
+import type { InputHashTask } from '../adapters/input_hash.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
@@ -18,7 +19,7 @@ import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sea
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { AGENT } from '../settings/limits.ts';
+import { AGENT, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
@@ -28,12 +29,18 @@ import { screenJobs } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
+/** Hashes the inputs of tasks in a thread of its own: a long hash must not keep screens waiting. */
+function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
+  const jobs = createJobPool({ threads: 1, deadlineMs: TASK.hashTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  return (task) => jobs.run('hashInputs', task);
+}
+
 /**
  * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has
  * the state directory, and as `openDaemonStore` does.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
-  const { umask, bootedAt } = data;
   const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
@@ -62,13 +69,16 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
   const screens = screenJobs(jobs);
+  const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
-    umask,
+    umask: data.umask,
     probe,
-    bootedAt,
+    hashInputs,
+    bootedAt: data.bootedAt,
+    ports: data.servicePorts,
     logs: paths.logs,
     screens,
     viewersInThread,

@@ -35,6 +35,8 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   stack: { default: null, change: 'record' },
   watch: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
+  inputs: { default: [], change: 'record' },
+  sleep: { default: null, change: 'process' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.

@@ -51,10 +51,12 @@ describe('a registration', () => {
       stopGrace: 5000,
       startTimeout: 30_000,
       labels: [],
+      sleep: null,
       agent: null,
       stack: null,
       watch: null,
       kind: 'service',
+      inputs: [],
     });
   });
 
@@ -91,6 +93,7 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      sleep: { afterMinutes: 0.5 },
       watch: {
         paths: ['src/**', '*.{js,ts}'],
         ignore: ['*.log'],
@@ -99,6 +102,7 @@ describe('a registration', () => {
         cascade: true,
       },
       kind: 'service',
+      inputs: [],
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

@@ -3,6 +3,7 @@ import { serveJobs } from '../../src/daemon/job_pool.ts';
 import { fail } from '../../src/protocol/errors.ts';
 
 export default serveJobs({
+  hashInputs: () => 'hash',
   parseKubeconfig: ({ upload, now }) => {
     if (upload === 'spin') for (;;);
     if (upload === 'defect') throw new TypeError('a defect');
@@ -17,6 +18,8 @@ export default serveJobs({
       credential: { kind: 'token', token: String(now) },
     };
   },
+  startMergedLogs: async () => [],
+  readMergedLogs: async () => ({ frames: Buffer.alloc(0), moved: [], unfinished: [] }),
   readScreen: async () => {
     throw fail('internal', 'not asked for');
   },

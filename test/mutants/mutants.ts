@@ -118,8 +118,8 @@ export const MUTANTS: readonly Mutant[] = [
       'end-recorded-first',
       'an end is told before it is in the ledger',
       'src/host/host_runs.ts',
-      '    ledger.put(run.row);\n    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);',
-      '    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);\n    ledger.put(run.row);',
+      '    ledger.put(run.row);\n    logWriters.mark(',
+      '    onEnded(end);\n    ledger.put(run.row);\n    logWriters.mark(',
       LEDGER,
     ],
     [
@@ -224,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
       'crash-settled',
       'a stop of a crashed service leaves it crashed',
       'src/actors/service/machine.ts',
-      "machine.isClosed ? end.status : 'stopped'",
+      "isKept ? end.status : 'stopped'",
       'end.status',
       SERVICE,
     ],
@@ -276,7 +276,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/tethers/held_connections.ts',
       'return this.size + bytes <= this.maxBytes && !this.held.isFull;',
       'return bytes > 0;',
-      TETHERS,
+      ['test/actors/tethers/held_connections.test.ts'],
     ],
     [
       'inactive-on-disk-first',

@@ -1,4 +1,5 @@
 // The messages of a service to other actors, and its rows in the store.
+import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -11,6 +12,7 @@ import {
 import {
   type HostProtocol,
   type LedgerRun,
+  type RunMetadata,
   type SpawnReply,
   type StopReport,
   type StopRequest,
@@ -21,14 +23,23 @@ import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../pr
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  type Context,
+  type Failure,
+  isFailure,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
-import type { LiveRun, Run } from './run.ts';
+import { type LiveRun, type Run, readyOfRun } from './run.ts';
 import * as events from './run_events.ts';
 
 export interface ServiceEffectsConfig {
+  /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
+  hashInputs: (task: InputHashTask) => Promise<string>;
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
@@ -48,6 +59,12 @@ export interface CommandSpawn {
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+
+/** The owner of the port of a process behind a door; no service has a name like that. */
+const innerOwner = (name: string): string => `${name}/inner`;
+
+/** The port that the process of a service without a run has to leave; null: that port is its door's. */
+export const ownPort = ({ port, sleep }: ServiceSpec): number | null => (sleep ? null : port);
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
@@ -129,10 +146,12 @@ export class ServiceEffects {
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * Resolves with the end as it is stored: the journal has the first word on it.
+   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was
+   * put to sleep.
    */
-  async recordEnd(end: LastEnd): Promise<LastEnd> {
-    const recorded = events.endAsTold(end, await this.appendEvent(events.endedEvent(this.name, end)));
+  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+    const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
+    const recorded = events.endAsTold(end, told);
     await this.saveEnd(recorded);
     return recorded;
   }
@@ -176,20 +195,18 @@ export class ServiceEffects {
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
     if (last && !last.whole)
-      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
-    const holder = await this.portHolder(spec.port);
-    if (spec.port !== null && holder !== null) {
-      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
-      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
-    }
-    const metadata = { ...run.metadata, ready: spec.ready };
+      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
+    const { port } = run.metadata;
+    if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
+    const ready = readyOfRun(spec.ready, run.metadata);
+    const metadata = { ...run.metadata, ready, ...(await this.taskOf(stored, spec.cwd)) };
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.baseOf(stored), spec, run.id, neighbourVariables(spec, ports)),
-      port: spec.port ?? NO_PORT,
+      env: childEnvironment(this.baseOf(stored), { ...spec, port }, run.id, neighbourVariables(spec, ports)),
+      port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: metadata,
@@ -220,6 +237,58 @@ export class ServiceEffects {
       pty: { cols, rows },
       memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
+  }
+
+  /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
+  async contentOf(stored: StoredService): Promise<string> {
+    const { spec } = await this.filled(stored.spec);
+    return (await this.taskOf(stored, spec.cwd)).task?.content ?? '';
+  }
+
+  /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
+  private async taskOf(
+    { spec: { inputs = [], kind }, processHash = '' }: StoredService,
+    cwd: string,
+  ): Promise<Pick<RunMetadata, 'task'>> {
+    if (kind !== 'task') return {};
+    if (inputs.length === 0) return { task: { content: processHash } };
+    try {
+      const hash = await this.config.hashInputs({ cwd, globs: inputs });
+      return { task: { content: `${processHash} ${hash}` } };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
+      throw fail('start_failed', `${this.name} cannot be started: ${why}`);
+    }
+  }
+
+  /**
+   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run`
+   * null: none is being made.
+   */
+  async portConflict(port: number, run: string | null): Promise<Failure> {
+    const { name } = this;
+    const holder = (await this.portHolder(port)) ?? 'unknown';
+    await this.appendEvent(portConflictEvent(port, { name, run }, holder));
+    return fail('port_in_use', `${name} cannot be started: its port ${port} is held by ${holder}`);
+  }
+
+  /** A free port of `range` for the process behind a door, `keep` if that is free. Fails port_in_use. */
+  async leaseInnerPort([from, to]: readonly [number, number], keep: number | null): Promise<number> {
+    const { port } = await this.ports.ask('lease', { owner: innerOwner(this.name), from, to, keep });
+    return port;
+  }
+
+  releaseInnerPort(): void {
+    this.ports.tell('release', { owner: innerOwner(this.name) });
+  }
+
+  async appendSlept(): Promise<void> {
+    await this.appendEvent(events.sleptEvent(this.name));
+  }
+
+  async appendWoke(run: string, ms: number): Promise<void> {
+    await this.appendEvent(events.wokeEvent(this.name, run, ms));
   }
 
   /**

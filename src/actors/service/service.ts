@@ -10,13 +10,14 @@ import type {
   RunEnd,
   ServiceExplanation,
   ServiceProtocol,
+  SleepReply,
   StartReply,
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
 import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf, type ReplyOf } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
@@ -25,7 +26,8 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { completedReply, contentOf } from './run.ts';
+import { completedReply } from './run.ts';
+import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -37,6 +39,8 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -46,6 +50,7 @@ class SupervisedService {
   readonly terminal: AgentTerminal;
   private readonly context: Context;
   private readonly name: string;
+  readonly door: ServiceDoor;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   readonly files: FileWatch;
@@ -57,7 +62,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, screens, logs, probe, viewersInThread } = config;
+    const { bootedAt, screens, logs, ports, probe, store, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -67,16 +72,28 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
+    this.door = new ServiceDoor({
+      context,
+      name,
+      effects,
+      table: store.table('doors'),
+      ports,
+      known: () => this.life.snapshot(),
+      stop: () => this.machine.stop(null),
+      onChanged: () => this.life.publish(),
+    });
     this.life = new ServiceLifecycle({
       context,
       name,
       effects,
+      door: this.door,
       probe,
       bootedAt,
       lastLines: (run) => log.lastLines(run),
       onChanged: () => this.files.update(),
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
     });
@@ -93,10 +110,12 @@ class SupervisedService {
 
   /** Starts it, unless it is a task that has completed with the same content before. */
   async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { stored, end, state } = this.life.snapshot();
-    const isAtRest = stored !== null && state.phase === 'idle';
-    if (isAtRest && end?.completed && end.completed.content === contentOf(stored))
-      return { ...completedReply(this.name, end.completed.ms), unchanged: true };
+    const before = this.life.snapshot();
+    const completed = before.state.phase === 'idle' && before.end?.completed;
+    if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
+    const content = await this.effects.contentOf(before.stored);
+    const isSame = content === completed.content && this.life.snapshot().state === before.state;
+    if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
     return this.machine.start(request);
   }
 
@@ -106,7 +125,33 @@ class SupervisedService {
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
     this.files.release();
-    return this.machine.stop(graceMs);
+    if (!this.door.isOpen) return this.machine.stop(graceMs);
+    const told = last ? this.door.suspend() : this.door.forget();
+    return told
+      .then(() => this.machine.stop(graceMs))
+      .then(async (answer) => {
+        await this.door.closed();
+        return answer;
+      });
+  }
+
+  /** Starts the service; for a wake, after the stop that is under way. */
+  start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { wake = false, awake = false } = message;
+    const { state } = this.life.snapshot();
+    this.door.asked(awake);
+    const begin = (): Promise<StartReply> => {
+      if (wake) this.door.waking();
+      return message.ifChanged ? this.startIfChanged(message) : this.machine.start(message);
+    };
+    if (!wake || state.phase !== 'stopping') return begin();
+    return tolerateFailure(state.stop.promise, () => null).then(begin);
+  }
+
+  sleep(): Promise<SleepReply> {
+    this.life.registered();
+    this.restarting = null;
+    return this.door.sleep();
   }
 
   /**
@@ -138,7 +183,9 @@ class SupervisedService {
     this.restarting = null;
     this.files.release();
     try {
+      await this.door.forget();
       await this.machine.stop(graceMs);
+      await this.door.closed();
       await this.effects.forget();
     } catch (error) {
       reopen();
@@ -264,14 +311,18 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { log, machine, terminal } = service;
+    const { door, log, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) =>
-        context.replyLater(message.ifChanged ? service.startIfChanged(message) : machine.start(message)),
+      start: (message) => context.replyLater(service.start(message)),
+      sleep: () => context.replyLater(service.sleep()),
+      knocked: () => door.knocked(),
+      idle: () => context.replyLater(door.idle()),
+      doorLost: () => door.lost(),
+      wakeFailed: () => door.wakeFailed(),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

@@ -47,6 +47,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
     ['ready-check', service.ready ?? (service.kind === 'task' ? '' : 'none: the process being there counts')],
+    ['inputs', service.inputs.join(', ')],
     ['last check', check],
     [
       'restarts',

@@ -191,23 +191,22 @@ function renamedServices(
   return new Map(found);
 }
 
-/** Removes them, and returns the services with the ports that they had. */
+/** Registers them anew with the ports that they had, and notes it in `registered`. */
 async function takeOverRenamed(
   context: CommandContext,
   client: Client,
   plan: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): Promise<Plan> {
-  const renamed = renamedServices(plan, registered);
-  for (const [name, before] of renamed) {
+  registered: Map<string, ServiceDetail>,
+): Promise<void> {
+  const { file } = plan.project;
+  for (const [name, before] of renamedServices(plan, registered)) {
+    const service = plan.services.find((one) => one.name === name);
+    if (!service) continue;
     await client.remove(before.name);
     context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
+    const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
+    registered.set(name, (await registerService(client, file, kept, undefined)).detail);
   }
-  const services = plan.services.map((service) => {
-    const kept = service.port === 'auto' ? renamed.get(service.name)?.port : undefined;
-    return kept === undefined ? service : { ...service, port: kept };
-  });
-  return { ...plan, services };
 }
 
 /** Removes the services that the project file no longer has. */
@@ -351,9 +350,9 @@ export const upCommand = defineCommand({
     await ensureDaemon(context);
     const client = await context.client();
     const registered = await registeredServices(client);
-    const wanted = planOf(project, names, await registerStack(client, project, choice));
-    checkClaims(wanted, registered, adopt);
-    const plan = await takeOverRenamed(context, client, wanted, registered);
+    const plan = planOf(project, names, await registerStack(client, project, choice));
+    checkClaims(plan, registered, adopt);
+    await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
     markForNewPorts(plan.stack, plan.services, registered, specs);
     await removeStale(context, client, plan, registered);
