@@ -37,6 +37,7 @@ import {
   UNREGISTERED,
 } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
+import { UncheckedStarts } from '../kit/unchecked_starts.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -128,12 +129,17 @@ async function bringUp(
     };
   if (mustRestart) {
     const done = await restartService(client, name, onWaiting, { timeout });
-    return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
+    return {
+      ...done,
+      record: { ...record, ...done.record, restarted: true },
+      text: `has changed and ${done.text}`,
+    };
   }
   const ifChanged = detail.kind === 'task' && !force;
   const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
+    ...done,
     record: { ...record, ...done.record },
     text: done.text + again,
     isUnchanged: (done.isUnchanged ?? false) && isUnchanged,
@@ -236,6 +242,7 @@ async function bringUpAll(
 ): Promise<number | undefined> {
   const progress = createProgress(context.out);
   const report = batchReporter(context, progress, scope);
+  const unchecked = new UncheckedStarts(client);
   const open = new Set<string>();
   let changes = 0;
   const removeInterrupt = context.onInterrupt(() => {
@@ -258,6 +265,7 @@ async function bringUpAll(
         ? whenStarted(client, name, work, onStarted)
         : work);
       if (!done.isUnchanged) changes += 1;
+      if (done.uncheckedPid !== undefined) unchecked.add(name, done.uncheckedPid);
       report.done(name, done);
     } finally {
       open.delete(name);
@@ -268,8 +276,10 @@ async function bringUpAll(
     if ('failed' in outcome) report.failed(name, outcome.failed);
     if ('skipped' in outcome) report.failed(name, dependencyFailed(scope.label(outcome.skipped)));
   }
+  const left = await unchecked.settle((name, error) => report.failed(name, error));
   removeInterrupt();
   const exitCode = report.end();
+  if (left.length > 0) context.out.note(`${left.map(scope.label).join(', ')}: still there after 2 s.`);
   if (exitCode === undefined && changes === 0) context.out.note('Everything is up to date.');
   return exitCode;
 }
