@@ -38,6 +38,10 @@ const SPECIFIED: readonly [method: string, path: string, status: number][] = [
 /** The additions. */
 const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/services/{name}/restart', 200],
+  ['POST', '/v1/services/{name}/sleep', 200],
+  ['POST', '/v1/services/{name}/wake', 200],
+  ['POST', '/v1/groups/{name}/sleep', 200],
+  ['POST', '/v1/groups/{name}/wake', 200],
   ['GET', '/v1/services/{name}/explain', 200],
   ['GET', '/v1/services/{name}/logs', 200],
   ['GET', '/v1/services/{name}/logs/stream', 200],
@@ -47,6 +51,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['DELETE', '/v1/stacks/{name}', 200],
   ['GET', '/v1/events/history', 200],
   ['GET', '/v1/logs', 200],
+  ['GET', '/v1/logs/stream', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
   ['POST', '/v1/commands', 201],

@@ -13,7 +13,7 @@ import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import { RESTART_POLICIES, SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
-import { HTTP, SERVICE, TASK } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
   cpu,
   exitCode,
@@ -55,6 +55,17 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
+const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
+const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
+const sleep = z.strictObject(
+  {
+    afterMinutes: z
+      .number(AFTER_RULE)
+      .max(DOOR.maxIdleMinutes, AFTER_RULE)
+      .refine((minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs, AFTER_RULE),
+  },
+  SLEEP_RULE,
+);
 const INPUTS_RULE = `must be an array of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
 const inputGlob = z.string('must be a glob such as src/**').superRefine((value, context) => {
   const message = globFault(value);
@@ -65,14 +76,17 @@ const cronLine = z.string('must be a cron line, or @every 5m').superRefine((valu
   if (message !== null) context.addIssue({ code: 'custom', message });
 });
 const timezone = stringField('must be a time zone such as Europe/Berlin', isTimezone);
-const scheduleInput = z.union([
-  cronLine,
-  objectShape({
-    cron: cronLine,
-    timezone: timezone.nullable().optional(),
-    catchUp: flagField().optional(),
-  }),
-]);
+const scheduleInput = z.union(
+  [
+    cronLine,
+    objectShape({
+      cron: cronLine,
+      timezone: timezone.nullable().optional(),
+      catchUp: flagField().optional(),
+    }),
+  ],
+  'must be a cron line, "@every 5m", or {cron, timezone, catchUp}',
+);
 
 function completeSchedule(given: z.infer<typeof scheduleInput> | null | undefined): ScheduleSpec | null {
   if (!given) return null;
@@ -81,10 +95,10 @@ function completeSchedule(given: z.infer<typeof scheduleInput> | null | undefine
 }
 
 const conditionShape = z.enum(DEPENDENCY_CONDITIONS, CONDITION_RULE);
-const dependency = z.union([
-  field.name,
-  objectShape({ name: field.name, condition: conditionShape.optional() }),
-]);
+const dependency = z.union(
+  [field.name, objectShape({ name: field.name, condition: conditionShape.optional() })],
+  'must be the name of a service, or {name, condition}',
+);
 
 const RegistrationShape = objectShape(
   {
@@ -108,6 +122,7 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    sleep: sleep.nullable().optional(),
     stack: field.stack.nullable().optional(),
     baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
@@ -116,7 +131,18 @@ const RegistrationShape = objectShape(
     inputs: z.array(inputGlob, INPUTS_RULE).max(TASK.maxInputGlobs, INPUTS_RULE).optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
-    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...[
+      'status',
+      'pid',
+      'url',
+      'startedAt',
+      'cpu',
+      'rssMB',
+      'exitCode',
+      'signal',
+      'exitUnknown',
+      'innerPort',
+    ],
     ...['nextRunAt', 'skippedRuns'],
     ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
@@ -213,6 +239,9 @@ const serviceFields = {
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   restarts: z.int().min(0),
+  innerPort: port
+    .exactOptional()
+    .meta({ description: 'Behind a door: the port of the process itself, while there is one' }),
   nextRunAt: time
     .nullable()
     .exactOptional()
@@ -243,6 +272,10 @@ const specFields = {
   watch: watch.nullable(),
   kind: z.enum(SERVICE_KINDS),
   inputs: z.array(z.string()),
+  sleep: z
+    .object({ afterMinutes: z.number() })
+    .nullable()
+    .meta({ description: 'When it is put to sleep; null: never' }),
   schedule: z.object({ cron: z.string(), timezone: z.string().nullable(), catchUp: z.boolean() }).nullable(),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
@@ -275,6 +308,9 @@ export const StartResult = z
     }),
   })
   .meta({ id: 'Started' });
+
+export type SleepResult = z.infer<typeof SleepResult>;
+export const SleepResult = z.object({ name: nameShape, status }).meta({ id: 'Slept' });
 
 export type StopResult = z.infer<typeof StopResult>;
 export const StopResult = z

@@ -42,7 +42,6 @@ function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
  * the state directory, and as `openDaemonStore` does.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
-  const { umask, bootedAt } = data;
   const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
@@ -76,10 +75,11 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
-    umask,
+    umask: data.umask,
     probe,
     hashInputs,
-    bootedAt,
+    bootedAt: data.bootedAt,
+    ports: data.servicePorts,
     logs: paths.logs,
     screens,
     viewersInThread,

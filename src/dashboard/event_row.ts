@@ -29,6 +29,10 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name} completed in ${event.data.ms} ms`;
     case 'service.removed':
       return `${event.data.name} removed`;
+    case 'service.slept':
+      return `${event.data.name} sleeps`;
+    case 'service.woke':
+      return `${event.data.name} was woken in ${event.data.ms} ms`;
     case 'port.conflict':
       return `port ${event.data.port}: ${event.data.claimedBy} wants it, ${event.data.holder} has it`;
     case 'cluster.refused':

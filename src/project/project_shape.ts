@@ -11,8 +11,8 @@ import {
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
-import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
-import { HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
+import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
+import { DOOR, HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -28,7 +28,8 @@ const name = z
     SERVICE_NAME_PATTERN,
     'must be a name of a-z, 0-9, _ and -, at most 63 characters, not beginning with -',
   )
-  .refine(isShortName, 'must not contain --, which separates it from the name of the stack');
+  .refine(isShortName, 'must not contain --, which separates it from the name of the stack')
+  .refine((value) => !isHook(value), 'is the name of a hook');
 
 const DURATION_MESSAGE = 'must be a duration such as 30s or 500ms (a bare number is milliseconds)';
 const duration = z
@@ -41,6 +42,26 @@ const duration = z
   )
   .transform((value) => (typeof value === 'number' ? value : (parseDuration(value) ?? 0)))
   .refine((ms) => ms <= HTTP.maxQueryDurationMs, 'must be at most 1h');
+
+const SLEEP_RANGE_MESSAGE = 'must be from 1s to 30 days';
+const SLEEP_AFTER_MESSAGE = 'must be a duration such as 15m or 90s';
+const sleepAfter = z
+  .string(withMessage(SLEEP_AFTER_MESSAGE))
+  .regex(DURATION_PATTERN, SLEEP_AFTER_MESSAGE)
+  .transform((text) => (parseDuration(text) ?? 0) / 60_000);
+/** The minutes of `sleep`. */
+const sleep = z
+  .union(
+    [
+      z.strictObject({ after: sleepAfter }).transform(({ after }) => after),
+      z.strictObject({ after_minutes: z.number() }).transform(({ after_minutes }) => after_minutes),
+    ],
+    withMessage('must be a map with after, such as 15m, or with after_minutes'),
+  )
+  .refine(
+    (minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs && minutes <= DOOR.maxIdleMinutes,
+    SLEEP_RANGE_MESSAGE,
+  );
 
 const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, digits and _');
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
@@ -213,6 +234,13 @@ export const PROJECT_SERVICE_SHAPE = z
         .boolean(withMessage('must be true or false'))
         .meta({ description: 'Whether the daemon starts it when it starts itself; default false.' })
         .optional(),
+      sleep: sleep
+        .meta({
+          description:
+            'Puts it to sleep after this time without a connection and without a byte; the next connection ' +
+            'starts it again.',
+        })
+        .optional(),
       start_timeout: duration
         .meta({ description: 'How long it may take to become ready; default 30s.' })
         .optional(),
@@ -240,6 +268,12 @@ const projectNameShape = z
   .regex(PROJECT_NAME_PATTERN, NAME_MESSAGE)
   .max(MAX_PROJECT_NAME, NAME_MESSAGE);
 
+const HOOK_MESSAGE = 'must be a shell command';
+const hookCmd = z
+  .string(withMessage(HOOK_MESSAGE))
+  .min(1, HOOK_MESSAGE)
+  .max(SERVICE.maxCmdBytes, 'must be at most 64 KiB');
+
 export const PROJECT_SHAPE = z
   .strictObject(
     {
@@ -253,6 +287,20 @@ export const PROJECT_SHAPE = z
             'The environment that services start from: that of the shell that runs `berth up` (the ' +
             'default), or that of the daemon.',
         })
+        .optional(),
+      hooks: z
+        .strictObject(
+          {
+            create: hookCmd
+              .meta({ description: 'Runs once, before the first start of a stack: `createdb ${slug}`.' })
+              .optional(),
+            remove: hookCmd
+              .meta({ description: 'Runs once, after its last stop: `berth rm --stack`.' })
+              .optional(),
+          },
+          withMessage('must be a map with create and remove'),
+        )
+        .meta({ description: 'Shell commands that make and remove what a stack needs.' })
         .optional(),
       services: z.record(name, PROJECT_SERVICE_SHAPE, requiredMessage('a map of names to services')),
     },

@@ -11,8 +11,8 @@ import {
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
-import type { RestartPolicy, ServiceSpec, WatchSpec } from '../protocol/service.ts';
-import { PLACEHOLDER } from '../protocol/stacks.ts';
+import type { RestartPolicy, ServiceSpec, SleepRule, WatchSpec } from '../protocol/service.ts';
+import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
@@ -41,6 +41,8 @@ export interface ProjectService {
   group: string | null;
   restart: RestartPolicy | undefined;
   autostart: boolean;
+  /** null: it never sleeps. */
+  sleep: SleepRule | null;
   /** Milliseconds, as is stopGrace. */
   startTimeout: number | undefined;
   stopSignal: string | undefined;
@@ -63,6 +65,8 @@ export interface Project {
   /** Whose environment services start from. */
   environment: 'shell' | 'daemon';
   services: ProjectService[];
+  /** The tasks that make and remove what a stack needs. */
+  hooks: ProjectService[];
 }
 
 const MAX_DEPTH = 32;
@@ -190,6 +194,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     group: service.group ?? null,
     restart: service.restart,
     autostart: service.autostart ?? false,
+    sleep: service.sleep === undefined ? null : { afterMinutes: service.sleep },
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
@@ -200,6 +205,17 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     inputs: service.inputs ?? [],
     schedule: scheduleOf(service),
   };
+}
+
+function hooksOf(
+  check: ProjectCheck,
+  { create, remove }: { [K in keyof typeof HOOKS]?: string | undefined },
+) {
+  const rows = [
+    [HOOKS.create, create],
+    [HOOKS.remove, remove],
+  ] as const;
+  return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
 }
 
 /** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
@@ -316,7 +332,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
-  return { file, name, environment, services };
+  const hooks = hooksOf(check, parsed.data.hooks ?? {});
+  return { file, name, environment, services, hooks };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

@@ -31,6 +31,10 @@ export interface RunMetadata {
   /** null: the service has none. */
   port: number | null;
   ready: string | null;
+  /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
+  changedAt?: number;
+  /** Its stop is the first half of a restart that a change of its files has asked for. */
+  relaunch?: boolean;
   /** It has passed its ready-check. */
   passed: boolean;
   /** Epoch milliseconds at which the start gives up; null: never. */
@@ -38,6 +42,10 @@ export interface RunMetadata {
   restarts: number;
   /** Of a task: a hash of what it is made of, and the last time of its schedule. Absent for a service. */
   task?: { content: string; slot?: number };
+  /** The port of the door in front of `port`; absent: it has none. */
+  doorPort?: number;
+  /** It is not put to sleep for being idle. */
+  awake?: true;
 }
 
 export interface SpawnReply {

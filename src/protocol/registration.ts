@@ -36,6 +36,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   watch: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
   inputs: { default: [], change: 'record' },
+  sleep: { default: null, change: 'process' },
   schedule: { default: null, change: 'record' },
 };
 

@@ -81,6 +81,8 @@ export const SERVICE = {
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
   /** Time after the signal at which a daemon that is still there ends by that signal. */
   endMs: 60_000,
+  /** Time that the removal of a stack waits for its hook. */
+  hookMs: 600_000,
 } as const;
 
 /** docs/reference.md "Tasks". */
@@ -204,6 +206,14 @@ export const LOGS = {
   /** Time after which a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
+  /** Last lines of a service with which a stream of many begins. */
+  maxTailLines: 100_000,
+  /** Text and time of one look at the logs that a stream follows, and the shortest pause between two. */
+  maxReadBytes: 512 * KIB,
+  readMs: 50,
+  followIntervalMs: 25,
+  /** Looks that wait for their thread; one more ends its stream, whose client comes back. */
+  maxFollowJobs: 1_024,
   /** For a job of a search or a stream, with its wait for a thread. */
   jobDeadlineMs: 30_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */
@@ -248,6 +258,26 @@ export const OWN_LOG = {
   /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
+} as const;
+
+/** Doors of services that may sleep: docs/reference.md "Sleep of services". */
+export const DOOR = {
+  /** Longest wait of a client for a service that is being woken. */
+  holdMs: 60_000,
+  /** Connections through one door, and those of them that wait. */
+  maxConnections: 4_096,
+  maxHeld: 1_024,
+  /** Interval between looks at clients that wait, while there are any. */
+  checkIntervalMs: 1_000,
+  /** Shortest interval between two requests to wake the service. */
+  knockIntervalMs: 1_000,
+  /** Pause before the next attempt at a service that refuses, and how long one that has accepted is tried. */
+  redialMs: 20,
+  refusedRetryMs: 1_000,
+  /** Pause before the next attempt at a port that somebody else has. */
+  reopenMs: 1_000,
+  minIdleMs: 1_000,
+  maxIdleMinutes: 43_200,
 } as const;
 
 /** Threads and actors. */

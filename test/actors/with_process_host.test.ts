@@ -111,6 +111,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     probe,
     hashInputs: async () => '',
     bootedAt: 0,
+    ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),
     screens: screensHere,
     viewersInThread: { count: 0 },

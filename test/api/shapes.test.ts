@@ -51,6 +51,7 @@ describe('a registration', () => {
       stopGrace: 5000,
       startTimeout: 30_000,
       labels: [],
+      sleep: null,
       agent: null,
       stack: null,
       watch: null,
@@ -93,6 +94,7 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      sleep: { afterMinutes: 0.5 },
       watch: {
         paths: ['src/**', '*.{js,ts}'],
         ignore: ['*.log'],

@@ -9,6 +9,7 @@ import type { ServerKind } from '../../src/front/server/listen.ts';
 import { loadUws } from '../../src/front/server/uws_binary.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { searchLogs } from '../../src/logs/log_search.ts';
+import { readMergedLogs, startMergedLogs } from '../../src/logs/log_stream.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
@@ -101,7 +102,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     },
     node: made.node,
     cloud: null,
-    logJobs: { search: searchLogs },
+    logJobs: { search: searchLogs, start: startMergedLogs, read: readMergedLogs },
     pageLookup: () => null,
     onRoutesChanged: () => undefined,
     openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),
@@ -260,6 +261,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   agent: null,
   stack: null,
   watch: null,
+  sleep: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',
@@ -272,13 +274,22 @@ export const stateRow = (name: string, more: Partial<ServiceState> = {}): Servic
   restarts: 0,
   process: null,
   end: null,
+  isDoorOpen: false,
   ...more,
 });
 
 export const runningState = (name: string, pid: number, more: Partial<ServiceState> = {}): ServiceState =>
   stateRow(name, {
     status: 'running',
-    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12 },
+    process: {
+      run: 'r1',
+      pid,
+      startedAt: Date.UTC(2030, 0, 1),
+      port: 3000,
+      revision: 1,
+      rssMB: 12,
+      innerPort: null,
+    },
     ...more,
   });
 

@@ -410,6 +410,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     logs,
     hashInputs: async ({ globs }) => `hash of ${globs.join(', ')}`,
     bootedAt: BOOTED_AT,
+    ports: [21_000, 21_100],
     screens: screensHere,
     viewersInThread: { count: 0 },
   };

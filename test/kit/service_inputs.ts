@@ -21,6 +21,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   watch: null,
   kind: 'service',
   inputs: [],
+  sleep: null,
   schedule: null,
   ...more,
 });

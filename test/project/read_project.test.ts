@@ -62,6 +62,7 @@ services:
     restart: on-failure
     autostart: true
     start_timeout: 1m30s
+    sleep: { after: 90s }
     stop: { signal: SIGINT, grace: 10s }
     watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
@@ -95,6 +96,7 @@ services:
       restart: 'on-failure',
       autostart: true,
       startTimeout: 90_000,
+      sleep: { afterMinutes: 1.5 },
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
       isPortFixed: false,
@@ -214,7 +216,7 @@ services:
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [] });
+    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [], hooks: [] });
     rmSync(file);
   });
 });

@@ -2,6 +2,7 @@
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -34,8 +35,9 @@ import {
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
-import type { LiveRun, Run } from './run.ts';
+import { type LiveRun, type Run, readyOfRun } from './run.ts';
 import * as events from './run_events.ts';
+import { taskMetadata } from './task_metadata.ts';
 
 export interface ServiceEffectsConfig {
   /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
@@ -47,18 +49,19 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
-/** A command in the environment of the service `spec`; null: of none. */
-export interface CommandSpawn {
-  cmd: string;
+/** A command in the environment of the service `stored`; null: of none. */
+interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'cols' | 'rows'> {
   cwd: string;
-  env: [key: string, value: string][];
-  /** The service it runs beside; null: none. */
   stored: StoredService | null;
-  cols: number;
-  rows: number;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+
+/** The owner of the port of a process behind a door; no service has a name like that. */
+const innerOwner = (name: string): string => `${name}/inner`;
+
+/** The port that the process of a service without a run has to leave; null: that port is its door's. */
+export const ownPort = ({ port, sleep }: ServiceSpec): number | null => (sleep ? null : port);
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
@@ -142,10 +145,12 @@ export class ServiceEffects {
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * Resolves with the end as it is stored: the journal has the first word on it.
+   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was
+   * put to sleep.
    */
-  async recordEnd(end: LastEnd): Promise<LastEnd> {
-    const recorded = events.endAsTold(end, await this.appendEvent(events.endedEvent(this.name, end)));
+  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+    const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
+    const recorded = events.endAsTold(end, told);
     await this.saveEnd(recorded);
     return recorded;
   }
@@ -189,20 +194,18 @@ export class ServiceEffects {
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
     if (last && !last.whole)
-      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
-    const holder = await this.portHolder(spec.port);
-    if (spec.port !== null && holder !== null) {
-      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
-      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
-    }
-    const metadata = { ...run.metadata, ready: spec.ready, ...(await this.taskOf(stored, spec.cwd)) };
+      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
+    const { port } = run.metadata;
+    if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
+    const ready = readyOfRun(spec.ready, run.metadata);
+    const metadata = { ...run.metadata, ready, ...(await this.taskOf(stored, spec.cwd)) };
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.baseOf(stored), spec, run.id, neighbourVariables(spec, ports)),
-      port: spec.port ?? NO_PORT,
+      env: childEnvironment(this.baseOf(stored), { ...spec, port }, run.id, neighbourVariables(spec, ports)),
+      port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: metadata,
@@ -218,21 +221,28 @@ export class ServiceEffects {
   }
 
   /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
-  async spawnCommand(run: string, { stored, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
-    const beside = stored && (await this.filled(stored.spec));
-    const variables = beside ? neighbourVariables(beside.spec, beside.ports) : [];
-    const base = [...this.baseOf(stored ?? {}), ...variables];
+  async spawnCommand(
+    run: string,
+    { baseEnv, env, stored, cols, rows, cmd, cwd }: CommandSpawn,
+  ): Promise<SpawnReply> {
+    const base = stored ? await this.environmentBeside(stored, run) : (baseEnv ?? this.config.environment);
     return this.host.ask('spawn', {
       service: this.name,
       run,
-      cmd: command.cmd,
-      cwd: command.cwd,
-      env: commandEnvironment(base, beside && beside.spec, command.env, run),
+      cmd,
+      cwd,
+      env: commandEnvironment(base, env, run),
       port: 0,
       umask: this.config.umask,
       pty: { cols, rows },
       memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
+  }
+
+  /** The environment that the service `stored` would get, for a command beside it. */
+  private async environmentBeside(stored: StoredService, run: string): Promise<EnvironmentRows> {
+    const { spec, ports } = await this.filled(stored.spec);
+    return childEnvironment(this.baseOf(stored), spec, run, neighbourVariables(spec, ports));
   }
 
   /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
@@ -242,21 +252,8 @@ export class ServiceEffects {
   }
 
   /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
-  private async taskOf(
-    { spec: { inputs = [], kind }, processHash = '' }: StoredService,
-    cwd: string,
-  ): Promise<Pick<RunMetadata, 'task'>> {
-    if (kind !== 'task') return {};
-    const slot = this.slot === null ? {} : { slot: this.slot };
-    if (inputs.length === 0) return { task: { content: processHash, ...slot } };
-    try {
-      const hash = await this.config.hashInputs({ cwd, globs: inputs });
-      return { task: { content: `${processHash} ${hash}`, ...slot } };
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
-      throw fail('start_failed', `${this.name} cannot be started: ${why}`);
-    }
+  private taskOf(stored: StoredService, cwd: string): Promise<Pick<RunMetadata, 'task'>> {
+    return taskMetadata(stored, { cwd, slot: this.slot, hashInputs: this.config.hashInputs });
   }
 
   /**
@@ -298,7 +295,13 @@ export class ServiceEffects {
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
-    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
+    this.note(run, { passed: true });
+  }
+
+  /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
+  note(run: LiveRun, changes: Partial<RunMetadata>): void {
+    const memo = { ...run.metadata, ...changes };
+    this.host.tell('note', { service: this.name, run: run.id, memo });
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */

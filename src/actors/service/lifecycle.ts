@@ -16,13 +16,13 @@ import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
 import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import type { ServiceDoor } from './service_door.ts';
 import {
   type EndContext,
   type In,
   type LifecycleState,
   type ReadyTimeout,
   SUCCESSORS,
-  serviceStateOf,
   UNASKED,
 } from './state.ts';
 import { StoredEnd } from './stored_end.ts';
@@ -33,6 +33,7 @@ export interface LifecycleOptions {
   context: Context;
   name: string;
   effects: ServiceEffects;
+  door: ServiceDoor;
   probe: Probe;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
@@ -74,7 +75,7 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts);
+    return this.options.door.view(this.state, this.lastEnd.value, this.restarts);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -213,11 +214,6 @@ export class ServiceLifecycle {
     return this.state.phase !== 'ended' && this.lastEnd.value?.run === run;
   }
 
-  /** Lets the host drop `run` from its ledger. */
-  acknowledge(run: string): void {
-    this.options.effects.acknowledge(run);
-  }
-
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
@@ -264,7 +260,7 @@ export class ServiceLifecycle {
       unannounced: ({ run }) => this.announce(run),
       absent: ({ owed }) => this.rest(owed),
       recorded: ({ id, owed }) => {
-        this.acknowledge(id);
+        this.options.effects.acknowledge(id);
         this.rest(owed);
       },
       ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
@@ -289,8 +285,9 @@ export class ServiceLifecycle {
     this.publish();
   }
 
-  /** Publishes the service to the views, if it is registered. */
-  private publish(): void {
+  /** Has the door follow, and publishes the service to the views, if it is registered. */
+  publish(): void {
+    this.options.door.follow();
     if (!this.stored) return;
     this.options.effects.publish(this.view());
     this.options.onChanged();
@@ -298,12 +295,12 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
+    const { context, door } = this.options;
     const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored, this.lastEnd.value).then(
+      door.spawn(run, stored, this.lastEnd.value).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -345,7 +342,7 @@ export class ServiceLifecycle {
     const { context, lastLines, name, effects } = this.options;
     let recorded: LastEnd;
     try {
-      recorded = await effects.recordEnd(end);
+      recorded = await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
     } catch (error) {
       state.recording = null;
       if (this.state === state)
@@ -361,7 +358,7 @@ export class ServiceLifecycle {
       this.lastEnd.value = recorded;
       state.backoff = null;
     }
-    this.acknowledge(end.run);
+    this.options.effects.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);

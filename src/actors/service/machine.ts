@@ -10,7 +10,7 @@ import type {
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { type ServiceEffects, stopSettings } from './effects.ts';
+import { ownPort, type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { Run } from './run.ts';
 import { type In, type Phase, UNASKED } from './state.ts';
@@ -114,7 +114,7 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
-  const port = stored?.spec.port ?? null;
+  const port = stored ? ownPort(stored.spec) : null;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
   if (!end) {
     const portFree = (await effects.portHolder(port)) === null;
@@ -256,7 +256,7 @@ export class ServiceMachine {
   }
 
   exited(end: RunEnd): void {
-    if (this.life.isRecorded(end.run)) this.life.acknowledge(end.run);
+    if (this.life.isRecorded(end.run)) this.effects.acknowledge(end.run);
     else this.dispatch('exited', end);
   }
 

@@ -1,11 +1,14 @@
 // One run of a service, from start to end.
 import { processRow } from '../../adapters/process/process_table.ts';
+import { urlPort } from '../../adapters/ready_probe.ts';
+import { unbracketedHost } from '../../adapters/url_host.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
 import type { StartReply, StoredService } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { MIB } from '../../settings/limits.ts';
+import { isLoopback } from '../../settings/loopback.ts';
 
 export interface Run {
   id: string;
@@ -51,6 +54,31 @@ export function plannedRun(
     ready: deferred(),
   };
 }
+
+/** `url` with `innerPort`, if it leads to `port` of this machine. */
+function readyBehindDoor(url: string | null, port: number, innerPort: number): string | null {
+  if (url === null) return null;
+  const inner = new URL(url);
+  const host = unbracketedHost(inner);
+  const isHere = host === 'localhost' || host.endsWith('.localhost') || isLoopback(host);
+  if (!isHere || urlPort(inner) !== port) return url;
+  inner.port = String(innerPort);
+  return inner.href;
+}
+
+/** The ready URL of a run of a service with `ready`: behind a door, the port of the process is asked. */
+export const readyOfRun = (ready: string | null, { doorPort, port }: RunMetadata): string | null =>
+  doorPort === undefined || port === null ? ready : readyBehindDoor(ready, doorPort, port);
+
+/** The metadata of a run that gets `innerPort` from the door on its port. `isAwake`: it never sleeps. */
+export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: boolean): RunMetadata {
+  const { port } = metadata;
+  if (port === null) return metadata;
+  return { ...metadata, port: innerPort, doorPort: port, ...(isAwake ? { awake: true } : {}) };
+}
+
+/** The port at which clients reach a run. */
+export const publicPort = ({ doorPort, port }: RunMetadata): number | null => doorPort ?? port;
 
 /** The answer to the start of a task that has completed after `ms` milliseconds. */
 export const completedReply = (name: string, ms: number): StartReply => ({

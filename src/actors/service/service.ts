@@ -10,13 +10,14 @@ import type {
   RunEnd,
   ServiceExplanation,
   ServiceProtocol,
+  SleepReply,
   StartReply,
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
 import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf, type ReplyOf } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
@@ -26,6 +27,7 @@ import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import { completedReply } from './run.ts';
+import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -37,6 +39,8 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -46,6 +50,7 @@ class SupervisedService {
   readonly terminal: AgentTerminal;
   private readonly context: Context;
   private readonly name: string;
+  readonly door: ServiceDoor;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   readonly files: FileWatch;
@@ -57,7 +62,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, screens, logs, probe, viewersInThread } = config;
+    const { bootedAt, screens, logs, ports, probe, store, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -67,16 +72,29 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
+    this.door = new ServiceDoor({
+      context,
+      name,
+      effects,
+      table: store.table('doors'),
+      ports,
+      known: () => this.life.snapshot(),
+      stop: () => this.machine.stop(null),
+      onChanged: () => this.life.publish(),
+    });
     this.life = new ServiceLifecycle({
       context,
       name,
       effects,
+      door: this.door,
       probe,
       bootedAt,
       lastLines: (run) => log.lastLines(run),
       onChanged: () => this.files.update(),
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.files.onEnded(run);
+        this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
     });
@@ -89,14 +107,6 @@ class SupervisedService {
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });
-  }
-
-  start(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { ifChanged = false, slot } = request;
-    if (slot !== undefined) return this.startScheduled(request, slot);
-    const { end, state } = this.life.snapshot();
-    this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
-    return ifChanged ? this.startIfChanged(request) : this.machine.start(request);
   }
 
   /** Starts it for a time of its schedule, once. */
@@ -138,7 +148,35 @@ class SupervisedService {
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
     this.files.release();
-    return this.machine.stop(graceMs);
+    if (!this.door.isOpen) return this.machine.stop(graceMs);
+    const told = last ? this.door.suspend() : this.door.forget();
+    return told
+      .then(() => this.machine.stop(graceMs))
+      .then(async (answer) => {
+        await this.door.closed();
+        return answer;
+      });
+  }
+
+  /** Starts the service; for a wake, after the stop that is under way. */
+  start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { wake = false, awake = false, slot } = message;
+    if (slot !== undefined) return this.startScheduled(message, slot);
+    const { end, state } = this.life.snapshot();
+    this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
+    this.door.asked(awake);
+    const begin = (): Promise<StartReply> => {
+      if (wake) this.door.waking();
+      return message.ifChanged ? this.startIfChanged(message) : this.machine.start(message);
+    };
+    if (!wake || state.phase !== 'stopping') return begin();
+    return tolerateFailure(state.stop.promise, () => null).then(begin);
+  }
+
+  sleep(): Promise<SleepReply> {
+    this.life.registered();
+    this.restarting = null;
+    return this.door.sleep();
   }
 
   /**
@@ -170,7 +208,9 @@ class SupervisedService {
     this.restarting = null;
     this.files.release();
     try {
+      await this.door.forget();
       await this.machine.stop(graceMs);
+      await this.door.closed();
       await this.effects.forget();
     } catch (error) {
       reopen();
@@ -296,13 +336,18 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { log, terminal } = service;
+    const { door, log, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
       start: (message) => context.replyLater(service.start(message)),
+      sleep: () => context.replyLater(service.sleep()),
+      knocked: () => door.knocked(),
+      idle: () => context.replyLater(door.idle()),
+      doorLost: () => door.lost(),
+      wakeFailed: () => door.wakeFailed(),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

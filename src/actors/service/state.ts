@@ -4,7 +4,7 @@ import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopReply } from '..
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LastCheck, ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
-import type { LiveRun, Run } from './run.ts';
+import { type LiveRun, publicPort, type Run } from './run.ts';
 
 /** The data of each phase. */
 interface PhaseData {
@@ -115,7 +115,7 @@ function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   }
 }
 
-/** The row for the views. */
+/** The row for the views, of a service whose door is closed. */
 export function serviceStateOf(
   name: string,
   state: LifecycleState,
@@ -131,10 +131,12 @@ export function serviceStateOf(
       run: run.id,
       pid: run.pid,
       startedAt: run.startedAt,
-      port: run.metadata.port,
+      port: publicPort(run.metadata),
       revision: run.metadata.revision,
       rssMB: run.rssMB,
+      innerPort: run.metadata.doorPort === undefined ? null : run.metadata.port,
     },
     end,
+    isDoorOpen: false,
   };
 }

@@ -1,5 +1,6 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
@@ -12,6 +13,8 @@ export interface StoreTables {
   services: StoredService;
   /** The end of the last process of each service. */
   ends: LastEnd;
+  /** The doors that are open, by the name of their service. */
+  doors: StoredDoor;
   stacks: StoredStack;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
@@ -42,6 +45,7 @@ interface TableRules {
 export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
+  doors: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
   schedules: { isText: true, isEssential: true },
   keys: { isText: false, isEssential: false },

@@ -10,6 +10,8 @@ import { CommandError } from './exit_codes.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
+/** Nothing is known of a service without a ready-check but that it has a process. */
+const NO_CHECK = 'started (no ready-check)';
 const STARTED_POLL_MS = 50;
 
 /** The reason for the wait, on one line. */
@@ -45,6 +47,8 @@ export async function withWaitReports<T>(
 export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
+  /** It is not put to sleep for being idle. */
+  awake?: boolean;
   /** Fail if the service is already running. */
   strict?: boolean;
   /** Of a task: not if it has completed with the same content before. */
@@ -77,7 +81,7 @@ export async function startService(
   client: Client,
   name: string,
   onWaiting: (about: string) => void,
-  { timeout, wait = true, strict = false, ifChanged = false }: StartServiceOptions,
+  { timeout, wait = true, awake = false, strict = false, ifChanged = false }: StartServiceOptions,
 ): Promise<BatchResult> {
   const began = performance.now();
   let isAlreadyStarted = false;
@@ -86,7 +90,12 @@ export async function startService(
     name,
     onWaiting,
     client
-      .start(name, { timeout, wait: wait && undefined, ifChanged: ifChanged || undefined })
+      .start(name, {
+        timeout,
+        wait: wait && undefined,
+        awake: awake || undefined,
+        ifChanged: ifChanged || undefined,
+      })
       .catch((error: unknown) => {
         if (strict || !hasErrorCode(error, 'already_running')) throw error;
         isAlreadyStarted = true;
@@ -94,12 +103,15 @@ export async function startService(
       }),
   );
   if (answer.status === 'completed') return completedResult(answer);
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
     return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
   const took = formatDuration(performance.now() - began);
-  return { record, text: `is ${answer.status}${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})` };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
+  return { record, text: `${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** The result of a task that has completed, now or before. */
@@ -118,12 +130,13 @@ export async function restartService(
   const began = performance.now();
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
   if (answer.status === 'completed') return completedResult(answer);
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const took = formatDuration(performance.now() - began);
-  return {
-    record: { ...answer, url },
-    text: `was restarted${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})`,
-  };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  const record = { ...answer, url };
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `was restarted${atUrl(url)} (${facts})` };
+  return { record, text: `was restarted: ${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** The result of `work`, a start; `onStarted` is called as soon as the process of `name` is there. */

@@ -1,9 +1,11 @@
 // The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
+import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ScheduleRow } from '../../protocol/schedules.ts';
 import type { ServiceState } from '../../protocol/service.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
@@ -120,6 +122,13 @@ export class ServiceViews {
     return this.rowsWithSpec().map(({ spec }) => spec);
   }
 
+  /** The specs of a service and of all that it depends on. */
+  withDependencies(name: string): SpecRow[] {
+    const specs = this.specs();
+    const wanted = withDependencies(specs, [name]);
+    return specs.filter((spec) => wanted.has(spec.name));
+  }
+
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
     return this.rowsWithSpec()
@@ -131,7 +140,7 @@ export class ServiceViews {
   stackUsage(): Map<string, StackUsage> {
     const found = new Map<string, StackUsage>();
     for (const { spec, state, stats } of this.rowsWithSpec()) {
-      if (!spec.stack) continue;
+      if (!spec.stack || isHook(shortName(spec.name, spec.stack))) continue;
       const { services, running, rssMB } = found.get(spec.stack) ?? NOTHING_USED;
       found.set(spec.stack, {
         services: services + 1,

@@ -118,6 +118,7 @@ describe('a record', () => {
         startTimeout: 2_000,
         labels: ['x', 'y'],
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
+        sleep: null,
         stack: null,
         watch: null,
         kind: 'service',

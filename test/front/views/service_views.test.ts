@@ -97,6 +97,7 @@ describe('a service', () => {
         'watch',
         'kind',
         'inputs',
+        'sleep',
         'schedule',
         'revision',
         'stale',
@@ -264,7 +265,7 @@ describe('agents', () => {
     expect(parse(views.resolve('bot'))).toMatchObject({ url: 'http://localhost:8100' });
   });
 });
-const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1 };
+const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1, innerPort: null };
 
 describe('times', () => {
   const at = (zone: string, ms: number): string =>

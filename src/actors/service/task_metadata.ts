@@ -1,0 +1,32 @@
+// What a run of a task keeps of what it is made of: docs/reference.md "Tasks".
+import type { InputHashTask } from '../../adapters/input_hash.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { RunMetadata } from '../../protocol/host.ts';
+import type { StoredService } from '../../protocol/service.ts';
+import { isFailure } from '../../runtime/actor.ts';
+
+interface TaskFacts {
+  /** With its placeholders filled in. */
+  cwd: string;
+  /** The last time of its schedule; null: it has run for none. */
+  slot: number | null;
+  hashInputs: (task: InputHashTask) => Promise<string>;
+}
+
+/** The part of a run's metadata that a task has. Fails start_failed when its inputs cannot be read. */
+export async function taskMetadata(
+  { spec: { inputs = [], kind, name }, processHash = '' }: StoredService,
+  { cwd, slot, hashInputs }: TaskFacts,
+): Promise<Pick<RunMetadata, 'task'>> {
+  if (kind !== 'task') return {};
+  const had = slot === null ? {} : { slot };
+  if (inputs.length === 0) return { task: { content: processHash, ...had } };
+  try {
+    const hash = await hashInputs({ cwd, globs: inputs });
+    return { task: { content: `${processHash} ${hash}`, ...had } };
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
+    throw fail('start_failed', `${name} cannot be started: ${why}`);
+  }
+}
