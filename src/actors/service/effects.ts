@@ -27,7 +27,6 @@ import type { ViewsProtocol } from '../../protocol/views.ts';
 import {
   type Context,
   type Failure,
-  isFailure,
   type Ref,
   type ReplyOf,
   tolerateFailure,
@@ -254,6 +253,35 @@ export class ServiceEffects {
   /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
   private taskOf(stored: StoredService, cwd: string): Promise<Pick<RunMetadata, 'task'>> {
     return taskMetadata(stored, { cwd, slot: this.slot, hashInputs: this.config.hashInputs });
+  }
+
+  /**
+   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run`
+   * null: none is being made.
+   */
+  async portConflict(port: number, run: string | null): Promise<Failure> {
+    const { name } = this;
+    const holder = (await this.portHolder(port)) ?? 'unknown';
+    await this.appendEvent(portConflictEvent(port, { name, run }, holder));
+    return fail('port_in_use', `${name} cannot be started: its port ${port} is held by ${holder}`);
+  }
+
+  /** A free port of `range` for the process behind a door, `keep` if that is free. Fails port_in_use. */
+  async leaseInnerPort([from, to]: readonly [number, number], keep: number | null): Promise<number> {
+    const { port } = await this.ports.ask('lease', { owner: innerOwner(this.name), from, to, keep });
+    return port;
+  }
+
+  releaseInnerPort(): void {
+    this.ports.tell('release', { owner: innerOwner(this.name) });
+  }
+
+  async appendSlept(): Promise<void> {
+    await this.appendEvent(events.sleptEvent(this.name));
+  }
+
+  async appendWoke(run: string, ms: number): Promise<void> {
+    await this.appendEvent(events.wokeEvent(this.name, run, ms));
   }
 
   /**
