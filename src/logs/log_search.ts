@@ -10,7 +10,7 @@ import { findRun } from './log_runs.ts';
 import { LogScan } from './log_scan.ts';
 
 /** Bytes of a block: little for the newest lines, and more where most of it is only looked through. */
-const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
+const BLOCK_BYTES = { plain: 32 * KIB, hinted: 64 * KIB };
 /** Logs whose files are kept open between two blocks. */
 const MAX_OPEN_LOGS = 64;
 
