@@ -35,7 +35,9 @@ describe('a service without a port on the command line', () => {
       code: 0,
       stdout: 'worker is registered; `berth start worker` starts it\n',
     });
-    expect((await run('start worker')).stdout).toMatch(/^✓ worker is running \(pid \d+, [\d.]+m?s\)\n$/);
+    expect((await run('start worker')).stdout).toMatch(
+      /^✓ worker started \(no ready-check\), pid \d+, [\d.]+m?s\n$/,
+    );
     expect((await run('ps')).stdout).toMatch(/\nworker +running .*-\n$/);
     expect(await run('url worker')).toMatchObject({ code: 1, stdout: '' });
     expect(await run([...line.slice(0, 4), '--ready', '/', 'x'])).toMatchObject({
