@@ -81,6 +81,8 @@ export const SERVICE = {
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
   /** Time after the signal at which a daemon that is still there ends by that signal. */
   endMs: 60_000,
+  /** Time that the removal of a stack waits for its hook. */
+  hookMs: 600_000,
 } as const;
 
 /** docs/reference.md "Tasks". */

@@ -10,7 +10,7 @@ import type { Project, ProjectService } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
@@ -28,6 +28,7 @@ import {
   type RegistrationResult,
   registerService,
 } from '../kit/registration_diff.ts';
+import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import {
   chosenStack,
   STACK_OPTIONS,
@@ -177,7 +178,11 @@ function staleServices(
   const names = new Set<string | null>(project.services.map(({ name }) => name));
   return [...registered.values()].filter(
     (one) =>
-      isWhole && projectFileOf(one.labels) === project.file && one.stack === stack && !names.has(one.service),
+      isWhole &&
+      projectFileOf(one.labels) === project.file &&
+      one.stack === stack &&
+      !names.has(one.service) &&
+      !isHook(one.service),
   );
 }
 
@@ -366,6 +371,8 @@ export const upCommand = defineCommand({
     const specs = await registerAll(client, plan, registered);
     markForNewPorts(plan.stack, plan.services, registered, specs);
     await removeStale(context, client, plan, registered);
+    await registerHooks(client, project, plan.stack, registered);
+    if (start) await runCreateHook(context, client, project, plan.stack);
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
