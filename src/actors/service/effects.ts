@@ -333,7 +333,13 @@ export class ServiceEffects {
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
-    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
+    this.note(run, { passed: true });
+  }
+
+  /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
+  note(run: LiveRun, changes: Partial<RunMetadata>): void {
+    const memo = { ...run.metadata, ...changes };
+    this.host.tell('note', { service: this.name, run: run.id, memo });
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */
