@@ -12,7 +12,8 @@ const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
 
-function isReadyUrl(value: string): boolean {
+/** Whether it is a URL with http, https or tcp, as a ready-check takes it. */
+export function isReadyUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
   // The URL parser forgives spaces and a missing host; here they are mistakes.
   if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;

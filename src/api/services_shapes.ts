@@ -2,10 +2,11 @@
 import { constants, homedir } from 'node:os';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
-import { RESTART_POLICIES, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
+import type { ServiceInput, ServiceSpec } from '../protocol/service.ts';
 import { HTTP, SERVICE } from '../settings/limits.ts';
 import {
   cpu,
+  endCause,
   exitCode,
   milliseconds,
   nameShape,
@@ -16,6 +17,7 @@ import {
   status,
   time,
 } from './answer_fields.ts';
+import * as check from './check_fields.ts';
 import * as field from './registration_fields.ts';
 import {
   flagField,
@@ -47,10 +49,10 @@ const RegistrationShape = objectShape(
     cmd: field.cmd,
     cwd: field.cwd.nullable().optional(),
     group: group.nullable().optional(),
-    ready: field.ready.nullable().optional(),
+    ready: check.ready.nullable().optional(),
     env: field.env.optional(),
     dependsOn: z.array(field.name, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
-    restart: z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"').optional(),
+    restart: check.restart.optional(),
     autostart: flagField().optional(),
     stopSignal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
     stopGrace: duration.optional(),
@@ -62,9 +64,13 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    live: check.live.nullable().optional(),
+    limits: check.limits.nullable().optional(),
+    envFile: check.envFile.optional(),
+    stop: field.cmd.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
-    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown'],
+    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'cause'],
     ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
@@ -73,12 +79,14 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
   field.ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
+  check.ENV_FILE_LIMIT,
 ];
 
-function parseRegistration(value: unknown): ServiceInput {
+async function parseRegistration(value: unknown): Promise<ServiceInput> {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
+  faults.push(...(await check.patternFaults(rest)));
   const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, faults, hint);
   return completeRegistration({
     ...given,
@@ -106,6 +114,7 @@ const serviceFields = {
   exitCode: exitCode.exactOptional(),
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
+  cause: endCause.exactOptional(),
   restarts: z.int().min(0),
 };
 
@@ -116,14 +125,18 @@ export const Service = z.object(serviceFields).meta({ id: 'Service' });
 const specFields = {
   cmd: z.string(),
   cwd: z.string(),
-  ready: z.string().nullable(),
+  ready: check.ready.nullable(),
   dependsOn: z.array(z.string()),
-  restart: z.enum(RESTART_POLICIES),
+  restart: check.restart,
   autostart: z.boolean(),
   stopSignal: z.string(),
   stopGrace: milliseconds,
   startTimeout: milliseconds,
   labels: z.array(z.string()),
+  live: check.live.nullable(),
+  limits: check.limits.nullable(),
+  envFile: z.array(z.string()),
+  stop: z.string().nullable(),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
 /** A service read on its own: with its spec, but without the values of `env`. */
@@ -161,6 +174,18 @@ export const StopResult = z
   })
   .meta({ id: 'Stopped' });
 
+export type SignalResult = z.infer<typeof SignalResult>;
+export const SignalResult = z
+  .object({ name: nameShape, signal: z.string(), processes: z.int().min(0) })
+  .meta({ id: 'Signalled' });
+
+const SignalShape = objectShape({
+  signal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)),
+}).meta({ id: 'SignalInput' });
+/** The body of `signal`. */
+export type SignalInput = z.input<typeof SignalShape>;
+export const SignalInput = new RequestBody(SignalShape, (value) => validate(SignalShape, value));
+
 export type Removed = z.infer<typeof Removed>;
 export const Removed = z.object({ removed: z.literal(true), name: nameShape });
 
@@ -176,7 +201,7 @@ export const Explanation = z
       .nullable(),
     portHolder: z.string().nullable(),
     backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
-    exit: z.object({ exitCode, signal, at: time }).nullable(),
+    exit: z.object({ exitCode, signal, at: time, cause: endCause.exactOptional() }).nullable(),
     lastLines: z.array(z.string()),
     next: z.string(),
   })

@@ -14,6 +14,7 @@ export type {
   Resolution,
   Service,
   ServiceDetail,
+  SignalResult,
   StartResult,
   StopResult,
 } from '../api/services_shapes.ts';

@@ -4,6 +4,7 @@ import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
+import { askHost } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { statsActor } from '../actors/stats/stats.ts';
@@ -17,7 +18,7 @@ import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sea
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { AGENT } from '../settings/limits.ts';
+import { AGENT, CHECK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
@@ -58,6 +59,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   });
   const environment = inheritedEnvironment(process.env);
   const probe = limitProbes(socketProbe(node.clock));
+  const execProbe = limitProbes(askHost, CHECK.maxConcurrentExecs);
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
   const drawScreen = screenDrawer(jobs);
@@ -67,6 +69,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     environment,
     umask,
     probe,
+    execProbe,
     bootedAt,
     logs: paths.logs,
     drawScreen,

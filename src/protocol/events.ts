@@ -5,6 +5,7 @@ export const EVENT_TYPES = [
   'service.started',
   'service.stopped',
   'service.crashed',
+  'service.unhealthy',
   'service.stats',
   'service.removed',
   'port.conflict',

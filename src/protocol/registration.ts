@@ -32,6 +32,10 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
+  live: { default: null, change: 'process' },
+  limits: { default: null, change: 'process' },
+  envFile: { default: [], change: 'process' },
+  stop: { default: null, change: 'record' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.

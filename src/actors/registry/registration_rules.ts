@@ -15,7 +15,8 @@ export function nextRecord(
   before: StoredService | undefined,
   key: Uint8Array,
 ): StoredService {
-  const ready = input.agent && input.ready ? input.ready.replaceAll('$PORT', String(port)) : input.ready;
+  const { agent, ready: given } = input;
+  const ready = agent && typeof given === 'string' ? given.replaceAll('$PORT', String(port)) : given;
   const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
   const text = canonicalSpec(spec);
   if (before && text === canonicalSpec(before.spec)) return before;

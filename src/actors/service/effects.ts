@@ -3,8 +3,11 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import {
+  type ExecReport,
   type HostProtocol,
   type LedgerRun,
+  type Notice,
+  type RunMetadata,
   type SpawnReply,
   type StopReport,
   type StopRequest,
@@ -17,6 +20,7 @@ import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { childEnvironment } from './environment.ts';
+import type { LastCheck } from './ready_check.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 
@@ -28,12 +32,12 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
-type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
+type StopSettings = Pick<StopRequest, 'signal' | 'graceMs' | 'command'>;
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
-  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
-  return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
+  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs, stop } = stored?.spec ?? {};
+  return { signal: stopSignal, graceMs: graceMs ?? stopGrace, ...(stop && { command: stop }) };
 }
 
 /** Refused spawns that may have made a process: no answer, or a process that is unknown here. */
@@ -170,7 +174,40 @@ export class ServiceEffects {
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
-    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
+    this.note(run, { passed: true });
+  }
+
+  /** Journals that the live-check of the run has failed. */
+  async reportUnhealthy(run: LiveRun, check: LastCheck): Promise<void> {
+    await this.appendEvent(events.unhealthyEvent(this.name, run, check));
+  }
+
+  /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
+  note(run: LiveRun, changes: Partial<RunMetadata>): void {
+    const memo = { ...run.metadata, ...changes };
+    this.host.tell('note', { service: this.name, run: run.id, memo });
+  }
+
+  /** Runs a command in the place of a run: see `HostProtocol.exec`. */
+  exec(run: string, cmd: string, timeoutMs: number): Promise<ExecReport> {
+    const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
+    return this.host.ask('exec', { service: this.name, run, cmd, timeoutMs }, { deadlineMs });
+  }
+
+  /** What a run has told through its socket: see `HostProtocol.notified`. */
+  notified(run: string, what: Notice, timeoutMs: number): Promise<ReplyOf<HostProtocol, 'notified'>> {
+    const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
+    return this.host.ask('notified', { run, what, timeoutMs }, { deadlineMs });
+  }
+
+  /** Sends a signal to the process group of a run. */
+  async signal(run: string, signal: string): Promise<number> {
+    const { processes } = await this.host.ask(
+      'signal',
+      { service: this.name, run, signal },
+      { deadlineMs: SERVICE.hostAskTimeoutMs },
+    );
+    return processes;
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */
@@ -180,7 +217,10 @@ export class ServiceEffects {
 
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
-    this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
+    // A cgroup holds the run to its limit by itself.
+    const limitMB = run.contained ? undefined : run.metadata.memoryMB;
+    const limit = limitMB === undefined ? {} : { limitMB };
+    this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running, ...limit });
     if (running) this.ports.tell('watch', this.portUseOf(run));
   }
 

@@ -3,24 +3,35 @@
 // An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
 // only then do waiting callers get their replies. If the daemon is killed in between, both writes are
 // repeated.
-import type { Probe } from '../../adapters/ready_probe.ts';
+import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
 import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
 import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { checkProbe, type ProbeContext } from './check_probes.ts';
 import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
 import { startFailure } from './explain.ts';
+import { type LiveCheck, startLiveCheck } from './live_check.ts';
 import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
-import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
+import { RestartCounter } from './restart_counter.ts';
+import {
+  type Backoff,
+  classifyEnd,
+  completeRestartRule,
+  NO_RESTART,
+  nextRestart,
+  type RunOutcome,
+} from './restart_policy.ts';
 import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import {
   type EndContext,
   type In,
   type LifecycleState,
   type ReadyTimeout,
+  type RunFault,
   SUCCESSORS,
   serviceStateOf,
   UNASKED,
@@ -33,7 +44,7 @@ export interface LifecycleOptions {
   context: Context;
   name: string;
   effects: ServiceEffects;
-  probe: Probe;
+  probes: ProbeContext;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
   /** The last lines a run has printed. */
@@ -50,9 +61,7 @@ export class ServiceLifecycle {
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
-  /** Restarts by policy since a client's last start; `attempt`: consecutive ones that did not stay up. */
-  private restarts = 0;
-  private attempt = 0;
+  private readonly restarts = new RestartCounter();
 
   constructor(options: LifecycleOptions) {
     this.options = options;
@@ -72,7 +81,7 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts);
+    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts.total);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -91,7 +100,7 @@ export class ServiceLifecycle {
   forget(): void {
     this.stored = null;
     this.lastEnd.value = null;
-    this.restarts = 0;
+    this.restarts.reset();
   }
 
   busy(): Failure {
@@ -106,7 +115,7 @@ export class ServiceLifecycle {
 
   /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
   launchAsked(timeoutMs: number | null): Run {
-    this.restarts = this.attempt = 0;
+    this.restarts.reset();
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -119,11 +128,14 @@ export class ServiceLifecycle {
 
   /** Starts the ready-check of a process. `timeoutMs` null: it has no deadline. */
   private check(run: LiveRun, timeoutMs: number | null): void {
-    const { context, effects, probe } = this.options;
+    const { context, effects, probes } = this.options;
+    const { metadata } = run;
+    const asked = readyCheckOf(metadata.ready, metadata.port);
+    const ask = asked ? checkProbe(asked, run, probes, 'ready') : () => nothing;
     const plan = readyPlanOf(run, timeoutMs, context.clock);
     const foreignHolder = (onDone: (holder: string | null) => void): void =>
       this.inBackground(effects.foreignHolder(run).then(onDone));
-    const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
+    const check = startReadyCheck(context.clock, { ask, foreignHolder }, plan, (passed) => {
       if (passed) {
         this.becomeRunning(run);
         this.announce(run);
@@ -138,8 +150,40 @@ export class ServiceLifecycle {
   }
 
   private becomeRunning(run: LiveRun): void {
-    this.become({ phase: 'running', run: withMeasuredMemory(run) });
+    const live = this.watch(run);
+    this.become({ phase: 'running', run: withMeasuredMemory(run), live }, live?.stop);
     this.options.effects.track(run, true);
+  }
+
+  /** Starts the live-check of a process; null: it has none. */
+  private watch(run: LiveRun): LiveCheck | null {
+    const { live = null, port } = run.metadata;
+    const plan = liveCheckOf(live, port);
+    if (!plan) return null;
+    const { context, effects, probes } = this.options;
+    const ask = checkProbe(plan, run, probes, 'live');
+    return startLiveCheck(context.clock, ask, plan, (check) => {
+      const told = tolerateFailure(effects.reportUnhealthy(run, check), nothing);
+      this.inBackground(told.then(() => this.endFaulty(run, { cause: 'unhealthy', check }, null)));
+    });
+  }
+
+  /** Ends a run that no client asked to stop. `graceMs` null: the service's own grace period. */
+  endFaulty(run: Pick<LiveRun, 'id'>, fault: RunFault, graceMs: number | null): void {
+    const { state } = this;
+    if ((state.phase !== 'checking' && state.phase !== 'running') || state.run.id !== run.id) return;
+    // The host keeps it, so that a later daemon goes on with this stop as with one that nobody asked for.
+    const passed = state.phase === 'running';
+    this.options.effects.note(state.run, { passed, fault: fault.cause });
+    this.halt(state.run, graceMs, null, fault);
+  }
+
+  /** A client's stop joins one that is under way: no restart follows it. */
+  joinStop(state: In<'stopping'>): Promise<StopReply> {
+    if (state.fault) this.options.effects.note(state.run, {});
+    state.fault = null;
+    if (state.run.byPolicy) state.late = null;
+    return state.stop.promise;
   }
 
   /** Records that the run is ready, and answers its start. */
@@ -157,11 +201,17 @@ export class ServiceLifecycle {
   }
 
   /** Has the host end the process tree. */
-  halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopReply> {
+  halt(
+    run: LiveRun,
+    graceMs: number | null,
+    late: ReadyTimeout | null,
+    fault: RunFault | null = null,
+  ): Deferred<StopReply> {
     const { context, effects, name } = this.options;
     const stop = deferred<StopReply>();
     const settings = stopSettings(this.stored, graceMs);
-    const state = { phase: 'stopping', run, graceMs: settings.graceMs, late, stop } as const;
+    const { graceMs: ms } = settings;
+    const state: In<'stopping'> = { phase: 'stopping', run, graceMs: ms, late, fault, stop };
     this.become(state);
     this.inBackground(
       effects.stopRun(run.id, run.metadata.port, settings).then(
@@ -169,7 +219,8 @@ export class ServiceLifecycle {
           if (this.state !== state) return;
           const answer: StopReply = { name, status: 'stopped', ...report };
           const outcome = { ...report, exitUnknown, cause: 'exit', at: context.clock.now() } as const;
-          this.finish(run, outcome, { stopped: true, late, stop: { asked: stop, answer } });
+          const why = { late: state.late, fault: state.fault?.cause ?? null };
+          this.finish(run, outcome, { stopped: true, ...why, stop: { asked: stop, answer } });
         },
         (error: unknown) => {
           if (!isFailure(error)) throw error;
@@ -188,9 +239,11 @@ export class ServiceLifecycle {
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const timedOut = how.late !== null;
+    const { attempt, times } = this.restarts;
+    const { stopped, fault } = how;
     const { end, backoff } = classifyEnd(
-      { run, attempt: this.attempt, outcome, stopped: how.stopped, timedOut },
-      this.stored?.spec.restart ?? 'no',
+      { run, attempt, times, outcome, stopped, timedOut, fault },
+      this.restartRule(),
       this.options.context.clock.now(),
     );
     this.lastEnd.value = end;
@@ -198,6 +251,10 @@ export class ServiceLifecycle {
     this.become(state);
     this.options.onEnded(run, end);
     this.recordSoon(state);
+  }
+
+  private restartRule() {
+    return this.stored ? completeRestartRule(this.stored.spec.restart) : NO_RESTART;
   }
 
   /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
@@ -226,6 +283,8 @@ export class ServiceLifecycle {
   /** The host has no process. */
   private rest(owed: Backoff | null): void {
     if (this.state.phase !== 'lost') return;
+    const pending = this.lastEnd.value?.restart;
+    if (owed && pending) this.restarts.resumePending(pending);
     if (owed) this.wait(owed, null);
     else this.become({ phase: 'idle', trouble: null });
   }
@@ -244,9 +303,7 @@ export class ServiceLifecycle {
     }
     if (this.state !== asked) return;
     const finding = reconcile(row, this.snapshot(), context.clock.now(), bootedAt);
-    // The restarts by another daemon, in the ledger, are an upper bound for the consecutive ones.
-    if ('run' in finding && asked.phase === 'lost' && !asked.was)
-      this.restarts = this.attempt = finding.run.metadata.restarts;
+    if ('run' in finding && asked.phase === 'lost' && !asked.was) this.restarts.resume(finding.run.metadata);
     applyFinding(this.findingActions(), finding);
   }
 
@@ -265,10 +322,10 @@ export class ServiceLifecycle {
         this.acknowledge(id);
         this.rest(owed);
       },
-      ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
+      ended: ({ run, outcome, ...how }) => this.finish(run, outcome, { ...how, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
-      stopping: ({ run, late }) => void this.halt(run, null, late),
+      stopping: ({ run, late, fault }) => void this.halt(run, null, late, fault),
     };
   }
 
@@ -293,9 +350,11 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
-    const { restarts } = this;
-    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts });
+    const { context, effects, probes } = this.options;
+    const { total: restarts, times: restartTimes } = this.restarts;
+    const { clock } = context;
+    const logFrom = probes.log.end();
+    const run = plannedRun(stored, { clock, timeoutMs, byPolicy, restarts, restartTimes, logFrom });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -321,11 +380,15 @@ export class ServiceLifecycle {
       return;
     }
     const { run } = state;
-    const policy = run.byPolicy && this.stored ? this.stored.spec.restart : 'no';
+    const rule = run.byPolicy ? this.restartRule() : NO_RESTART;
     const now = this.options.context.clock.now();
-    const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
-    if (backoff) this.wait(backoff, error.message);
-    else this.become({ phase: 'idle', trouble: error.message });
+    const { attempt, times } = this.restarts;
+    const next = nextRestart(rule, { failed: true, upMs: 0, attempt, times }, now);
+    if (next !== null && next !== 'exhausted') this.wait(next, error.message);
+    else {
+      const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
+      this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
+    }
     run.spawned.reject(error);
     run.ready.reject(error);
   }
@@ -364,8 +427,7 @@ export class ServiceLifecycle {
     const due = (): void => {
       if (!this.stored) return;
       const { agent, startTimeout } = this.stored.spec;
-      this.restarts += 1;
-      this.attempt = backoff.attempt;
+      this.restarts.begin(backoff, this.restartRule(), clock.now());
       this.launch(this.stored, agent ? null : startTimeout, true);
     };
     const cancel = clock.after(Math.min(backoff.delayMs, Math.max(0, backoff.nextAt - clock.now())), due);

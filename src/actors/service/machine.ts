@@ -177,7 +177,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
   stopping: {
     start: refuseBusy,
     join: refuseBusy,
-    stop: (_, { stop }) => stop.promise,
+    stop: ({ life }, state) => life.joinStop(state),
     changed: keep,
     exited: skipEnd,
     adopt: skip,

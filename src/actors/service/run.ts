@@ -17,6 +17,8 @@ export interface Run {
   timeoutMs: number | null;
   /** Monotonic milliseconds at which the host was asked for it; null: by an earlier incarnation. */
   askedAt: number | null;
+  /** The offset in the log from which its output begins, or an earlier one. */
+  logFrom: number;
   /** Settles when the process exists, or when it is certain that none will. */
   spawned: Deferred<StartReply>;
   /** Settles when the run is ready, or when it is certain that it never will be. */
@@ -32,26 +34,43 @@ export function plannedRun(
     clock,
     timeoutMs,
     restarts,
+    restartTimes,
     byPolicy,
-  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { clock: Clock; restarts: number },
+    logFrom,
+  }: Pick<Run, 'timeoutMs' | 'byPolicy' | 'logFrom'> & {
+    clock: Clock;
+    restarts: number;
+    restartTimes: readonly number[];
+  },
 ): Run {
   const now = clock.now();
-  const { agent, port, ready } = spec;
+  const { agent, port, ready, live, limits } = spec;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
-    metadata: { revision, port, ready, passed: false, deadline, restarts },
+    metadata: {
+      revision,
+      port,
+      ready,
+      passed: false,
+      deadline,
+      restarts,
+      ...(live !== null && { live }),
+      ...(limits?.memoryMB !== undefined && { memoryMB: limits.memoryMB }),
+      ...(restartTimes.length > 0 && { restartTimes: [...restartTimes] }),
+    },
     pty: agent !== null,
     byPolicy,
     timeoutMs,
     askedAt: clock.monotonic(),
+    logFrom,
     spawned: deferred(),
     ready: deferred(),
   };
 }
 
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
-export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
+export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgroup }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
   const byPolicy = memo.restarts > 0;
   const pending = { spawned: deferred<StartReply>(), ready: deferred<StartReply>() };
@@ -62,11 +81,13 @@ export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: Le
     byPolicy,
     timeoutMs,
     askedAt: null,
+    logFrom: 0,
     ...pending,
     pid,
     startTicks,
     startedAt,
     rssMB: 0,
+    ...(cgroup !== undefined && { contained: true }),
   };
 }
 

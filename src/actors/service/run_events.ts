@@ -2,6 +2,7 @@
 import type { NewEvent } from '../../protocol/events.ts';
 import { localhostUrl } from '../../protocol/names.ts';
 import type { LastEnd } from '../../protocol/service.ts';
+import type { LastCheck } from './ready_check.ts';
 import type { LiveRun } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
@@ -14,8 +15,12 @@ export function startedEvent(name: string, run: LiveRun): NewEvent {
   return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 
+export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>
+  runEvent('service.unhealthy', name, run.id, { name, check: url, error });
+
 export function endedEvent(name: string, end: LastEnd): NewEvent {
-  const { run, exitCode, signal } = end;
-  if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
+  const { run, exitCode, signal, cause } = end;
+  if (end.status === 'crashed')
+    return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }

@@ -2,12 +2,12 @@
 // the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers
 // attach again.
 import { join } from 'node:path';
-import type { Probe } from '../../adapters/ready_probe.ts';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
   ServiceExplanation,
   ServiceProtocol,
+  SignalReply,
   StartReply,
   StopReply,
   StoredService,
@@ -16,6 +16,7 @@ import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import type { ProbeMeans } from './check_probes.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
@@ -24,9 +25,7 @@ import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
 /** Shared by all services of a thread. */
-export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
-  /** `gated(socketProbe(clock))`, one per thread. */
-  probe: Probe;
+export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
   /** The host's log directory: one folder per service. */
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
@@ -48,7 +47,7 @@ class SupervisedService {
   private cancelEnd = (): void => {};
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, drawScreen, logs, probe, viewersInThread } = config;
+    const { bootedAt, drawScreen, execProbe, logs, probe, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -62,7 +61,14 @@ class SupervisedService {
       context,
       name,
       effects,
-      probe,
+      probes: {
+        probe,
+        execProbe,
+        clock: context.clock,
+        effects,
+        log,
+        onDefect: (error) => context.crash(error),
+      },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
       onEnded: (run, { exitCode, signal }) => {
@@ -164,6 +170,20 @@ class SupervisedService {
     return explainService(facts);
   }
 
+  /** Fails not_running without a process. */
+  async signal(signal: string): Promise<SignalReply> {
+    const run = liveRun(this.life.snapshot().state);
+    this.life.registered();
+    if (!run) throw fail('not_running', `${this.name} has no process`);
+    return { name: this.name, signal, processes: await this.effects.signal(run.id, signal) };
+  }
+
+  /** Ends a run that uses more memory than it may, at once: it takes more all the time. */
+  overMemory({ run }: MessageOf<ServiceProtocol, 'overMemory'>): null {
+    this.life.endFaulty({ id: run }, { cause: 'memory', check: null }, 0);
+    return null;
+  }
+
   private endSoon(): void {
     this.cancelEnd();
     this.cancelEnd = this.context.clock.after(SERVICE.removedLingerMs, () => this.context.end());
@@ -191,6 +211,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       tailStart: (query) => service.registeredLog().tailStart(query),
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
+      signal: ({ signal }) => context.replyLater(service.signal(signal)),
+      overMemory: (message) => service.overMemory(message),
       follow: ({ on }) => log.follow(on),
       exited: (end) => {
         machine.exited(end);

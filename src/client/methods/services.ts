@@ -33,6 +33,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
     call(endpoint, services.stop, { name, query: { grace }, signal }),
   restart: (name: string, { timeout, grace, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {}) =>
     call(endpoint, services.restart, { name, query: { timeout, grace }, signal }),
+  /** Sends a signal, such as SIGHUP, to the process group. */
+  signal: (name: string, signalName: string, { signal }: CallOptions = {}) =>
+    call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
   remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
   /** The URL of a service, running or not. */

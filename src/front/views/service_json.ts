@@ -38,9 +38,17 @@ export function serviceItem(parts: ServiceParts): Service {
   }
   const end = state?.end;
   if (!end) return { ...start, url: localhostUrl(port), restarts };
-  const { exitCode, signal } = end;
+  const { cause, exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
-  return { ...start, url: localhostUrl(port), exitCode, signal, ...unknown, restarts };
+  return {
+    ...start,
+    url: localhostUrl(port),
+    exitCode,
+    signal,
+    ...unknown,
+    ...(cause && { cause }),
+    restarts,
+  };
 }
 
 type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;

@@ -49,6 +49,11 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     return serviceRef(app, name).ask('restart', message, limit);
   },
 
+  signal: ({ app, key: name, body }) => {
+    findService(app, name);
+    return serviceRef(app, name).ask('signal', body);
+  },
+
   explain: async ({ app, key: name }) => {
     findService(app, name);
     const { lastCheck, backoff, exit, ...facts } = await serviceRef(app, name).ask('explain', {});
