@@ -12,19 +12,30 @@ export interface HeldPort {
    * connections wait in the kernel for such a server. Rejects where libc cannot be called.
    */
   share(): Promise<number[]>;
+  /**
+   * A descriptor of a connection that `onConnection` got, for another thread that owns and closes it; null
+   * where the connection has ended. `socket` may be destroyed then. Rejects as `share` does.
+   */
+  shareConnection(socket: Socket): Promise<number | null>;
   /** Lets go of the port; a server that shares it keeps it. */
   close(): void;
 }
 
+/** The descriptor of a connection, which Node tells of its handle alone; null for one that has ended. */
+function descriptorOf(socket: Socket): number | null {
+  const { _handle: handle } = socket as Socket & { _handle?: { fd: number } | null };
+  return handle && handle.fd >= 0 ? handle.fd : null;
+}
+
 /**
  * Takes `port` on 127.0.0.1 and ::1; 0: any that is free on both. Until it is shared, `onConnection` gets
- * everybody who connects.
+ * everybody who connects, and nothing is read from them.
  */
 export async function holdPort(
   port: number,
   onConnection: (socket: Socket) => void,
 ): Promise<HeldPort | AddressRefusal> {
-  const listener = await listenOnLoopback(port, onConnection);
+  const listener = await listenOnLoopback(port, onConnection, { paused: true });
   if ('refused' in listener) return listener;
   let held: number[] | undefined;
   return {
@@ -38,6 +49,11 @@ export async function holdPort(
         void listener.close();
       }
       return held.map(duplicate);
+    },
+    async shareConnection(socket) {
+      const libc = await loadLibc();
+      const fd = descriptorOf(socket);
+      return fd === null ? null : libc.duplicate(fd);
     },
     close() {
       if (held) for (const fd of held.splice(0)) closeSync(fd);

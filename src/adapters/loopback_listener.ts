@@ -79,12 +79,13 @@ function descriptorOf(server: Server): number {
 
 /**
  * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
- * client has half-closed, and are read as soon as there is a listener for their data. Rejects with the error
- * of the system where it is not about the port.
+ * client has half-closed, and are read as soon as there is a listener for their data; with `paused`, not
+ * before they are resumed. Rejects with the error of the system where it is not about the port.
  */
 export async function listenOnLoopback(
   port: number,
   onConnection: (socket: Socket) => void,
+  { paused = false } = {},
 ): Promise<LoopbackListener | AddressRefusal> {
   const servers: Server[] = [];
   const close = async (): Promise<void> => {
@@ -92,7 +93,7 @@ export async function listenOnLoopback(
     await Promise.all(closed);
   };
   const listen: Listen = async (host, at) => {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
+    const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: paused }, onConnection);
     const result = await listenOn(server, host, at);
     if (!('refused' in result)) servers.push(server);
     return result;

@@ -18,8 +18,8 @@ export interface ProbeResult {
 }
 
 /**
- * Asks `question` once, for at most `limitMs`, and then calls `onDone` once. Returns a function that gives the
- * probe up, so that `onDone` is not called.
+ * Asks `question` once, for at most `limitMs`, and then calls `onDone` once. Returns a function that gives
+ * the probe up, so that `onDone` is not called.
  */
 export type AskProbe<Q> = (question: Q, limitMs: number, onDone: (result: ProbeResult) => void) => () => void;
 

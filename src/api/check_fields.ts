@@ -89,10 +89,10 @@ const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
     z.strictObject({ notify: z.literal(true, 'must be true'), ...more }),
   ] as const;
 
-export const ready = z.union([field.ready, ...questions(times)], CHECK_RULE);
+export const ready = z.union([field.readyUrl, ...questions(times)], CHECK_RULE);
 export const live = z.union(
   [
-    field.ready,
+    field.readyUrl,
     ...questions({ ...times, failures: integerField(1, CHECK.maxFailures, FAILURES_RULE).optional() }),
   ],
   CHECK_RULE,
@@ -157,9 +157,25 @@ const PATTERN_FIELDS = [
 const memberOf = (value: unknown, name: string): unknown =>
   value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
 
-/** The regular expressions of a body that are not valid. The package that knows loads for bodies with any. */
-export async function patternFaults(value: unknown): Promise<InvalidField[]> {
-  const faults: InvalidField[] = [];
+/** The checks of a service without a port that ask its port. */
+function portFaults(value: unknown): InvalidField[] {
+  if (memberOf(value, 'port') !== null) return [];
+  return ['ready', 'live'].flatMap((check) => {
+    const given = memberOf(value, check);
+    const http = memberOf(given, 'http');
+    const isPath = typeof http === 'string' && http.startsWith('/');
+    if (!isPath && memberOf(given, 'tcp') !== true) return [];
+    const path = `${check}.${isPath ? 'http' : 'tcp'}`;
+    return [{ path, message: `${path} must not ask its own port: it has none` }];
+  });
+}
+
+/**
+ * The faults of the checks of a body that zod does not find. The package that knows regular expressions
+ * loads for bodies with any.
+ */
+export async function checkFaults(value: unknown): Promise<InvalidField[]> {
+  const faults = portFaults(value);
   for (const [check, name] of PATTERN_FIELDS) {
     const given = memberOf(memberOf(value, check), name);
     if (typeof given !== 'string' || !isText(given) || Buffer.byteLength(given) > CHECK.maxPatternBytes)

@@ -17,8 +17,8 @@ import {
 
 /** The data of each type of event. */
 export const EVENT_DATA = {
-  'service.registered': z.object({ name: nameShape, port, group: z.string().nullable() }),
-  'service.started': z.object({ name: nameShape, pid, url: z.string() }),
+  'service.registered': z.object({ name: nameShape, port: port.nullable(), group: z.string().nullable() }),
+  'service.started': z.object({ name: nameShape, pid, url: z.string().nullable() }),
   'service.stopped': z.object({ name: nameShape, exitCode, signal: signal.exactOptional() }),
   'service.crashed': z.object({ name: nameShape, exitCode, signal, cause: endCause.exactOptional() }),
   'service.unhealthy': z.object({ name: nameShape, check: z.string(), error: z.string().nullable() }),

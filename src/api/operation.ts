@@ -135,7 +135,7 @@ export type InputOf<O extends Operation> = [NonNullable<O['body']>] extends [nev
 export type BodyOf<O extends Operation> = [NonNullable<O['body']>] extends [never]
   ? null
   : ShapeOf<O, O['body']> extends { parse: (value: unknown) => infer B }
-    ? Awaited<B>
+    ? B
     : never;
 /** The query that the handler gets. */
 export type QueryOf<O extends Operation> = QueryValues<O['query']>;

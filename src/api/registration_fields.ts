@@ -47,7 +47,7 @@ export const cwd = stringField(
   CWD_RULE,
   (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
 );
-export const ready = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+export const readyUrl = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
 export const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 export const env = z
   .record(envKey, stringField(ENV_VALUE_RULE), {

@@ -21,6 +21,7 @@ import * as check from './check_fields.ts';
 import * as field from './registration_fields.ts';
 import {
   flagField,
+  type InvalidField,
   integerField,
   objectShape,
   patternField,
@@ -31,6 +32,7 @@ import {
 } from './validation.ts';
 
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
+const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
 const LABELS_RULE = `must be an array of up to ${SERVICE.maxLabels} strings`;
 const LABEL_RULE = `must be a string of up to ${SERVICE.maxLabelLength} characters without NUL`;
 const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names`;
@@ -45,7 +47,7 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
 const RegistrationShape = objectShape(
   {
     name: field.name,
-    port: integerField(0, 65_535, 'must be an integer from 1 to 65535, or 0 for a free one'),
+    port: integerField(0, 65_535, PORT_RULE).nullable(),
     cmd: field.cmd,
     cwd: field.cwd.nullable().optional(),
     group: group.nullable().optional(),
@@ -71,7 +73,7 @@ const RegistrationShape = objectShape(
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'cause'],
-    ...['restarts', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -82,12 +84,16 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
   check.ENV_FILE_LIMIT,
 ];
 
-async function parseRegistration(value: unknown): Promise<ServiceInput> {
+function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] = []): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  faults.push(...(await check.patternFaults(rest)));
-  const { cwd, env, dependsOn, ...given } = validate(RegistrationShape, rest, faults, hint);
+  const { cwd, env, dependsOn, ...given } = validate(
+    RegistrationShape,
+    rest,
+    [...faults, ...extraFaults],
+    hint,
+  );
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
@@ -99,15 +105,18 @@ async function parseRegistration(value: unknown): Promise<ServiceInput> {
 
 /** The body of `register`. An absent field takes its default, except `env`: absent keeps the stored one. */
 export type Registration = z.input<typeof RegistrationShape>;
-export const Registration = new RequestBody(RegistrationShape, parseRegistration);
+export const Registration = new RequestBody(RegistrationShape, parseRegistration, check.checkFaults);
+
+const servicePort = port.nullable().meta({ description: 'null: it has none' });
+const serviceUrl = z.string().nullable().meta({ example: 'http://localhost:3000' });
 
 const serviceFields = {
   name: nameShape,
-  port,
+  port: servicePort,
   group: z.string().nullable(),
   status,
   pid: pid.exactOptional().meta({ description: 'While there is a process, as are startedAt, cpu and rssMB' }),
-  url: z.string().meta({ example: 'http://localhost:3000' }),
+  url: serviceUrl,
   startedAt: time.exactOptional(),
   cpu: cpu.exactOptional(),
   rssMB: rssMB.exactOptional(),
@@ -116,6 +125,10 @@ const serviceFields = {
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   cause: endCause.exactOptional(),
   restarts: z.int().min(0),
+  gatewayUrl: z.string().nullable().meta({
+    example: 'http://web.localhost:11612/',
+    description: 'null: it has no host name, or there is no gateway',
+  }),
 };
 
 /** A service in the list. */
@@ -208,9 +221,9 @@ export const Explanation = z
   .meta({ id: 'Explanation' });
 
 export type Logs = z.infer<typeof Logs>;
-export const Logs = z.object({ name: nameShape, port, lines: z.array(z.string()) });
+export const Logs = z.object({ name: nameShape, port: servicePort, lines: z.array(z.string()) });
 
 export const LogLine = z.object({ line: z.string() }).meta({ description: 'The data of each event `line`' });
 
 export type Resolution = z.infer<typeof Resolution>;
-export const Resolution = z.object({ name: nameShape, url: z.string(), port, status });
+export const Resolution = z.object({ name: nameShape, url: serviceUrl, port: servicePort, status });

@@ -34,12 +34,19 @@ export const flagField = () => z.boolean('must be true or false');
 export class RequestBody<I = unknown, B = unknown> {
   /** For the API's document. */
   readonly shape: z.ZodType<unknown, I>;
-  /** Throws, or fails, invalid_spec with every wrong field. */
-  readonly parse: (value: unknown) => B | Promise<B>;
+  /** Throws invalid_spec with every wrong field; `extraFaults` are those of `findFaults`. */
+  readonly parse: (value: unknown, extraFaults?: readonly InvalidField[]) => B;
+  /** Faults that need something that is loaded first. */
+  readonly findFaults: (value: unknown) => Promise<readonly InvalidField[]>;
 
-  constructor(shape: z.ZodType<unknown, I>, parse: (value: unknown) => B | Promise<B>) {
+  constructor(
+    shape: z.ZodType<unknown, I>,
+    parse: (value: unknown, extraFaults?: readonly InvalidField[]) => B,
+    findFaults: (value: unknown) => Promise<readonly InvalidField[]> = async () => [],
+  ) {
     this.shape = shape;
     this.parse = parse;
+    this.findFaults = findFaults;
   }
 }
 

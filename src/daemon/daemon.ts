@@ -73,8 +73,7 @@ function createDaemonFront(
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     unreadyReason: () => threads.silenceOf('services'),
-    onGatewayRoutes: (routes) => gateway.setRoutes(routes),
-    ensureGateway: () => gateway.open(),
+    onRoutesChanged: () => gateway.onRoutesChanged(),
     log: report,
     onDefect: reportDefect,
     describePortHolder: portHolderName,
@@ -242,6 +241,7 @@ export async function bootDaemon(
     threads,
     settings,
     tokens,
+    routes: () => front.gatewayRoutes(),
     onPort,
     describePortHolder: portHolderName,
   });

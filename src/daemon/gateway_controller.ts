@@ -1,13 +1,11 @@
 // The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with
-// the first agent, and sends it all agents.
+// the first connection, and sends it all routes.
 import type { Socket } from 'node:net';
-import { unknownAgentPage, upgradeRefusal } from '../actors/gateway/error_pages.ts';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';
 import { listenFailure } from '../front/server/listen.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
-import { HTTP } from '../settings/limits.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
@@ -17,28 +15,21 @@ export interface GatewayControllerOptions {
   settings: Settings;
   /** Our own tokens, which are never passed on. */
   tokens: string[];
+  /** The services and agents at the moment. */
+  routes: () => GatewayRoute[];
   /** Called with the port of the gateway; null: there is none. */
   onPort: (port: number | null) => void;
   /** Describes the program that holds a port. */
   describePortHolder: (port: number) => Promise<string>;
 }
 
-/** Answers who connects while there is no agent yet, and no thread that could say so. */
-function refuseWithoutAgents(socket: Socket): void {
-  socket.setTimeout(HTTP.headTimeoutMs, () => socket.destroy());
-  socket.on('error', () => socket.destroy());
-  socket.on('end', () => socket.end());
-  socket.once('data', (bytes: Buffer) => {
-    const accept = /^accept:(.*)$/im.exec(bytes.toString('latin1'))?.[1];
-    socket.end(upgradeRefusal(unknownAgentPage(''), accept));
-  });
-}
-
 export class GatewayController {
   private readonly options: GatewayControllerOptions;
-  private rows: GatewayRoute[] = [];
   private holding: Promise<HeldPort | null> | undefined;
-  private opening: Promise<number | null> | undefined;
+  private opening: Promise<boolean> | undefined;
+  /** The routes as the gateway has them, as JSON; null: its thread does not run. */
+  private sentRoutes: string | null = null;
+  private isUpdating = false;
   private tokens: string[];
   private allowedExtensions: string[];
 
@@ -63,18 +54,13 @@ export class GatewayController {
     return this.holding;
   }
 
-  /** Starts the gateway unless it runs. Resolves with its port, or null when there is none. */
-  open(): Promise<number | null> {
-    this.opening ??= this.hold().then((held) => held && this.start(held));
-    return this.opening;
-  }
-
-  /** Sets the routes of all agents. */
-  setRoutes(rows: GatewayRoute[]): void {
-    this.rows = rows;
-    if (rows.length === 0 && !this.opening) return;
-    void this.open().then((port) => {
-      if (port !== null) this.gateway().tell('routes', { rows: this.rows });
+  /** To be called when a route may have changed: the gateway gets all of them, once per turn. */
+  onRoutesChanged(): void {
+    if (this.sentRoutes === null || this.isUpdating) return;
+    this.isUpdating = true;
+    setImmediate(() => {
+      this.isUpdating = false;
+      this.sendRoutes();
     });
   }
 
@@ -97,7 +83,7 @@ export class GatewayController {
     const { port } = this.options.settings.gateway;
     if (port === -1) return null;
     try {
-      const held = await holdPort(port, refuseWithoutAgents);
+      const held = await holdPort(port, (socket) => void this.handOver(socket));
       if ('refused' in held) throw await listenFailure(held, { ...this.options, port });
       this.options.onPort(held.port);
       return held;
@@ -107,21 +93,40 @@ export class GatewayController {
     }
   }
 
-  private async start(held: HeldPort): Promise<number | null> {
+  /** Gives a connection that came before the gateway's thread to that thread, with all that it sends. */
+  private async handOver(socket: Socket): Promise<void> {
+    socket.on('error', () => socket.destroy());
+    const held = await this.holding;
+    if (held && (await this.open(held))) {
+      const descriptor = await held.shareConnection(socket);
+      if (descriptor !== null) this.gateway().tell('adopt', { descriptors: [descriptor] });
+    }
+    socket.destroy();
+  }
+
+  /** Starts the gateway's thread unless it runs. Resolves false where it cannot. */
+  private open(held: HeldPort): Promise<boolean> {
+    this.opening ??= this.start(held);
+    return this.opening;
+  }
+
+  private async start(held: HeldPort): Promise<boolean> {
     try {
       await this.options.threads.ensure('gateway');
       await this.listen(held);
-      return held.port;
+      return true;
     } catch (error) {
       held.close();
       this.holding = Promise.resolve(null);
       this.reportAbsence(error);
-      return null;
+      return false;
     }
   }
 
   private async listen(held: HeldPort): Promise<void> {
     const { tokens, allowedExtensions } = this;
+    this.sentRoutes = null;
+    this.sendRoutes();
     await this.gateway().ask('listen', {
       port: held.port,
       descriptors: await held.share(),
@@ -129,7 +134,14 @@ export class GatewayController {
       allowedExtensions,
       tokens,
     });
-    this.gateway().tell('routes', { rows: this.rows });
+  }
+
+  private sendRoutes(): void {
+    const rows = this.options.routes();
+    const text = JSON.stringify(rows);
+    if (text === this.sentRoutes) return;
+    this.sentRoutes = text;
+    this.gateway().tell('routes', { rows });
   }
 
   private reportAbsence(error: unknown): void {

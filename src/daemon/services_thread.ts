@@ -4,7 +4,7 @@ import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
-import { askHost } from '../actors/service/check_probes.ts';
+import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { statsActor } from '../actors/stats/stats.ts';
@@ -16,7 +16,7 @@ import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
-import type { Node } from '../runtime/actor.ts';
+import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { AGENT, CHECK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
@@ -27,6 +27,11 @@ import { createJobPool } from './job_pool.ts';
 import { screenDrawer } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
+
+const probeMeans = (clock: Clock): ProbeMeans => ({
+  probe: limitProbes(socketProbe(clock)),
+  execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
+});
 
 /**
  * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has
@@ -58,8 +63,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
   });
   const environment = inheritedEnvironment(process.env);
-  const probe = limitProbes(socketProbe(node.clock));
-  const execProbe = limitProbes(askHost, CHECK.maxConcurrentExecs);
+  const probes = probeMeans(node.clock);
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
   const drawScreen = screenDrawer(jobs);
@@ -68,8 +72,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     store,
     environment,
     umask,
-    probe,
-    execProbe,
+    ...probes,
     bootedAt,
     logs: paths.logs,
     drawScreen,

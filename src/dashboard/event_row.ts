@@ -12,13 +12,19 @@ export const exitText = (exitCode: number | null, signal: string | null = null):
 function describeEvent(event: LifecycleEvent): string {
   switch (event.type) {
     case 'service.registered':
-      return `${event.data.name} registered on port ${event.data.port}`;
+      return event.data.port === null
+        ? `${event.data.name} registered`
+        : `${event.data.name} registered on port ${event.data.port}`;
     case 'service.started':
-      return `${event.data.name} started at ${event.data.url}`;
+      return event.data.url === null
+        ? `${event.data.name} started`
+        : `${event.data.name} started at ${event.data.url}`;
     case 'service.stopped':
       return `${event.data.name} stopped (${exitText(event.data.exitCode, event.data.signal)})`;
     case 'service.crashed':
       return `${event.data.name} crashed (${exitText(event.data.exitCode, event.data.signal)})`;
+    case 'service.unhealthy':
+      return `${event.data.name} fails its live-check ${event.data.check}: ${event.data.error}`;
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'port.conflict':

@@ -48,8 +48,10 @@ class ServiceTableRow {
       status === 'crashed' ? `crashed (${exitText(exitCode ?? null, signal)})` : status;
     this.status.dataset['status'] = status;
     this.measure(cpu, rssMB);
-    this.link.href = gatewayUrl ?? url;
-    this.link.textContent = gatewayUrl ?? url;
+    const address = gatewayUrl ?? url;
+    this.link.textContent = address;
+    if (address === null) this.link.removeAttribute('href');
+    else this.link.href = address;
     // `disabled` would lose the focus. Stop is always enabled, because it also cancels a pending restart.
     this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
   }

@@ -25,7 +25,7 @@ import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
 import { CloudViews } from './views/cloud_views.ts';
-import { gatewayRoutesPublisher } from './views/gateway_routes.ts';
+import { gatewayRoutes } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
 import { serviceViewsActor } from './views/service_views_actor.ts';
 
@@ -61,10 +61,8 @@ export interface FrontOptions extends AccessSettings {
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
   onDefect: (error: unknown) => void;
-  /** Called with all agents, at first and after each change. */
-  onGatewayRoutes: (routes: GatewayRoute[]) => void;
-  /** Starts the gateway unless it runs; null: it is off. */
-  ensureGateway: () => Promise<number | null>;
+  /** Called after each change of a service or an agent. */
+  onRoutesChanged: () => void;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
   /** Other bounds than `STREAMS`, for tests. */
@@ -100,6 +98,8 @@ export interface Front {
   restoreEvents(): Promise<void>;
   /** Sets whether the views are complete, so that services can be shown and changed. */
   setReady(ready: boolean): void;
+  /** Every service and agent, as the gateway sees it. */
+  gatewayRoutes(): GatewayRoute[];
   /** The port of the gateway; null: off. */
   setGatewayPort(port: number | null): void;
   /** Applies a new token and new lists of extensions and origins. */
@@ -145,9 +145,11 @@ class HttpFront implements Front {
     this.callers = { allowedExtensions, allowedOrigins };
     this.events = new EventFeed(node);
     this.logs = new LogStreams(options.onDefect);
+    const views = new ServiceViews();
+    views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
     this.app = {
-      views: new ServiceViews(),
+      views,
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
@@ -159,7 +161,6 @@ class HttpFront implements Front {
       daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
       unreadyReason: options.unreadyReason,
-      ensureGateway: options.ensureGateway,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
     };
@@ -167,11 +168,10 @@ class HttpFront implements Front {
 
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
-    const { node, onGatewayRoutes } = this.options;
+    const { node, onRoutesChanged } = this.options;
     const { views } = this.app;
-    const onServicesChanged = gatewayRoutesPublisher(views, onGatewayRoutes);
     const { logs, events } = this;
-    await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged });
+    await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged: onRoutesChanged });
     await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
@@ -208,8 +208,13 @@ class HttpFront implements Front {
     if (this.app.phase !== 'closing') this.app.phase = ready ? 'ready' : 'starting';
   }
 
+  gatewayRoutes(): GatewayRoute[] {
+    return gatewayRoutes(this.app.views);
+  }
+
   setGatewayPort(port: number | null): void {
     this.app.daemonInfo = { ...this.app.daemonInfo, gatewayPort: port };
+    this.app.views.setGatewayPort(port);
   }
 
   reload({ token, ...callers }: AccessSettings): void {

@@ -1,7 +1,6 @@
 // Adopts the runs of a host that was killed: docs/reference.md "Death of the process host". A new host
 // watches the live ones and continues to read their output; how the others ended is unknown.
 import { readdirSync } from 'node:fs';
-import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
 import {
   environOf,
@@ -15,7 +14,8 @@ import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
 import { hasCommand, isNotified } from '../protocol/checks.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
-import { type HostRun, type HostRuns, UNKNOWN_OUTCOME } from './host_runs.ts';
+import { type HostRun, isSignalName, UNKNOWN_OUTCOME } from './host_run.ts';
+import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
 import { type NoticeSockets, sweepNoticeSockets } from './notice_sockets.ts';
 import type { RunCommands } from './run_commands.ts';
@@ -131,7 +131,7 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
     const { at, graceMs: wholeMs, isCommand = false, signal } = row.stop;
     const leftMs = Math.min(wholeMs, Math.max(0, wholeMs - (clock.now() - at)));
     const graceMs = isCommand ? wholeMs : leftMs;
-    const known = Object.hasOwn(constants.signals, signal) ? (signal as NodeJS.Signals) : 'SIGTERM';
+    const known = isSignalName(signal) ? signal : 'SIGTERM';
     void stops.stop(run, { signal: known, graceMs, port: row.port, isSent: !isCommand });
   }
 }

@@ -58,8 +58,8 @@ export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'servi
 }
 
 /**
- * The arguments of the shell for a command. In a control group, a first shell moves itself there and becomes the
- * second one, so that nothing of the command runs outside.
+ * The arguments of the shell for a command. In a control group, a first shell moves itself there and becomes
+ * the second one, so that nothing of the command runs outside.
  */
 export const shellArguments = (cmd: string, cgroup: string | null): string[] =>
   cgroup === null

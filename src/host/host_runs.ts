@@ -1,8 +1,7 @@
 // Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
 // before its start is answered, and an end before that is reported.
-import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
-import { isRunning, processRow, processTable, residentBytes } from '../adapters/process/process_table.ts';
+import { isRunning, processRow, processTable } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
@@ -17,10 +16,8 @@ import type {
   StopReport,
   StopRequest,
 } from '../protocol/host.ts';
-import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { RunEnd } from '../protocol/service.ts';
 import type { Clock, MessageOf } from '../runtime/actor.ts';
-import { MIB } from '../settings/limits.ts';
 import {
   type ChildEvents,
   checkStartable,
@@ -30,16 +27,26 @@ import {
   startFailed,
 } from './child.ts';
 import type { Fifos } from './fifo.ts';
+import {
+  checkName,
+  forgottenTarget,
+  type HostRun,
+  type HostRunOutcome,
+  isSignalName,
+  runRowOf,
+  settingOfRun,
+  spawnReplyOf,
+  UNKNOWN_OUTCOME,
+} from './host_run.ts';
 import type { LogWriters } from './log_writers.ts';
 import type { NoticeSockets } from './notice_sockets.ts';
 import type { HostTerminal, SpawnTerminal } from './pty.ts';
 import type { StartProgram } from './reap_children.ts';
-import { type RunCommands, type RunSetting, settingOf } from './run_commands.ts';
+import type { RunCommands, RunSetting } from './run_commands.ts';
 import type { RunGroups } from './run_groups.ts';
 import type { RunLedger } from './run_ledger.ts';
 import { signalGroup } from './signals.ts';
 import { spawnPiped } from './spawn_piped.ts';
-import type { StopTarget } from './stop_tree.ts';
 import type { TreeStops } from './tree_stops.ts';
 
 export interface HostRunsConfig {
@@ -63,24 +70,6 @@ export interface HostRunsConfig {
   /** Lent to read the start time of a new process, which identifies it. */
   reservedDescriptor: ReservedDescriptor;
 }
-
-export interface HostRun extends StopTarget {
-  /** The service. */
-  readonly name: string;
-  /** `row.end` is null while the process lives. */
-  row: LedgerRow;
-  /** A spawned process is a child of this host. An adopted one is not, so only its absence can be noticed. */
-  readonly origin: 'spawned' | 'adopted';
-  terminal: HostTerminal | null;
-  /** What its process was started with; null: another host knew it. */
-  setting: RunSetting | null;
-  /** The command of its stop, and what comes before it; undefined: no stop was asked for. */
-  stopCommand?: Promise<void>;
-}
-
-type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
-/** The outcome of a run whose exit code cannot be known. */
-export const UNKNOWN_OUTCOME: RunOutcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit' };
 
 /** The runs of this host, with the operations on them. */
 export class HostRuns {
@@ -275,7 +264,7 @@ export class HostRuns {
   }
 
   /** Records the end of a process, then reports it. Does nothing the second time. */
-  end(run: HostRun, outcome: RunOutcome): void {
+  end(run: HostRun, outcome: HostRunOutcome): void {
     if (run.row.end) return;
     const { clock, commands, groups, ledger, logWriters, notices, stops, onEnded } = this.config;
     const end: RunEnd = { service: run.name, run: run.row.run, ...outcome, at: clock.now() };
@@ -388,45 +377,4 @@ export class HostRuns {
     for (const { name: of, row } of [...this.all.values()]) if (of === name) this.acknowledge(row.run);
     this.config.logWriters.remove(name);
   }
-}
-
-/** Names of services and runs become names of files. */
-function checkName(name: string): void {
-  if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
-}
-
-const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);
-
-function runRowOf({ row }: HostRun): LedgerRun {
-  const { boot: _boot, stop, ...shown } = row;
-  return { ...shown, stopping: stop !== null };
-}
-
-const spawnReplyOf = ({ cgroup, pid, startTicks, startedAt }: LedgerRow): SpawnReply => ({
-  pid,
-  startTicks,
-  startedAt,
-  ...(cgroup !== undefined && { contained: true }),
-  rssMB: Math.ceil(residentBytes(pid) / MIB),
-});
-
-/** null where the system does not know it. */
-function settingOfRun(run: HostRun): RunSetting | null {
-  try {
-    run.setting ??= settingOf(run.row.pid);
-  } catch {
-    return null;
-  }
-  return run.setting;
-}
-
-/** A run that is no longer in the ledger: only processes with its mark can be found. */
-function forgottenTarget(name: string, run: string): StopTarget {
-  const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
-  return {
-    root: { run, pid: 0, startTicks: 0, grouped: false },
-    hasTerminal: false,
-    end: () => end,
-    onGone: () => {},
-  };
 }

@@ -1,6 +1,6 @@
-// The sockets on which programs tell that they are ready and alive, as sd_notify(3) does: READY=1, WATCHDOG=1 and
-// STATUS=. The host holds them, so that nothing is lost while no daemon runs. The kernel announces a datagram by
-// SIGIO, because libuv reads no datagrams of the Unix domain; so nothing is polled.
+// The sockets on which programs tell that they are ready and alive, as sd_notify(3) does: READY=1,
+// WATCHDOG=1 and STATUS=. The host holds them, so that nothing is lost while no daemon runs. The kernel
+// announces a datagram by SIGIO, because libuv reads no datagrams of the Unix domain; so nothing is polled.
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -29,7 +29,7 @@ const readBuffer = Buffer.allocUnsafeSlow(4 * KIB);
 const SUFFIX = '.notify';
 
 /** The path of the socket of `run`. */
-export const noticePath = (folder: string, run: string): string => join(folder, `${run}${SUFFIX}`);
+const noticePath = (folder: string, run: string): string => join(folder, `${run}${SUFFIX}`);
 
 /** Removes the sockets of all runs but those of `keep`. */
 export function sweepNoticeSockets(folder: string, keep: ReadonlySet<string>): void {

@@ -1,6 +1,6 @@
-// Commands in the place of a run: probes of its checks, and the command that stops it. They run in its working
-// directory and environment, in a session of their own. Their processes bear a mark of their own, so that they
-// are never taken for the service's, and are found whatever becomes of this host.
+// Commands in the place of a run: probes of its checks, and the command that stops it. They run in its
+// working directory and environment, in a session of their own. Their processes bear a mark of their own, so
+// that they are never taken for the service's, and are found whatever becomes of this host.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { environOf, processRow } from '../adapters/process/process_table.ts';

@@ -1,5 +1,5 @@
-// The control groups of runs with limits: docs/reference.md "Limits of a service". Where there can be none, the
-// daemon watches their memory.
+// The control groups of runs with limits: docs/reference.md "Limits of a service". Where there can be none,
+// the daemon watches their memory.
 import { existsSync } from 'node:fs';
 import {
   type CgroupPlace,

@@ -6,7 +6,8 @@ export interface ImportedService {
   name: string;
   cmd: string;
   cwd?: string | undefined;
-  port: number | string;
+  /** null: none. */
+  port: number | string | null;
   ready?: string | undefined;
   env?: Map<string, string> | undefined;
   env_file?: string | undefined;

@@ -46,9 +46,9 @@ const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
-const PORT_MESSAGE = 'must be a port from 1 to 65535, or auto';
+const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, or null for none';
 const port = z.union(
-  [z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE), z.literal('auto')],
+  [z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE), z.literal('auto'), z.null()],
   withMessage(PORT_MESSAGE),
 );
 
@@ -67,7 +67,10 @@ export const PROJECT_SERVICE_SHAPE = z
         })
         .optional(),
       port: port
-        .meta({ description: 'The port it listens on; auto (the default) chooses a free one and keeps it.' })
+        .meta({
+          description:
+            'The port it listens on; auto (the default) chooses a free one and keeps it; null: it has none.',
+        })
         .optional(),
       ready: ready
         .meta({

@@ -11,6 +11,7 @@ import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
+import { isOnOwnPort } from './ready_url.ts';
 import { suggestion } from './spelling.ts';
 
 type ShellEnvironment = Readonly<Record<string, string | undefined>>;
@@ -22,7 +23,8 @@ export interface ProjectService {
   cmd: string;
   /** Absolute. */
   cwd: string;
-  port: number | 'auto';
+  /** null: it has none. */
+  port: number | 'auto' | null;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -122,7 +124,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port ?? 'auto',
+    port: service.port === undefined ? 'auto' : service.port,
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
@@ -139,12 +141,16 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
 function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();
-  for (const { name, dependsOn, port } of services) {
+  for (const { name, dependsOn, port, ready } of services) {
     for (const other of dependsOn.filter((dependency) => !names.includes(dependency))) {
       const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
       check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
     }
-    if (port === 'auto') continue;
+    if (port === null && isOnOwnPort(ready)) {
+      const message = `services.${name}.ready: ${ready} asks its own port, and its port is null`;
+      check.problems.push({ at: check.positionAt('services', name, 'ready'), message });
+    }
+    if (port === 'auto' || port === null) continue;
     const owner = owners.get(port);
     if (owner === undefined) owners.set(port, name);
     else {

@@ -72,20 +72,20 @@ const urlProbing = (url: string, expected: HttpExpectation = ANY_ANSWER): Probin
   expected,
 });
 
-function tcpUrl(tcp: string | number | true, port: number): string {
+function tcpUrl(tcp: string | number | true, port: number | null): string {
   if (typeof tcp === 'string') return `tcp://${tcp.replace(/^tcp:\/\//, '')}`;
-  return `tcp://localhost:${tcp === true ? port : tcp}`;
+  return `tcp://localhost:${tcp === true ? (port ?? 0) : tcp}`;
 }
 
-/** `port` is the service's own. */
-function probingOf(field: ReadyField, port: number): Probing {
+/** `port` is the service's own; a registration without one asks nothing of it. */
+function probingOf(field: ReadyField, port: number | null): Probing {
   if (typeof field === 'string') return urlProbing(field);
   if ('tcp' in field) return urlProbing(tcpUrl(field.tcp, port));
   if ('exec' in field) return { kind: 'exec', cmd: field.exec };
   if ('log' in field) return { kind: 'log', pattern: field.log };
   if ('notify' in field) return { kind: 'notify' };
   const { http, status = ANY_ANSWER.status, header = {}, body = null } = field;
-  const url = http.startsWith('/') ? `${localhostUrl(port)}${http}` : http;
+  const url = http.startsWith('/') ? `${localhostUrl(port ?? 0)}${http}` : http;
   return urlProbing(url, { status, header: Object.entries(header), body });
 }
 
@@ -101,18 +101,18 @@ function textOf<K extends Probing['kind']>(probing: Extract<Probing, { kind: K }
   return text(probing);
 }
 
-function checkOf(field: ReadyField, port: number): CheckPlan {
+function checkOf(field: ReadyField, port: number | null): CheckPlan {
   const { interval = null, timeout = CHECK.timeoutMs } = typeof field === 'string' ? {} : field;
   const probing = probingOf(field, port);
   return { probing, text: textOf(probing), intervalMs: interval, timeoutMs: timeout };
 }
 
 /** The ready-check of a service on `port`; null: it has none. */
-export const readyCheckOf = (field: ReadyField | null, port: number): CheckPlan | null =>
+export const readyCheckOf = (field: ReadyField | null, port: number | null): CheckPlan | null =>
   field === null ? null : checkOf(field, port);
 
 /** The live-check of a service on `port`; null: it has none. */
-export function liveCheckOf(field: LiveField | null, port: number): LiveCheckPlan | null {
+export function liveCheckOf(field: LiveField | null, port: number | null): LiveCheckPlan | null {
   if (field === null) return null;
   const check = checkOf(field, port);
   const { failures = CHECK.failures } = typeof field === 'string' ? {} : field;

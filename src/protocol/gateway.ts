@@ -1,7 +1,9 @@
-/** An agent that is reachable by its host name. */
+/** A service or an agent that is reachable by its host name. */
 export interface GatewayRoute {
   hostname: string;
   name: string;
+  /** An agent's pages name other commands than those of a service. */
+  isAgent: boolean;
   port: number;
   /** Its first process; null: it does not run. */
   pid: number | null;
@@ -9,7 +11,7 @@ export interface GatewayRoute {
   hostHeader: string | null;
 }
 
-/** Proxies HTTP and WebSocket to agents by host name: docs/reference.md "Gateway". */
+/** Proxies HTTP and WebSocket to services and agents by host name: docs/reference.md "Gateway". */
 export interface GatewayProtocol {
   /** Serves listening sockets of `port`, whose descriptors are the gateway's own from now on. */
   listen(message: {
@@ -19,7 +21,9 @@ export interface GatewayProtocol {
     allowedExtensions: string[];
     tokens: string[];
   }): null;
-  /** All agents; replaces the previous rows. */
+  /** Serves connections that were accepted before it listened; their descriptors are the gateway's own. */
+  adopt(message: { descriptors: number[] }): null;
+  /** All services and agents; replaces the previous rows. */
   routes(message: { rows: GatewayRoute[] }): null;
   /** After a reload: the tokens that are never passed on, and the extensions that may call. */
   accessRules(message: { tokens: string[]; allowedExtensions: string[] }): null;

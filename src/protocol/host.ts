@@ -15,6 +15,7 @@ export interface SpawnRequest {
   cwd: string;
   /** The whole environment of the child. */
   env: [key: string, value: string][];
+  /** 0: it has none; here and in what follows. */
   port: number;
   /** The user's own umask, not the daemon's 077. */
   umask: number;
@@ -30,7 +31,8 @@ export interface SpawnRequest {
 /** What a later daemon needs to continue with a run. */
 export interface RunMetadata {
   revision: number;
-  port: number;
+  /** null: the service has none. */
+  port: number | null;
   ready: ReadyField | null;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
@@ -130,8 +132,9 @@ export interface HostProtocol {
    */
   stop(message: StopRequest): StopReport;
   /**
-   * Runs a shell command in the working directory and environment of a run, and ends it with everything it has
-   * started after `timeoutMs`, or with the run. One at a time for each run. Fails not_running and start_failed.
+   * Runs a shell command in the working directory and environment of a run, and ends it with everything it
+   * has started after `timeoutMs`, or with the run. One at a time for each run. Fails not_running and
+   * start_failed.
    */
   exec(message: { service: string; run: string; cmd: string; timeoutMs: number }): ExecReport;
   /**

@@ -24,14 +24,31 @@ export function newRunId(now: number): string {
   return (BigInt(lastMs) * 0x100000n + BigInt(counter)).toString(16).padStart(16, '0');
 }
 
-/** The host label for an agent's name: `_` is not allowed in host names. */
+/** The host label for the name of a service or an agent: `_` is not allowed in host names. */
 export const hostLabel = (name: string): string => name.replaceAll('_', '-');
 
 /** The host name of the agent `name`: docs/reference.md "Host names". */
 export const agentHostname = (name: string, domain: string): string => `${hostLabel(name)}.${domain}`;
 
-/** Where a service or an agent on `port` is reached. */
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+
+/**
+ * The host name of the service `name`: docs/reference.md "Host names". Null where the name gives no valid
+ * one, because it begins or ends with `_` or `-`.
+ */
+export function serviceHostname(name: string): string | null {
+  const label = hostLabel(name);
+  return HOST_LABEL.test(label) ? `${label}.localhost` : null;
+}
+
+/** Where the gateway on `port` serves `hostname`. */
+export const gatewayUrlOf = (hostname: string, port: number): string => `http://${hostname}:${port}/`;
+
+/** Where an agent on `port` is reached. */
 export const localhostUrl = (port: number): string => `http://localhost:${port}`;
+
+/** Where a service is reached; null for one without a port. */
+export const serviceUrl = (port: number | null): string | null => (port === null ? null : localhostUrl(port));
 
 const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 

@@ -10,8 +10,11 @@ export interface PortUse {
 
 /** Tracks the claims on ports, and finds the listeners. */
 export interface PortsProtocol {
-  /** Records that `owner` (a service) has registered `port`. Replies with the other owners of that port. */
-  claim(message: { owner: string; port: number }): { others: string[] };
+  /**
+   * Records that `owner` (a service) has registered `port`; null: none. Replies with the other owners of that
+   * port.
+   */
+  claim(message: { owner: string; port: number | null }): { others: string[] };
   release(message: { owner: string }): null;
   /**
    * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once: two

@@ -1,6 +1,6 @@
 // The fields of a registration as data: docs/reference.md "Fields of a service".
 import { SERVICE } from '../settings/limits.ts';
-import type { ServiceInput, ServiceSpec } from './service.ts';
+import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
 interface SpecField<V> {
   /** The value of an absent field; a field without a default is required. */
@@ -18,7 +18,7 @@ interface SpecField<V> {
  */
 export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
   name: { change: 'apart' },
-  port: { change: 'apart' },
+  port: { default: null, change: 'apart' },
   cmd: { change: 'process' },
   cwd: { change: 'process' },
   group: { default: null, change: 'record' },
@@ -59,4 +59,14 @@ export type PartialRegistration = Pick<ServiceInput, Required> & {
 export function completeRegistration(given: PartialRegistration): ServiceInput {
   const complete = SPEC_FIELD_NAMES.map((field) => [field, given[field] ?? SPEC_FIELDS[field].default]);
   return Object.fromEntries(complete);
+}
+
+/**
+ * A record that an earlier version has stored, with the default of every field that version did not know.
+ */
+export function completeRecord(stored: StoredService): StoredService {
+  const missing = SPEC_FIELD_NAMES.filter((field) => stored.spec[field] === undefined);
+  if (missing.length === 0) return stored;
+  const added = Object.fromEntries(missing.map((field) => [field, SPEC_FIELDS[field].default]));
+  return { ...stored, spec: { ...stored.spec, ...added } };
 }

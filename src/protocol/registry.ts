@@ -17,7 +17,7 @@ export interface RegistryProtocol {
    * Stops the service if necessary and removes it. `agent`: fails unknown_agent for a service that is not an
    * agent.
    */
-  remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number };
+  remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number | null };
   /** The spec of a service, or null for an unknown name. */
   specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** The members of a group, or of all groups with null, with their dependencies. */

@@ -40,7 +40,8 @@ export interface AgentSpec {
 /** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
 export interface ServiceSpec {
   name: string;
-  port: number;
+  /** null: it has none. */
+  port: number | null;
   cmd: string;
   cwd: string;
   group: string | null;
@@ -61,6 +62,12 @@ export interface ServiceSpec {
   envFile: string[];
   /** A shell command that is run first to stop it. */
   stop: string | null;
+}
+
+/** The port of an agent, which always has one. Throws a TypeError for null. */
+export function portOfAgent(port: number | null): number {
+  if (port === null) throw new TypeError('an agent has no port');
+  return port;
 }
 
 /** A registration with its shape checked and all defaults, before the checks of the registry. */
@@ -99,7 +106,8 @@ export interface LastEnd {
   /** Why it was ended, where that is not its own doing and nobody asked. */
   cause?: EndCause;
   /**
-   * The pending restart: a daemon that finds it continues the wait. `times`: earlier ones that its rule counts.
+   * The pending restart: a daemon that finds it continues the wait. `times`: earlier ones that its rule
+   * counts.
    */
   restart?: { attempt: number; at: number; times?: number[] };
   /** It was restarted so often that its rule ends here. */
@@ -117,7 +125,7 @@ export interface ServiceState {
     pid: number;
     /** Epoch milliseconds. */
     startedAt: number;
-    port: number;
+    port: number | null;
     revision: number;
     rssMB: number;
   } | null;
@@ -176,11 +184,20 @@ export interface LogSlice {
   times: { offset: number; time: number }[];
 }
 
+/** The result of a probe; `url` is what it has asked, for people. */
+export interface LastCheck {
+  url: string;
+  /** Epoch milliseconds. */
+  at: number;
+  status: number | null;
+  error: string | null;
+}
+
 export interface ServiceExplanation {
   status: ServiceStatus;
   reason: string;
   waitingFor: string | null;
-  lastCheck: { url: string; at: number; status: number | null; error: string | null } | null;
+  lastCheck: LastCheck | null;
   portHolder: string | null;
   backoff: { attempt: number; delayMs: number; nextAt: number } | null;
   exit: { exitCode: number | null; signal: string | null; at: number; cause?: EndCause } | null;

@@ -7,6 +7,7 @@ import { eventsActor } from '../../src/actors/events/events.ts';
 import { groupsActor } from '../../src/actors/groups/groups.ts';
 import { portsActor } from '../../src/actors/ports/ports.ts';
 import { registryActor } from '../../src/actors/registry/registry.ts';
+import { askHost } from '../../src/actors/service/check_probes.ts';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import { connectHost } from '../../src/adapters/host/host_connection.ts';
 import { bootId } from '../../src/adapters/process/process_table.ts';
@@ -22,6 +23,7 @@ import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
+import { CHECK } from '../../src/settings/limits.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../kit/process_host.ts';
@@ -107,6 +109,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     environment,
     umask: 0o022,
     probe,
+    execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
     bootedAt: 0,
     logs: join(stateDir, 'logs'),
     drawScreen: async (prepare) => drawScreen(prepare()),

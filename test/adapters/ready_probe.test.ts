@@ -4,8 +4,8 @@ import https from 'node:https';
 import net, { type AddressInfo, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import {
-  limitProbes,
   type AskProbe,
+  limitProbes,
   type ProbeResult,
   responseStatus,
   socketProbe,

@@ -119,6 +119,7 @@ describe('the check of responses', () => {
     status: 'stopped',
     url: 'http://localhost:1',
     restarts: 0,
+    gatewayUrl: null,
   };
 
   it('accepts what the document describes', () => {

@@ -52,6 +52,10 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      live: null,
+      limits: null,
+      envFile: [],
+      stop: null,
     });
   });
 
@@ -95,13 +99,13 @@ describe('a registration', () => {
     ['has ended', stateRow('web', { end: END })],
   ])('accepts what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
-    const shown = serviceDetail({ spec, state, stats: null });
+    const shown = serviceDetail({ spec, state, stats: null }, null);
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
   });
 
   it.each([
     ['name', ['web', '_', 'a-b_c', '0', 'a'.repeat(63), '__proto__', 'constructor']],
-    ['port', [0, 1, 65_535]],
+    ['port', [0, 1, 65_535, null]],
     ['cmd', [' ', 'a\nb', 'ä'.repeat(32_768), 'x'.repeat(65_536)]],
     ['cwd', ['/', '/a b/ü', '/tmp/../x', `/${'x'.repeat(4_095)}`]],
     ['group', ['A', '0', 'agents', 'a'.repeat(63)]],
@@ -132,7 +136,7 @@ describe('a registration', () => {
   const HALF = 'a\ud800b';
   it.each<[string, unknown[]]>([
     ['name', ['', 'Web', '-a', 'a b', 'a.b', 'ä', 'a'.repeat(64), 'web\n', 5, null, {}, []]],
-    ['port', [-1, 65_536, 1.5, '3000', null, true, Number.MAX_SAFE_INTEGER, {}]],
+    ['port', [-1, 65_536, 1.5, '3000', true, Number.MAX_SAFE_INTEGER, {}]],
     ['cmd', ['', NUL, HALF, 'x'.repeat(65_537), 'ä'.repeat(32_769), 5, null, ['a'], {}]],
     ['cwd', [`/${'x'.repeat(4_096)}`, `/${'ä'.repeat(2_048)}`, '', 'relative', './x', '~', NUL, HALF, 5, {}]],
     ['group', ['', '_a', '-a', 'a b', 'a'.repeat(64), 'Agents', 5, {}]],
@@ -381,7 +385,9 @@ it('can be shown as JSON Schema, required fields alone required', () => {
   const service = z.toJSONSchema(Registration.shape, { io: 'input' }).$defs?.['ServiceInput'];
   expect(service?.required).toEqual(['name', 'port', 'cmd']);
   expect(service?.properties?.['pid']).toMatchObject({ readOnly: true });
-  expect(service?.properties?.['port']).toMatchObject({ type: 'integer', minimum: 0, maximum: 65_535 });
+  expect(service?.properties?.['port']).toMatchObject({
+    anyOf: [{ type: 'integer', minimum: 0, maximum: 65_535 }, { type: 'null' }],
+  });
   const spinup = z.toJSONSchema(SpinupRequest.shape, { io: 'input' }).$defs?.['SpinupInput'];
   expect(spinup?.required).toEqual(['name']);
 });

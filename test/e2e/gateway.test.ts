@@ -1,8 +1,8 @@
 // docs/reference.md "Gateway" and "Ports and conflicts" on the real daemon.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -32,6 +32,58 @@ const gatewayPort = async (daemon: Daemon): Promise<number | null> =>
 const doctor = ({ stateDir, configFile }: Daemon): string =>
   execFileSync(process.execPath, [BIN, 'doctor', '--state-dir', stateDir, '--config', configFile]).toString();
 
+const threadsOf = ({ pid }: Daemon): string[] =>
+  readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim());
+
+it('serves services by name, from the first request on, which may come in pieces', async () => {
+  const daemon = await startDaemon();
+  const port = must(await gatewayPort(daemon));
+  const own = freePort();
+  const cmd = 'exec python3 -m http.server $PORT --bind 127.0.0.1';
+  const spec = { cmd, port: own, ready: `http://localhost:${own}/`, cwd: newFolder() };
+  const { body } = await daemon.request('POST', '/v1/services', { name: 'my_web', ...spec });
+  expect(body.gatewayUrl).toBe(`http://my-web.localhost:${port}/`);
+  const threads = threadsOf(daemon).length;
+  expect((await daemon.request('POST', '/v1/services/my_web/start')).status).toBe(200);
+  expect(threadsOf(daemon)).toHaveLength(threads);
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (bytes) => {
+    answer += bytes;
+  });
+  socket.write(`GET / HTTP/1.1\r\nHost: my-web.local`);
+  const headers = { host: `my-web.localhost:${port}` };
+  expect((await send(port, 'GET', '/', { headers })).status).toBe(200);
+  socket.write(`host:${port}\r\nConnection: close\r\n\r\n`);
+  await once(socket, 'close');
+  expect(answer).toContain('200 OK');
+  // Its namesake makes the name ambiguous; both go on with their ports.
+  const other = await daemon.request('POST', '/v1/services', { name: 'my-web', ...spec, port: freePort() });
+  expect(other.status).toBe(201);
+  const both = async () => await send(port, 'GET', '/', { headers });
+  await eventually(async () => (await both()).status === 409);
+  expect((await both()).body.message).toBe('my-web.localhost is the host name of my-web and my_web');
+  await daemon.request('DELETE', '/v1/services/my_web');
+  await eventually(async () => (await both()).body.code === 'not_running');
+});
+
+it('keeps the names of services away from the API', async () => {
+  const daemon = await startDaemon();
+  const port = must(await gatewayPort(daemon));
+  const spec = { name: 'api', cmd: 'exec sleep 600', port: daemon.port };
+  await daemon.request('POST', '/v1/services', spec);
+  const host = `api.localhost:${daemon.port}`;
+  for (const headers of [{ host }, { origin: `http://api.localhost:${port}` }, { origin: `http://${host}` }])
+    expect((await send(daemon.port, 'GET', '/v1/services', { headers })).status).toBe(403);
+  // The daemon's own port behind a name is still the API with a foreign Host, and nobody's page there.
+  for (const name of ['localhost', '127.0.0.1', 'evil.example'])
+    expect((await send(port, 'GET', '/', { headers: { host: `${name}:${port}` } })).status).toBe(404);
+  const headers = { host: `api.localhost:${port}` };
+  expect((await send(port, 'GET', '/v1/services', { headers })).body.code).toBe('not_running');
+  const page = { ...headers, origin: 'http://evil.example' };
+  expect((await send(port, 'GET', '/', { headers: page })).body.code).toBe('forbidden_origin');
+});
+
 it('holds its port on both addresses from the start, and says that there is no agent', async () => {
   const daemon = await startDaemon();
   const port = must(await gatewayPort(daemon));
@@ -43,7 +95,6 @@ it('holds its port on both addresses from the start, and says that there is no a
   });
   const page = await send(port, 'GET', '/', { headers: { ...headers, accept: 'text/html' } });
   expect(page.text).toContain('<h1>No agent is registered');
-  // The first agent brings the thread of the gateway, on the same port.
   const { body } = await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' });
   expect(body.gatewayUrl).toBe(`http://bot.agents.localhost:${port}/`);
   for (const host of ['127.0.0.1', '::1']) expect(await occupy(host, port)).toBe('EADDRINUSE');

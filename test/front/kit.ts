@@ -10,7 +10,6 @@ import { loadUws } from '../../src/front/server/uws_binary.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
-import type { GatewayRoute } from '../../src/protocol/gateway.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
 import type { SpecRow, ViewsProtocol } from '../../src/protocol/views.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
@@ -45,10 +44,6 @@ export interface Running extends World {
   views: Ref<ViewsProtocol>;
   events: Stand<EventsProtocol>;
   defects: unknown[];
-  /** Everything the gateway was sent, oldest first. */
-  gateway: GatewayRoute[][];
-  /** The result of opening the gateway. */
-  gatewayPort: number | null;
   lines: string[];
   /** One request on its own connection. A JSON response must match the shape of its operation. */
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
@@ -83,7 +78,6 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   const made = world({ clock: setup.clock ?? realTime });
   const defects: unknown[] = [];
   const lines: string[] = [];
-  const gateway: GatewayRoute[][] = [];
   const { kept = [], lastId = kept.at(-1)?.id ?? 0, completeFrom = 1, ready = true, ...options } = setup;
   const events = await made.stand<EventsProtocol>('events', {
     subscribe: () => ({ kept, lastId, completeFrom }),
@@ -106,8 +100,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     node: made.node,
     cloud: null,
     pageLookup: () => null,
-    onGatewayRoutes: (routes) => gateway.push(routes),
-    ensureGateway: async () => running.gatewayPort,
+    onRoutesChanged: () => undefined,
     openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),
     log: (line) => lines.push(line),
     onDefect: (error) => defects.push(error),
@@ -121,8 +114,6 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     views: made.node.ref<ViewsProtocol>('views'),
     events,
     defects,
-    gateway,
-    gatewayPort: 11612,
     lines,
     request: async (method, path, more = {}) => {
       const answer = await send(more.port ?? running.port, method, path, more);
@@ -261,6 +252,10 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  live: null,
+  limits: null,
+  envFile: [],
+  stop: null,
   revision: 1,
   envKeys: [],
   specHash: 'hash',

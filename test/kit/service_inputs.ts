@@ -17,6 +17,10 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  live: null,
+  limits: null,
+  envFile: [],
+  stop: null,
   ...more,
 });
 

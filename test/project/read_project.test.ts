@@ -36,6 +36,13 @@ const problems = (text: string): string[] => {
 };
 
 describe('a project file', () => {
+  it('may give a service no port, which then has no ready-check on it', () => {
+    expect(one('    port: null\n    ready: http://localhost:8080/').port).toBeNull();
+    expect(problems('services:\n  a:\n    cmd: run\n    port: null\n    ready: /up\n')).toEqual([
+      '5:12 services.a.ready: /up asks its own port, and its port is null',
+    ]);
+  });
+
   it('may give every field', () => {
     const [db, web] = parse(`
 services:
@@ -206,11 +213,11 @@ describe('a wrong project file', () => {
     ],
     [
       'services:\n  web: {cmd: x, port: 70000}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, or auto'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, port: "3000"}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, or auto'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, start_timeout: 5 minutes}',
@@ -304,7 +311,7 @@ describe('a wrong project file', () => {
       parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
       expect((error as Error).message.split('\n')).toEqual([
-        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, or auto`,
+        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, or null for none`,
         '  3 |     port: x',
         '    |           ^',
         `${join(folder, 'berth.yaml')}:4:5: services.web.prot: unknown key; did you mean port?`,
@@ -349,7 +356,9 @@ it('publishes a schema that names every key and refuses others', () => {
           required: ['cmd'],
           additionalProperties: false,
           patternProperties: { '^x-': {} },
-          properties: { port: { anyOf: [{ minimum: 1, maximum: 65535 }, { const: 'auto' }] } },
+          properties: {
+            port: { anyOf: [{ minimum: 1, maximum: 65535 }, { const: 'auto' }, { type: 'null' }] },
+          },
         },
       },
     },

@@ -10,7 +10,7 @@ import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, agentHostname } from '../../protocol/names.ts';
 import { completeRegistration } from '../../protocol/registration.ts';
-import type { ServiceInput, ServiceSpec } from '../../protocol/service.ts';
+import { portOfAgent, type ServiceInput, type ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
@@ -65,7 +65,7 @@ class Agents {
         const service = this.context.ref(serviceAddress(name));
         const { pid } = await service.ask('start', { timeoutMs: null, wait: false });
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
-        return { name, port: stored.spec.port, pid };
+        return { name, port: portOfAgent(stored.spec.port), pid };
       } catch (error) {
         if (created) await this.undoRegistration(name);
         throw error;
@@ -77,7 +77,7 @@ class Agents {
     return this.context.turn(name, async () => {
       const removal = { name, agent: true, graceMs: null };
       const { port } = await this.registry().ask('remove', removal, DEADLINE);
-      return { name, port };
+      return { name, port: portOfAgent(port) };
     });
   }
 

@@ -1,6 +1,7 @@
 // The answers of the gateway itself: a small page for people, JSON for programs.
 // docs/reference.md "Gateway".
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { GatewayRoute } from '../../protocol/gateway.ts';
 
 /** One answer: its status, and the three fields of an error. */
 export interface ErrorPage {
@@ -68,40 +69,70 @@ export const malformedPage = (reason: string): ErrorPage => ({
   message: `${reason}: it could be read in two ways`,
   hint: 'Send one Host, a path, and one Content-Length or Transfer-Encoding: chunked.',
 });
-/** No agent has this host name. */
-export const unknownAgentPage = (host: string): ErrorPage => ({
-  status: 404,
-  code: 'unknown_agent',
-  message: `No agent is registered as ${host || 'this host'}`,
-  hint: 'GET /v1/agents on the daemon lists the agents and their host names.',
+/** What the pages say of a service, and of an agent. */
+const WORDS = {
+  service: {
+    unknown: 'unknown_service',
+    list: '`berth ps` lists the services, and GET /v1/services has the `gatewayUrl` of each.',
+    start: (name: string) => `\`berth start ${name}\` starts it.`,
+    silent: (name: string) =>
+      `It may still be starting, or listen elsewhere: \`berth explain ${name}\` says more.`,
+  },
+  agent: {
+    unknown: 'unknown_agent',
+    list: 'GET /v1/agents on the daemon lists the agents and their host names.',
+    start: () => 'Start it with POST /v1/agents/spinup, or: berth agent spinup.',
+    silent: (name: string) =>
+      'It may still be starting. An agent without a server has no page: ' +
+      `\`berth agent attach ${name}\` opens its terminal, and \`berth logs ${name}\` shows its log.`,
+  },
+} as const;
+
+const kindOf = ({ isAgent }: Pick<GatewayRoute, 'isAgent'>): keyof typeof WORDS =>
+  isAgent ? 'agent' : 'service';
+
+/** Nothing has this host name, which an agent would have if it ends in `agentDomain`. */
+export function unknownHostPage(host: string, agentDomain: string): ErrorPage {
+  const kind = kindOf({ isAgent: host.endsWith(`.${agentDomain}`) });
+  return {
+    status: 404,
+    code: WORDS[kind].unknown,
+    message: `No ${kind} is registered as ${host || 'this host'}`,
+    hint: WORDS[kind].list,
+  };
+}
+/** Several services have this host name: `routes` says which. */
+export const ambiguousPage = (routes: readonly GatewayRoute[]): ErrorPage => ({
+  status: 409,
+  code: 'name_in_use',
+  message: `${routes[0]?.hostname} is the host name of ${routes.map(({ name }) => name).join(' and ')}`,
+  hint: 'Rename one of them, or use their ports: `berth url NAME` tells each.',
 });
-/** The origin may not call agents. */
+/** The origin may not call services. */
 export const forbiddenPage: ErrorPage = {
   status: 403,
   code: 'forbidden_origin',
-  message: 'This page may not call agents',
+  message: 'This page may not call services',
   hint: 'Only pages of this machine and allowed browser extensions may.',
 };
-/** The agent `name` does not run. */
-export const stoppedPage = (name: string): ErrorPage => ({
+/** The service does not run. */
+export const stoppedPage = (route: GatewayRoute): ErrorPage => ({
   status: 503,
   code: 'not_running',
-  message: `The agent ${name} is not running`,
-  hint: 'Start it with POST /v1/agents/spinup, or: berth agent spinup.',
+  message: `The ${kindOf(route)} ${route.name} is not running`,
+  hint: WORDS[kindOf(route)].start(route.name),
 });
-/** The agent `name` runs but does not answer. */
-export const unreachablePage = (name: string, port: number, reason: string): ErrorPage => ({
+/** The service runs but does not answer. */
+export const unreachablePage = (route: GatewayRoute, reason: string): ErrorPage => ({
   status: 502,
   code: 'bad_gateway',
-  message: `The agent ${name} does not answer on port ${port}: ${reason}`,
-  hint:
-    'It may still be starting. An agent without a server has no page: ' +
-    `\`berth agent attach ${name}\` opens its terminal, and \`berth logs ${name}\` shows its log.`,
+  message: `The ${kindOf(route)} ${route.name} does not answer on port ${route.port}: ${reason}`,
+  hint: WORDS[kindOf(route)].silent(route.name),
 });
 /** The request has passed the gateway before. */
 export const loopPage: ErrorPage = {
   status: 508,
   code: 'loop',
-  message: 'The agent sends this request back to the gateway',
-  hint: "The agent's port leads to the gateway itself; give it another port.",
+  message: 'The service sends this request back to the gateway',
+  hint: 'Its port leads to the gateway itself; give it another port.',
 };

@@ -15,6 +15,10 @@ export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) =>
       await gateway.listen(port, descriptors);
       return null;
     },
+    adopt: ({ descriptors }) => {
+      gateway.adopt(descriptors);
+      return null;
+    },
     routes: ({ rows }) => {
       gateway.setRoutes(rows);
       return null;

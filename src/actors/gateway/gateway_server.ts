@@ -1,20 +1,24 @@
-// The gateway's listener: finds the agent that a request is for, checks whether it may pass, and carries it.
+// The gateway's listener: finds the service that a request is for, checks whether it may pass, and
+// carries it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
-import { AgentDialer, isRunningRoute, type RunningRoute } from './agent_dialer.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
+  ambiguousPage,
   forbiddenPage,
   loopPage,
   malformedPage,
   sendErrorPage,
   stoppedPage,
-  unknownAgentPage,
+  unknownHostPage,
   unreachablePage,
   upgradeRefusal,
 } from './error_pages.ts';
+import { isRunningRoute, type RunningRoute, routesByHostname } from './gateway_routes.ts';
 import { ProxiedRequest } from './proxied_request.ts';
 import type { RequestHeaders } from './request_headers.ts';
 import { forwardedHead, hostnameOf, isAllowedOrigin, parseRequestHeaders } from './request_headers.ts';
@@ -31,7 +35,7 @@ export interface GatewaySettings {
   agentDomain: string;
   /** Ids of browser extensions that may call; empty: any. */
   allowedExtensions: string[];
-  /** Berth's own tokens, which no agent may see. */
+  /** Berth's own tokens, which no service may see. */
   tokens: string[];
 }
 
@@ -62,7 +66,7 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
 const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders): boolean =>
   upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
 
-/** The head of `request` as the agent of `route` gets it, without the empty line. */
+/** The head of `request` as the service of `route` gets it, without the empty line. */
 function headFor(request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string {
   const host = headers.host ?? '';
   const peer = request.socket.remoteAddress ?? '127.0.0.1';
@@ -73,10 +77,10 @@ function headFor(request: IncomingMessage, headers: RequestHeaders, route: Gatew
 /** The gateway: docs/reference.md "Gateway". */
 export class Gateway {
   settings: GatewaySettings;
-  private readonly dialer = new AgentDialer();
+  private readonly dialer = new ServiceDialer();
   private readonly pool = new UpstreamPool(this.dialer);
   private readonly pipeline = new RequestPipeline();
-  private readonly routes = new Map<string, GatewayRoute>();
+  private routes: ReadonlyMap<string, readonly GatewayRoute[]> = new Map();
   private readonly servers: http.Server[] = [];
   /** Sockets of upgrade requests, which their server does not know any more. */
   private readonly upgradeSockets = new Set<Duplex>();
@@ -93,10 +97,19 @@ export class Gateway {
     await Promise.all(descriptors.map((fd) => this.listenOn(fd)));
   }
 
-  /** Replaces the agents that requests are passed to. */
+  /** Serves the connections `descriptors`, from which nothing was read yet, and closes them in the end. */
+  adopt(descriptors: readonly number[]): void {
+    const [server] = this.servers;
+    for (const fd of descriptors) {
+      const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+      if (server) server.emit('connection', socket);
+      else socket.destroy();
+    }
+  }
+
+  /** Replaces the services that requests are passed to. */
   setRoutes(rows: readonly GatewayRoute[]): void {
-    this.routes.clear();
-    for (const row of rows) this.routes.set(row.hostname.toLowerCase(), row);
+    this.routes = routesByHostname(rows);
     this.pool.keepOnly(new Set(rows.filter(isRunningRoute).map(({ port }) => port)));
   }
 
@@ -139,19 +152,21 @@ export class Gateway {
   }
 
   /**
-   * The second and the third check of docs/reference.md "Gateway", in this order, then whether the agent can
-   * be asked.
+   * The second and the third check of docs/reference.md "Gateway", in this order, then whether the service
+   * can be asked.
    */
   private judge(headers: RequestHeaders, url: string): RunningRoute | ErrorPage {
     if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
     if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
     const hostname = hostnameOf(headers.host, this.port);
-    const route = hostname === undefined ? undefined : this.routes.get(hostname);
-    if (!route) return unknownAgentPage(hostname ?? '');
+    const routes = hostname === undefined ? undefined : this.routes.get(hostname);
+    const [route] = routes ?? [];
     const { agentDomain, allowedExtensions } = this.settings;
+    if (!routes || !route) return unknownHostPage(hostname ?? '', agentDomain);
     if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
+    if (routes.length > 1) return ambiguousPage(routes);
     if (headers.isLooped || route.port === this.port) return loopPage;
-    return isRunningRoute(route) ? route : stoppedPage(route.name);
+    return isRunningRoute(route) ? route : stoppedPage(route);
   }
 
   private carry(request: IncomingMessage, response: ServerResponse): void {
@@ -168,12 +183,12 @@ export class Gateway {
   }
 
   private onUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
-    this.adopt(request.socket);
+    this.adoptUpgraded(request.socket);
     this.pipeline.enqueueUpgrade(request.socket, early, (all) => this.carryUpgrade(server, request, all));
   }
 
   /** Takes over a socket that the server has released: a reset must not throw, and `close` must end it. */
-  private adopt(socket: Duplex): void {
+  private adoptUpgraded(socket: Duplex): void {
     if (this.upgradeSockets.has(socket)) return;
     this.upgradeSockets.add(socket);
     socket.on('close', () => this.upgradeSockets.delete(socket));
@@ -198,7 +213,7 @@ export class Gateway {
     }
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
-      upgradeRefusal(unreachablePage(route.name, route.port, error.message), headers.accept);
+      upgradeRefusal(unreachablePage(route, error.message), headers.accept);
     const dial = () => this.dialer.dial(route);
     void openTunnel({ dial, hostname: route.hostname, socket, head, early, unreachable });
   }

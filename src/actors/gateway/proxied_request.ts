@@ -1,7 +1,7 @@
 // Carries one request to an agent and its answer back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RunningRoute } from './agent_dialer.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
+import type { RunningRoute } from './gateway_routes.ts';
 import { withOwnCookies } from './response_headers.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';
@@ -66,7 +66,7 @@ export class ProxiedRequest implements GatewayExchange {
     try {
       fresh = await this.pool.connect(route);
     } catch (error) {
-      sendErrorPage(request, response, unreachablePage(route.name, route.port, (error as Error).message));
+      sendErrorPage(request, response, unreachablePage(route, (error as Error).message));
       return;
     }
     if (response.destroyed) this.pool.release(route.port, fresh);
@@ -146,7 +146,7 @@ export class ProxiedRequest implements GatewayExchange {
     upstream?.destroy();
     if (response.headersSent) response.destroy();
     else if (upstream && isStale && this.mayRetry) void this.dial();
-    else sendErrorPage(request, response, unreachablePage(route.name, route.port, error.message));
+    else sendErrorPage(request, response, unreachablePage(route, error.message));
   }
 
   onDrained(): void {

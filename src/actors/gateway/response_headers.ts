@@ -1,16 +1,12 @@
 // Headers of answers that the gateway changes: docs/reference.md "Gateway".
 
-/**
- * Whether a cookie with the attribute `Domain=<domain>` goes to `hostname` and what is below it, and no
- * further.
- */
-function isOwnDomain(domain: string, hostname: string): boolean {
-  const name = domain.trim().toLowerCase().replace(/^\./, '');
-  return name === hostname.toLowerCase() || name.endsWith(`.${hostname.toLowerCase()}`);
-}
+/** Whether the attribute `Domain=<domain>` names a host below `hostname`. */
+const isBelow = (domain: string, hostname: string): boolean =>
+  domain.trim().toLowerCase().replace(/^\./, '').endsWith(`.${hostname.toLowerCase()}`);
 
 /**
- * The value of a Set-Cookie header without a Domain above `hostname`: other agents would get the cookie too.
+ * The value of a Set-Cookie header without a Domain that is `hostname` or above it: other services would get
+ * the cookie too, those of the project `shop` are below the service `shop`.
  */
 function ownCookie(value: string, hostname: string): string {
   return value
@@ -18,7 +14,7 @@ function ownCookie(value: string, hostname: string): string {
     .filter((attribute, index) => {
       const [name = '', ...rest] = attribute.split('=');
       const isDomain = index > 0 && name.trim().toLowerCase() === 'domain';
-      return !isDomain || isOwnDomain(rest.join('='), hostname);
+      return !isDomain || isBelow(rest.join('='), hostname);
     })
     .join(';');
 }

@@ -1,7 +1,7 @@
 // Keep-alive connections to the ports of agents. Each carries one request at a time, and is reused after a
 // response that has ended cleanly.
 import type net from 'node:net';
-import type { AgentDialer, RunningRoute } from './agent_dialer.ts';
+import type { DialTarget, ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { ResponseHead, ResponseReceiver } from './response_parser.ts';
 import { BadResponse, ResponseParser } from './response_parser.ts';
 
@@ -49,7 +49,7 @@ export class UpstreamConnection {
   }
 
   /** Connects to an agent. Rejects as `dial` does. */
-  static async connect(dialer: AgentDialer, agent: RunningRoute): Promise<UpstreamConnection> {
+  static async connect(dialer: ServiceDialer, agent: DialTarget): Promise<UpstreamConnection> {
     let upstream: UpstreamConnection | undefined;
     const socket = await dialer.dial(agent, (bytes) => upstream?.onData(bytes));
     upstream = new UpstreamConnection(socket);
@@ -124,9 +124,9 @@ export class UpstreamPool {
   private readonly idle = new Map<number, UpstreamConnection[]>();
   /** One sweep for all: a timer per connection and request would cost more than the request. */
   private readonly sweep = setInterval(() => this.dropExpired(), IDLE_MS).unref();
-  private readonly dialer: AgentDialer;
+  private readonly dialer: ServiceDialer;
 
-  constructor(dialer: AgentDialer) {
+  constructor(dialer: ServiceDialer) {
     this.dialer = dialer;
   }
 
@@ -142,7 +142,7 @@ export class UpstreamPool {
   }
 
   /** Opens a connection to an agent. Rejects with the reason why there is none. */
-  connect(agent: RunningRoute): Promise<UpstreamConnection> {
+  connect(agent: DialTarget): Promise<UpstreamConnection> {
     return UpstreamConnection.connect(this.dialer, agent);
   }
 

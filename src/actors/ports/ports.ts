@@ -24,9 +24,11 @@ class PortClaims {
   private readonly namesByPort = new Map<number, Set<string>>();
   private readonly portByName = new Map<string, number>();
 
-  claim(name: string, port: number): void {
+  /** `port` null: `name` has none. */
+  claim(name: string, port: number | null): void {
     if (this.portByName.get(name) === port) return;
     this.release(name);
+    if (port === null) return;
     this.portByName.set(name, port);
     this.namesByPort.set(port, (this.namesByPort.get(port) ?? new Set()).add(name));
   }
@@ -45,8 +47,9 @@ class PortClaims {
   }
 
   /** The owners of `port`, without `except`. */
-  others(except: string, port: number): string[] {
-    return [...(this.namesByPort.get(port) ?? [])].filter((name) => name !== except);
+  others(except: string, port: number | null): string[] {
+    const names = port === null ? undefined : this.namesByPort.get(port);
+    return [...(names ?? [])].filter((name) => name !== except);
   }
 }
 

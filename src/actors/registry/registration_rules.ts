@@ -11,7 +11,7 @@ import type { SpecRow } from '../../protocol/views.ts';
  */
 export function nextRecord(
   input: ServiceInput,
-  port: number,
+  port: number | null,
   before: StoredService | undefined,
   key: Uint8Array,
 ): StoredService {
@@ -45,12 +45,19 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
+/** The fields that the first version had: its hashes contain them whatever their values. */
+const FIRST_FIELD_COUNT = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+
 /**
  * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default.
+ * means the field's default, and has the same text as one with that default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
-  return JSON.stringify(SPEC_FIELD_NAMES.map((field) => significantPart(spec, field)));
+  const parts = SPEC_FIELD_NAMES.map((field) => JSON.stringify(significantPart(spec, field)));
+  const defaults = SPEC_FIELD_NAMES.map((field) => JSON.stringify(SPEC_FIELDS[field].default));
+  let count = parts.length;
+  while (count > FIRST_FIELD_COUNT && parts[count - 1] === defaults[count - 1]) count -= 1;
+  return `[${parts.slice(0, count).join(',')}]`;
 }
 
 const specHashOf = (text: string, key: Uint8Array): string =>

@@ -106,7 +106,11 @@ class Registry {
     });
   }
 
-  remove({ name, agent, graceMs }: MessageOf<RegistryProtocol, 'remove'>): DeferredReply<{ port: number }> {
+  remove({
+    name,
+    agent,
+    graceMs,
+  }: MessageOf<RegistryProtocol, 'remove'>): DeferredReply<{ port: number | null }> {
     this.refuseChange(name);
     this.removing.add(name);
     return this.context.turn(name, async () => {
@@ -155,19 +159,20 @@ class Registry {
     this.service(name).tell('changed', { stored });
     const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
-    if (holder !== undefined) events.push(portConflictEvent(port, { name, run: null }, holder));
+    if (port !== null && holder !== undefined)
+      events.push(portConflictEvent(port, { name, run: null }, holder));
     await this.events.ask('append', { events });
     return { stored, created: !before };
   }
 
   /**
    * Leases a port for `port: 0` and for every agent. A plain service keeps its port, and a given port is used
-   * even if it is taken. Returns null for a given port.
+   * even if it is taken. Returns null for a given port, and for none.
    */
   private async lease(input: ServiceInput, before: StoredService | undefined): Promise<number | null> {
     const { name: owner, port, agent } = input;
     const kept = before?.spec.port ?? null;
-    if (!agent && port !== 0) return null;
+    if (port === null || (!agent && port !== 0)) return null;
     // A plain service may be running on its port.
     if (!agent && kept !== null) return kept;
     const [from, to] = port !== 0 ? [port, port] : this.config.ports[agent ? 'agent' : 'service'];
@@ -180,7 +185,11 @@ class Registry {
     else await this.ports.ask('release', { owner });
   }
 
-  private async removeNow(name: string, agent: boolean, graceMs: number | null): Promise<{ port: number }> {
+  private async removeNow(
+    name: string,
+    agent: boolean,
+    graceMs: number | null,
+  ): Promise<{ port: number | null }> {
     const stored = this.services.get(name);
     if (!stored || (agent && stored.spec.agent === null)) {
       throw agent

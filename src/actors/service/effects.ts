@@ -1,5 +1,6 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import {
@@ -14,13 +15,13 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastCheck, LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { envFileRows } from './env_files.ts';
 import { childEnvironment } from './environment.ts';
-import type { LastCheck } from './ready_check.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 
@@ -51,6 +52,8 @@ const SEALED_ENV = (name: string): string =>
 const SEALED_ENV_HINT =
   'Put the file env.key back that sealed it, or register the service with its env again.';
 
+/** What the host is told for a service without a port. */
+const NO_PORT = 0;
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
@@ -107,23 +110,26 @@ export class ServiceEffects {
     return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
-  /** The process that listens on `port`, in the words of the port.conflict event. */
-  async portHolder(port: number): Promise<string | null> {
+  /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
+  async portHolder(port: number | null): Promise<string | null> {
+    if (port === null) return null;
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
 
   /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
   async foreignHolder(run: LiveRun): Promise<string | null> {
-    const asked = this.ports.ask('foreignHolder', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (!use) return null;
+    const asked = this.ports.ask('foreignHolder', use);
     const { holder } = await tolerateFailure(asked, () => ({ holder: 'unknown' }));
     return holder;
   }
 
   /**
-   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals
-   * port.conflict, when the port has a listener; fails start_failed with the host's reason. Leftovers of
-   * the last run are ended first, because nothing would look for them later.
+   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals port.conflict,
+   * when the port has a listener; fails start_failed for its env files, and with the host's reason.
+   * Leftovers of the last run are ended first, because nothing would look for them later.
    */
   async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
@@ -132,23 +138,30 @@ export class ServiceEffects {
     const { spec } = stored;
     if (stored.sealedEnv !== undefined)
       throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    const fromFiles = envFileRows(spec);
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const holder = await this.portHolder(spec.port);
-    if (holder !== null) {
+    if (spec.port !== null && holder !== null) {
       await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
       throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
     }
+    const { live, limits, ready } = spec;
+    const liveMs = liveCheckOf(live, spec.port)?.intervalMs ?? null;
+    const notify = { watchdogMs: isNotified(live) ? liveMs : null };
+    const withFiles = { ...spec, env: [...fromFiles, ...spec.env] };
     return this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.config.environment, spec, run.id),
-      port: spec.port,
+      env: childEnvironment(this.config.environment, withFiles, run.id),
+      port: spec.port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: run.metadata,
+      ...((isNotified(ready) || isNotified(live)) && { notify }),
+      ...(limits && { limits }),
     });
   }
 
@@ -156,8 +169,13 @@ export class ServiceEffects {
    * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
    * stopped itself or hangs, is noticed long before the grace period is over.
    */
-  stopRun(run: string, port: number, settings: StopSettings): Promise<StopReport> {
-    const stopped = stopProcessTree(this.host, { service: this.name, run, port, ...settings });
+  stopRun(run: string, port: number | null, settings: StopSettings): Promise<StopReport> {
+    const stopped = stopProcessTree(this.host, {
+      service: this.name,
+      run,
+      port: port ?? NO_PORT,
+      ...settings,
+    });
     const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
     return Promise.race([stopped, answers.then(() => stopped)]);
   }
@@ -221,7 +239,8 @@ export class ServiceEffects {
     const limitMB = run.contained ? undefined : run.metadata.memoryMB;
     const limit = limitMB === undefined ? {} : { limitMB };
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running, ...limit });
-    if (running) this.ports.tell('watch', this.portUseOf(run));
+    const use = this.portUseOf(run);
+    if (running && use) this.ports.tell('watch', use);
   }
 
   untrack(run: LiveRun): void {
@@ -265,7 +284,8 @@ export class ServiceEffects {
     this.lastPublished = '';
   }
 
-  private portUseOf({ id, pid, metadata }: LiveRun): PortUse {
-    return { owner: this.name, run: id, pid, port: metadata.port };
+  /** null: the service has no port. */
+  private portUseOf({ id, pid, metadata: { port } }: LiveRun): PortUse | null {
+    return port === null ? null : { owner: this.name, run: id, pid, port };
   }
 }

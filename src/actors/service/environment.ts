@@ -13,6 +13,9 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
   );
 }
 
+/** A service without a port keeps what the base has. */
+const portRows = (port: number | null): EnvironmentRows => (port === null ? [] : [['PORT', String(port)]]);
+
 /** The whole environment of one run: later rows win, and nothing overrides BERTH_SERVICE and BERTH_RUN. */
 export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: string): EnvironmentRows {
   const terminal: EnvironmentRows = [
@@ -22,7 +25,7 @@ export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: 
   ];
   const rows = new Map<string, string>([
     ...base,
-    ['PORT', String(spec.port)],
+    ...portRows(spec.port),
     ...(spec.agent ? terminal : []),
     ...spec.env,
     ['BERTH_SERVICE', spec.name],

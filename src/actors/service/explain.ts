@@ -5,6 +5,7 @@ import { type Probing, type ReadyField, readyCheckOf } from '../../protocol/chec
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
 import type {
   EndCause,
+  LastCheck,
   LastEnd,
   ServiceExplanation,
   ServiceSpec,
@@ -13,7 +14,6 @@ import type {
 import type { Failure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LiveCheck } from './live_check.ts';
-import type { LastCheck } from './ready_check.ts';
 import { completeRestartRule } from './restart_policy.ts';
 import type { LiveRun } from './run.ts';
 import type { In, LifecycleState } from './state.ts';
@@ -79,9 +79,9 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
 }
 
 /** Relates the listener on the port to a check that does not pass. */
-function aboutPort(ready: ReadyField | null, port: number, holder: string | null): string | null {
+function aboutPort(ready: ReadyField | null, port: number | null, holder: string | null): string | null {
   const probing = readyCheckOf(ready, port)?.probing;
-  if (probing && probing.kind !== 'url') return null;
+  if (port === null || (probing && probing.kind !== 'url')) return null;
   const asked = probing ? urlPort(new URL(probing.url)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
@@ -119,7 +119,7 @@ function awaitedBy<K extends Probing['kind']>(probing: Extract<Probing, { kind: 
   return AWAITED[probing.kind as K](probing);
 }
 
-function awaitedCheck(ready: ReadyField | null, port: number): string {
+function awaitedCheck(ready: ReadyField | null, port: number | null): string {
   const check = readyCheckOf(ready, port);
   return check ? awaitedBy(check.probing) : `its process to be up for ${SERVICE.minUptimeMs} ms`;
 }
@@ -312,7 +312,7 @@ export async function startFailure(
       logText(lastLines),
     );
   }
-  if (how.stopped)
+  if (how.stopped && how.fault === null)
     return say(
       'start_failed',
       `${name} was stopped before it was ready`,

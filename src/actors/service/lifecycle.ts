@@ -3,29 +3,27 @@
 // An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
 // only then do waiting callers get their replies. If the daemon is killed in between, both writes are
 // repeated.
-import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
-import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
+import type {
+  LastCheck,
+  LastEnd,
+  ServiceState,
+  StartReply,
+  StopReply,
+  StoredService,
+} from '../../protocol/service.ts';
 import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { checkProbe, type ProbeContext } from './check_probes.ts';
+import type { ProbeContext } from './check_probes.ts';
 import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
 import { startFailure } from './explain.ts';
-import { type LiveCheck, startLiveCheck } from './live_check.ts';
-import { readyPlanOf, startReadyCheck } from './ready_check.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { RestartCounter } from './restart_counter.ts';
-import {
-  type Backoff,
-  classifyEnd,
-  completeRestartRule,
-  NO_RESTART,
-  nextRestart,
-  type RunOutcome,
-} from './restart_policy.ts';
+import type { Backoff, RunOutcome } from './restart_policy.ts';
 import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import { RunChecks } from './run_checks.ts';
 import {
   type EndContext,
   type In,
@@ -49,6 +47,8 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
+  /** Called when the live-check of a run has failed. */
+  onUnhealthy: (run: LiveRun, check: LastCheck) => void;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }
@@ -57,16 +57,19 @@ export interface LifecycleOptions {
 export class ServiceLifecycle {
   private readonly options: LifecycleOptions;
   private stored: StoredService | null;
-  private readonly lastEnd: StoredEnd;
+  readonly lastEnd: StoredEnd;
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
-  private readonly restarts = new RestartCounter();
+  private readonly checks: RunChecks;
+  private readonly restarts = new RestartCounter(() => this.stored?.spec.restart ?? 'no');
 
   constructor(options: LifecycleOptions) {
     this.options = options;
     this.stored = options.effects.stored();
+    this.checks = new RunChecks(options.probes, options.effects);
     this.lastEnd = new StoredEnd(options.context, options.effects, () => this.publish());
+    this.restarts.resumePending(this.lastEnd.value);
     // Work still under way finds that the state has changed and stops.
     options.context.scope.defer(() => {
       this.leavePhase();
@@ -128,21 +131,15 @@ export class ServiceLifecycle {
 
   /** Starts the ready-check of a process. `timeoutMs` null: it has no deadline. */
   private check(run: LiveRun, timeoutMs: number | null): void {
-    const { context, effects, probes } = this.options;
-    const { metadata } = run;
-    const asked = readyCheckOf(metadata.ready, metadata.port);
-    const ask = asked ? checkProbe(asked, run, probes, 'ready') : () => nothing;
-    const plan = readyPlanOf(run, timeoutMs, context.clock);
-    const foreignHolder = (onDone: (holder: string | null) => void): void =>
-      this.inBackground(effects.foreignHolder(run).then(onDone));
-    const check = startReadyCheck(context.clock, { ask, foreignHolder }, plan, (passed) => {
+    const { effects } = this.options;
+    const check = this.checks.startReady(run, timeoutMs, (passed, { foreignHolder, last }) => {
       if (passed) {
         this.becomeRunning(run);
         this.announce(run);
       } else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
-        this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
+        this.halt(run, null, { check: last(), holder, foreignHolder: foreignHolder() });
       }
     });
     this.become({ phase: 'checking', run, check }, check.stop);
@@ -150,40 +147,9 @@ export class ServiceLifecycle {
   }
 
   private becomeRunning(run: LiveRun): void {
-    const live = this.watch(run);
+    const live = this.checks.startLive(run, (check) => this.options.onUnhealthy(run, check));
     this.become({ phase: 'running', run: withMeasuredMemory(run), live }, live?.stop);
     this.options.effects.track(run, true);
-  }
-
-  /** Starts the live-check of a process; null: it has none. */
-  private watch(run: LiveRun): LiveCheck | null {
-    const { live = null, port } = run.metadata;
-    const plan = liveCheckOf(live, port);
-    if (!plan) return null;
-    const { context, effects, probes } = this.options;
-    const ask = checkProbe(plan, run, probes, 'live');
-    return startLiveCheck(context.clock, ask, plan, (check) => {
-      const told = tolerateFailure(effects.reportUnhealthy(run, check), nothing);
-      this.inBackground(told.then(() => this.endFaulty(run, { cause: 'unhealthy', check }, null)));
-    });
-  }
-
-  /** Ends a run that no client asked to stop. `graceMs` null: the service's own grace period. */
-  endFaulty(run: Pick<LiveRun, 'id'>, fault: RunFault, graceMs: number | null): void {
-    const { state } = this;
-    if ((state.phase !== 'checking' && state.phase !== 'running') || state.run.id !== run.id) return;
-    // The host keeps it, so that a later daemon goes on with this stop as with one that nobody asked for.
-    const passed = state.phase === 'running';
-    this.options.effects.note(state.run, { passed, fault: fault.cause });
-    this.halt(state.run, graceMs, null, fault);
-  }
-
-  /** A client's stop joins one that is under way: no restart follows it. */
-  joinStop(state: In<'stopping'>): Promise<StopReply> {
-    if (state.fault) this.options.effects.note(state.run, {});
-    state.fault = null;
-    if (state.run.byPolicy) state.late = null;
-    return state.stop.promise;
   }
 
   /** Records that the run is ready, and answers its start. */
@@ -231,30 +197,17 @@ export class ServiceLifecycle {
     return stop;
   }
 
-  /** Records that nothing is left of the run of `end`. Only a client's stop makes a crash `stopped`. */
-  async settleEnd(end: LastEnd, status: LastEnd['status']): Promise<void> {
-    await this.lastEnd.settle(end, status);
-  }
-
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const timedOut = how.late !== null;
-    const { attempt, times } = this.restarts;
     const { stopped, fault } = how;
-    const { end, backoff } = classifyEnd(
-      { run, attempt, times, outcome, stopped, timedOut, fault },
-      this.restartRule(),
-      this.options.context.clock.now(),
-    );
+    const now = this.options.context.clock.now();
+    const { end, backoff } = this.restarts.afterEnd({ run, outcome, stopped, timedOut, fault }, now);
     this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);
     this.options.onEnded(run, end);
     this.recordSoon(state);
-  }
-
-  private restartRule() {
-    return this.stored ? completeRestartRule(this.stored.spec.restart) : NO_RESTART;
   }
 
   /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
@@ -268,11 +221,6 @@ export class ServiceLifecycle {
     return this.state.phase !== 'ended' && this.lastEnd.value?.run === run;
   }
 
-  /** Lets the host drop `run` from its ledger. */
-  acknowledge(run: string): void {
-    this.options.effects.acknowledge(run);
-  }
-
   /** Cancels any pending restart, here and for a later daemon. */
   async cancelRestart(): Promise<null> {
     if (this.state.phase === 'waiting') this.become({ phase: 'idle', trouble: null });
@@ -283,8 +231,6 @@ export class ServiceLifecycle {
   /** The host has no process. */
   private rest(owed: Backoff | null): void {
     if (this.state.phase !== 'lost') return;
-    const pending = this.lastEnd.value?.restart;
-    if (owed && pending) this.restarts.resumePending(pending);
     if (owed) this.wait(owed, null);
     else this.become({ phase: 'idle', trouble: null });
   }
@@ -319,7 +265,7 @@ export class ServiceLifecycle {
       unannounced: ({ run }) => this.announce(run),
       absent: ({ owed }) => this.rest(owed),
       recorded: ({ id, owed }) => {
-        this.acknowledge(id);
+        this.options.effects.acknowledge(id);
         this.rest(owed);
       },
       ended: ({ run, outcome, ...how }) => this.finish(run, outcome, { ...how, stop: null }),
@@ -350,10 +296,10 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects, probes } = this.options;
+    const { context, effects } = this.options;
     const { total: restarts, times: restartTimes } = this.restarts;
     const { clock } = context;
-    const logFrom = probes.log.end();
+    const logFrom = this.checks.logEnd();
     const run = plannedRun(stored, { clock, timeoutMs, byPolicy, restarts, restartTimes, logFrom });
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
@@ -380,15 +326,10 @@ export class ServiceLifecycle {
       return;
     }
     const { run } = state;
-    const rule = run.byPolicy ? this.restartRule() : NO_RESTART;
-    const now = this.options.context.clock.now();
-    const { attempt, times } = this.restarts;
-    const next = nextRestart(rule, { failed: true, upMs: 0, attempt, times }, now);
+    const next = run.byPolicy ? this.restarts.afterNoProcess(this.options.context.clock.now()) : null;
+    const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
     if (next !== null && next !== 'exhausted') this.wait(next, error.message);
-    else {
-      const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
-      this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
-    }
+    else this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
     run.spawned.reject(error);
     run.ready.reject(error);
   }
@@ -414,7 +355,7 @@ export class ServiceLifecycle {
       throw error;
     }
     if (this.state !== state) return;
-    this.acknowledge(end.run);
+    effects.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
@@ -427,7 +368,7 @@ export class ServiceLifecycle {
     const due = (): void => {
       if (!this.stored) return;
       const { agent, startTimeout } = this.stored.spec;
-      this.restarts.begin(backoff, this.restartRule(), clock.now());
+      this.restarts.begin(backoff, clock.now());
       this.launch(this.stored, agent ? null : startTimeout, true);
     };
     const cancel = clock.after(Math.min(backoff.delayMs, Math.max(0, backoff.nextAt - clock.now())), due);

@@ -1,9 +1,10 @@
-// The live-check of one running service, docs/reference.md "Live-check": when it probes, and when the process
-// counts as failed. It costs a timer, and nothing for services without one.
+// The live-check of one running service, docs/reference.md "Live-check": when it probes, and when the
+// process counts as failed. It costs a timer, and nothing for services without one.
+
 import type { LiveCheckPlan } from '../../protocol/checks.ts';
+import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import type { AskCheck } from './check_probes.ts';
-import type { LastCheck } from './ready_check.ts';
 
 export interface LiveCheck {
   /** The result of the last probe; null before the first one has ended. */

@@ -1,6 +1,6 @@
-// Looks for a line of a run that matches an expression: docs/reference.md "Checks". The log is read from where
-// the last look ended, in steps, with pauses as long as the steps: output at full speed takes at most half of the
-// thread.
+// Looks for a line of a run that matches an expression: docs/reference.md "Checks". The log is read from
+// where the last look ended, in steps, with pauses as long as the steps: output at full speed takes at most
+// half of the thread.
 
 import type { LinearRegex } from '../../adapters/linear_regex.ts';
 import type { ProbeResult } from '../../adapters/ready_probe.ts';

@@ -12,9 +12,15 @@ import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.
 import { SERVICE } from '../../settings/limits.ts';
 import { type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
-import { type In, type Phase, UNASKED } from './state.ts';
+import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
+
+/** Why a run has to end. `graceMs` null: with the service's own grace period. */
+export interface FaultReport extends RunFault {
+  run: string;
+  graceMs: number | null;
+}
 
 /** The events of a service, and the reply to each. */
 interface Events {
@@ -26,6 +32,8 @@ interface Events {
   stop(graceMs: number | null): Promise<StopReply>;
   /** The service was registered again: a pending restart is cancelled. */
   changed(stored: StoredService): Promise<null>;
+  /** A run has to end, though no client asked for it. */
+  faulty(fault: FaultReport): void;
   /** The host reports the end of a run. */
   exited(end: RunEnd): void;
   /** The host has connected, at boot or again: its ledger is compared with the known state. */
@@ -88,6 +96,24 @@ const refuseBusy = ({ life }: ServiceMachine): never => {
 };
 const halt: Cell<'checking' | 'running', 'stop'> = ({ life }, { run }, graceMs) =>
   life.halt(run, graceMs, null).promise;
+const endFaulty: Cell<'checking' | 'running', 'faulty'> = (
+  { effects, life },
+  { phase, run },
+  { run: id, graceMs, ...fault },
+) => {
+  if (run.id !== id) return;
+  // The host keeps why, so that a later daemon does not take this stop for a client's.
+  effects.note(run, { passed: phase === 'running', fault: fault.cause });
+  life.halt(run, graceMs, null, fault);
+};
+const skipFault = (): void => {};
+/** A client's stop joins one that is under way: no restart follows it. */
+const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
+  if (state.fault) effects.note(state.run, {});
+  state.fault = null;
+  if (state.run.byPolicy) state.late = null;
+  return state.stop.promise;
+};
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
@@ -95,10 +121,10 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
-  const port = stored?.spec.port ?? 0;
+  const port = stored?.spec.port ?? null;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
   if (!end) {
-    const portFree = port === 0 || (await effects.portHolder(port)) === null;
+    const portFree = (await effects.portHolder(port)) === null;
     return { ...answer, escalated: false, reaped: 0, left: [], portFree, ms: 0 };
   }
   const stopped = effects.stopRun(end.run, port, stopSettings(stored, asked));
@@ -106,7 +132,7 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
     throw isFailure(error) ? life.busy() : error;
   });
   // An end that is still to be stored stays as it is.
-  if (phase === 'idle') await life.settleEnd(end, machine.isClosed ? end.status : 'stopped');
+  if (phase === 'idle') await life.lastEnd.settle(end, machine.isClosed ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
@@ -129,6 +155,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: refuseBusy,
     stop: refuseBusy,
     changed: keep,
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -137,6 +164,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: launch,
     stop: acceptEnd,
     changed: keep,
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -145,6 +173,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: startWithoutRestart,
     stop: (machine, _, graceMs) => machine.life.cancelRestart().then(() => machine.stop(graceMs)),
     changed: ({ life }) => life.cancelRestart(),
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -153,6 +182,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: joinStart,
     stop: stopLaunch,
     changed: keep,
+    faulty: skipFault,
     exited: (_, state, end) => {
       if (end.run === state.run.id) state.early = end;
     },
@@ -163,6 +193,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: joinStart,
     stop: halt,
     changed: keep,
+    faulty: endFaulty,
     exited: finish,
     adopt: look,
   },
@@ -171,14 +202,16 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: async ({ life }, { run }) => life.startResult('running', run),
     stop: halt,
     changed: keep,
+    faulty: endFaulty,
     exited: finish,
     adopt: look,
   },
   stopping: {
     start: refuseBusy,
     join: refuseBusy,
-    stop: ({ life }, state) => life.joinStop(state),
+    stop: joinStop,
     changed: keep,
+    faulty: skipFault,
     exited: skipEnd,
     adopt: skip,
   },
@@ -187,6 +220,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: startAfterRecord,
     stop: stopEnded,
     changed: forgoRestart,
+    faulty: skipFault,
     exited: skipEnd,
     adopt: skip,
   },
@@ -234,8 +268,12 @@ export class ServiceMachine {
     return this.dispatch('changed', stored);
   }
 
+  faulty(fault: FaultReport): void {
+    this.dispatch('faulty', fault);
+  }
+
   exited(end: RunEnd): void {
-    if (this.life.isRecorded(end.run)) this.life.acknowledge(end.run);
+    if (this.life.isRecorded(end.run)) this.effects.acknowledge(end.run);
     else this.dispatch('exited', end);
   }
 

@@ -1,13 +1,11 @@
-// The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives up,
-// and the result of the last probe. The probes themselves are made by an adapter.
+// The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives
+// up, and the result of the last probe. The probes themselves are made by an adapter.
 import { readyCheckOf } from '../../protocol/checks.ts';
-import type { ServiceExplanation } from '../../protocol/service.ts';
+import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CHECK, READY_CHECK, SERVICE } from '../../settings/limits.ts';
 import type { AskCheck } from './check_probes.ts';
 import type { LiveRun } from './run.ts';
-
-export type LastCheck = NonNullable<ServiceExplanation['lastCheck']>;
 
 export interface ReadyCheck {
   /**
@@ -114,13 +112,12 @@ export function startReadyCheck(
   const step = (): void => {
     const from = clock.monotonic();
     cancelStep = nothing;
-    if (text === null) lookAtPort(from);
-    else
-      cancelStep = ask(plan.probeMs, ({ status, error }) => {
-        last = { url: text, at: clock.now(), status, error };
-        if (error === null) lookAtPort(from);
-        else judge(false, from);
-      });
+    if (text === null) return lookAtPort(from);
+    cancelStep = ask(plan.probeMs, ({ status, error }) => {
+      last = { url: text, at: clock.now(), status, error };
+      if (error === null) lookAtPort(from);
+      else judge(false, from);
+    });
   };
   if (text === null) {
     cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - plan.upMs), () => {

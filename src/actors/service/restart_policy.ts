@@ -33,9 +33,6 @@ export function completeRestartRule(given: RestartPolicy | RestartRule): Complet
   return { policy, minMs: least, maxMs: Math.max(least, maxMs ?? SERVICE.restart.maxDelayMs), max, withinMs };
 }
 
-/** The rule of a service that is not registered. */
-export const NO_RESTART = completeRestartRule('no');
-
 /** The pause before a restart: the first one doubled before each further one, up to the longest. */
 export const backoffDelayMs = (attempt: number, { minMs, maxMs }: CompleteRestartRule): number =>
   Math.min(maxMs, minMs * 2 ** (attempt - 1));
@@ -49,8 +46,8 @@ export function countedRestarts(times: readonly number[], rule: CompleteRestartR
 
 /**
  * Whether and when a restart follows an end that nobody requested. `attempt` belongs to the run that has
- * ended: 0 for one that a client started. After a run that was up for 10 s, counting starts anew. `exhausted`:
- * the rule has an end, and it is reached.
+ * ended: 0 for one that a client started. After a run that was up for 10 s, counting starts anew.
+ * `exhausted`: the rule has an end, and it is reached.
  */
 export function nextRestart(
   rule: CompleteRestartRule,

@@ -1,8 +1,7 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
 import type { NewEvent } from '../../protocol/events.ts';
-import { localhostUrl } from '../../protocol/names.ts';
-import type { LastEnd } from '../../protocol/service.ts';
-import type { LastCheck } from './ready_check.ts';
+import { serviceUrl } from '../../protocol/names.ts';
+import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import type { LiveRun } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
@@ -11,7 +10,7 @@ function runEvent(type: NewEvent['type'], name: string, run: string, fields: obj
 }
 
 export function startedEvent(name: string, run: LiveRun): NewEvent {
-  const url = localhostUrl(run.metadata.port);
+  const url = serviceUrl(run.metadata.port);
   return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 

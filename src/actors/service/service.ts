@@ -13,7 +13,7 @@ import type {
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
-import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
@@ -71,6 +71,11 @@ class SupervisedService {
       },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
+      onUnhealthy: (run, check) => {
+        const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
+        const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
+        told.then(() => this.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
+      },
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
         terminal.onRunEnded(run.id, { exitCode, signal });
@@ -159,7 +164,7 @@ class SupervisedService {
     const { spec } = life.registered();
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
-    const portHolder = foreignHolder ?? (await this.effects.portHolder(live?.metadata.port ?? spec.port));
+    const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
     const { end, state } = life.snapshot();
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
@@ -180,7 +185,7 @@ class SupervisedService {
 
   /** Ends a run that uses more memory than it may, at once: it takes more all the time. */
   overMemory({ run }: MessageOf<ServiceProtocol, 'overMemory'>): null {
-    this.life.endFaulty({ id: run }, { cause: 'memory', check: null }, 0);
+    this.machine.faulty({ run, cause: 'memory', check: null, graceMs: 0 });
     return null;
   }
 

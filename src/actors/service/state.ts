@@ -2,6 +2,7 @@
 // machine.ts holds the reaction of each phase to each event.
 import type {
   EndCause,
+  LastCheck,
   LastEnd,
   RunEnd,
   ServiceState,
@@ -10,7 +11,7 @@ import type {
 } from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
 import type { LiveCheck } from './live_check.ts';
-import type { LastCheck, ReadyCheck } from './ready_check.ts';
+import type { ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
 import type { LiveRun, Run } from './run.ts';
 

@@ -1,5 +1,6 @@
-// Control groups of Linux, version 2: a group for each run that has limits, below the group of Berth itself. That
-// needs a group that was delegated: one that Berth may write to, and that holds nobody else's processes.
+// Control groups of Linux, version 2: a group for each run that has limits, below the group of Berth itself.
+// That needs a group that was delegated: one that Berth may write to, and that holds nobody else's
+// processes.
 import {
   accessSync,
   constants,
@@ -68,11 +69,11 @@ export const missingControllers = ({ controllers }: CgroupPlace, limits: RunLimi
   );
 
 /** The processes in a group itself. */
-export const processesIn = (folder: string): number[] => wordsOf(join(folder, 'cgroup.procs')).map(Number);
+const processesIn = (folder: string): number[] => wordsOf(join(folder, 'cgroup.procs')).map(Number);
 
 /**
- * Makes `place` ready for groups of runs: moves its processes, which must all be of `own`, to a group of their
- * own and hands the controllers down. Throws with the reason.
+ * Makes `place` ready for groups of runs: moves its processes, which must all be of `own`, to a group of
+ * their own and hands the controllers down. Throws with the reason.
  */
 export function prepare({ folder, controllers }: CgroupPlace, own: ReadonlySet<number>): void {
   const wanted = Object.values(CONTROLLERS).filter((name) => controllers.includes(name));

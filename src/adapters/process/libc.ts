@@ -69,8 +69,8 @@ export interface Libc {
    */
   netlink(protocol: number): number;
   /**
-   * A socket for datagrams at `path`, to be used with `read`, of whose datagrams SIGIO tells this process. Throws
-   * with the reason where there can be none.
+   * A socket for datagrams at `path`, to be used with `read`, of whose datagrams SIGIO tells this process.
+   * Throws with the reason where there can be none.
    */
   announcedSocket(path: string): number;
   /**

@@ -10,8 +10,8 @@ export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
   /** The boot id of the machine at the start of the run. */
   boot: string;
   /**
-   * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command runs,
-   * and no signal was sent yet.
+   * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command
+   * runs, and no signal was sent yet.
    */
   stop: { signal: string; graceMs: number; at: number; isCommand?: true } | null;
 }

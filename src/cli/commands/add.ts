@@ -1,7 +1,7 @@
 // berth add
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
-import { readyUrl } from '../../project/ready_url.ts';
+import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
 import { RESTART_POLICIES } from '../../protocol/service.ts';
 import {
   choiceOption,
@@ -10,10 +10,23 @@ import {
   flagOption,
   integerOption,
   listOption,
+  type Option,
   repeatedOption,
   textOption,
 } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { atUrl } from '../kit/format.ts';
+
+const PORT_RANGE = integerOption(
+  '-p, --port <port>',
+  'the port it listens on, or none; default: a free one',
+  [0, 65535],
+);
+const portOption: Option<number | 'none' | undefined> = {
+  ...PORT_RANGE,
+  parse: (value) => (value === 'none' ? value : PORT_RANGE.parse?.(value, undefined)),
+};
 
 export const addCommand = defineCommand({
   about:
@@ -25,7 +38,7 @@ export const addCommand = defineCommand({
     { syntax: '<command...>', about: 'the shell command; put -- before it if it has options' },
   ],
   options: {
-    port: integerOption('-p, --port <port>', 'the port it listens on; default: a free one', [0, 65535]),
+    port: portOption,
     cwd: textOption('--cwd <dir>', 'the folder it runs in; default: this one', 'file'),
     ready: textOption('--ready <url>', 'ready-check: an http or tcp URL, a path such as /health, or tcp'),
     group: textOption('--group <name>', 'the group it belongs to', 'group'),
@@ -52,26 +65,29 @@ export const addCommand = defineCommand({
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
-  run: async (context, [name = '', ...line], { port = 0, cwd, ready, env, ...rest }) => {
+  run: async (context, [name = '', ...line], { port: given = 0, cwd, ready, env, ...rest }) => {
     const client = await context.client();
-    const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+    const port = given === 'none' ? null : given;
+    const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
-      ...given,
+      ...others,
       name,
       port,
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
     };
-    const register = (readyPort: number) =>
+    if (port === null && isOnOwnPort(ready ?? null))
+      throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);
+    const register = (readyPort: number | null) =>
       client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
     // A ready-check on the service's own port needs the number, which a free port gets at its registration.
-    const isLate = port === 0 && ready !== undefined && readyUrl(ready, 0) !== ready;
+    const isLate = port === 0 && isOnOwnPort(ready ?? null);
     const first = await (isLate ? client.register(spec) : register(port));
     const service = isLate ? await register(first.port) : first;
     context.out.record(
       service,
-      () => `${name} is registered at ${service.url}; \`berth start ${name}\` starts it`,
+      () => `${name} is registered${atUrl(service.url)}; \`berth start ${name}\` starts it`,
     );
   },
 });

@@ -4,16 +4,17 @@ import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protoc
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
+import { atUrl, describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
 /** The text of an event, printed after its type. */
 const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
   'service.registered': ({ name, port, group }) =>
-    `${name} on port ${port}${group ? ` in group ${group}` : ''}`,
-  'service.started': ({ name, pid, url }) => `${name} is running at ${url} (pid ${pid})`,
+    `${name}${port === null ? '' : ` on port ${port}`}${group ? ` in group ${group}` : ''}`,
+  'service.started': ({ name, pid, url }) => `${name} is running${atUrl(url)} (pid ${pid})`,
   'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
+  'service.unhealthy': ({ name, check, error }) => `${name} fails its live-check ${check}: ${error}`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
@@ -24,6 +25,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
 };
 const ALERT_TYPES: ReadonlySet<string> = new Set([
   'service.crashed',
+  'service.unhealthy',
   'port.conflict',
   'cluster.refused',
   'cluster.expiring',

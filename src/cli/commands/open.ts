@@ -1,6 +1,7 @@
 // berth open
 import { spawn } from 'node:child_process';
 import { defineCommand, flagOption } from '../kit/command.ts';
+import { CommandError } from '../kit/exit_codes.ts';
 
 /** The program that opens a URL; undefined on a machine without a browser. */
 function browserOpener(): string | undefined {
@@ -37,6 +38,7 @@ export const openCommand = defineCommand({
       : { code: null, file: null };
     const dashboard = (): string => `${url()}/${code === null ? '' : `#code=${code}`}`;
     const address = name === undefined ? dashboard() : (await client.resolve(name)).url;
+    if (address === null) throw new CommandError(`${name} has no port, so it has no URL`);
     // Every user of the machine can read the arguments of the browser: the code is in the file.
     const opened = program !== undefined && (await spawnOpener(program, file ?? address));
     if (!opened || context.out.isData) context.out.record({ url: address, opened }, () => address);

@@ -1,5 +1,6 @@
 // berth status, berth explain
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
+import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
@@ -10,6 +11,15 @@ import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 
 type FactRow = [title: string, text: string];
 
+const limitsText = (limits: ServiceDetail['limits']): string =>
+  [
+    limits?.memoryMB === undefined ? '' : `${limits.memoryMB} MB`,
+    limits?.cpus === undefined ? '' : `${limits.cpus} processors`,
+    limits?.pids === undefined ? '' : `${limits.pids} processes`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+
 function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
   const use =
@@ -19,20 +29,23 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ` +
       `${lastCheck.error ?? lastCheck.status ?? 'passed'}`
     : '';
+  const policy = typeof service.restart === 'string' ? service.restart : service.restart.policy;
   const rows: FactRow[] = [
-    ['url', service.url],
+    ['url', service.url ?? ''],
     ['process', process],
     ['use', use],
     ['command', service.cmd],
     ['folder', service.cwd],
     ['group', service.group ?? ''],
     ['needs', service.dependsOn.join(', ')],
-    ['ready-check', service.ready ?? 'none: the process being there counts'],
-    ['last check', check],
     [
-      'restarts',
-      service.restarts > 0 || service.restart !== 'no' ? `${service.restarts} (${service.restart})` : '',
+      'ready-check',
+      readyCheckOf(service.ready, service.port)?.text ?? 'none: the process being there counts',
     ],
+    ['live-check', liveCheckOf(service.live, service.port)?.text ?? ''],
+    ['last check', check],
+    ['restarts', service.restarts > 0 || policy !== 'no' ? `${service.restarts} (${policy})` : ''],
+    ['limits', limitsText(service.limits)],
     ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
     ['project', projectFileOf(service.labels) ?? ''],
   ];

@@ -1,5 +1,6 @@
 // berth url
 import { defineCommand } from '../kit/command.ts';
+import { CommandError } from '../kit/exit_codes.ts';
 
 export const urlCommand = defineCommand({
   about: 'Works for stopped services too: a service keeps its URL.',
@@ -7,7 +8,9 @@ export const urlCommand = defineCommand({
   examples: [['curl "$(berth url web)/health"', 'use a service without knowing its port']],
   run: async (context, [name = '']) => {
     const resolution = await (await context.client()).resolve(name);
-    context.out.record(resolution, () => resolution.url);
+    const { url } = resolution;
+    if (url === null && !context.out.isData) throw new CommandError(`${name} has no port, so it has no URL`);
+    context.out.record(resolution, () => url ?? '');
     return undefined;
   },
 });

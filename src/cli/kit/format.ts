@@ -48,6 +48,9 @@ export function describeStop(answer: StopResult): string {
   return `is stopped (${facts.join(', ')})${left}${port}`;
 }
 
+/** ` at URL`; '' for a service without a port. */
+export const atUrl = (url: string | null): string => (url === null ? '' : ` at ${url}`);
+
 /** Time since an RFC 3339 time; '' for none. */
 export const formatElapsed = (time: string | null | undefined): string =>
   time ? formatDuration(Math.max(0, Date.now() - Date.parse(time))) : '';

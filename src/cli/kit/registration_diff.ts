@@ -2,7 +2,7 @@
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/read_project.ts';
-import { readyUrl } from '../../project/ready_url.ts';
+import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
 import {
   completeRegistration,
   pickFields,
@@ -25,8 +25,8 @@ const RECORD_FIELDS = fieldsThatChange('record');
 function desiredSpec(
   file: string,
   service: ProjectService,
-  port: number,
-  readyPort: number,
+  port: number | null,
+  readyPort: number | null,
 ): RegistrationSpec {
   const ready = readyUrl(service.ready, readyPort);
   const labels = [projectLabel(file)];
@@ -41,23 +41,23 @@ async function registerAndRead(client: Client, spec: Registration): Promise<Serv
   return client.service(spec.name);
 }
 
+/** The `port` of a registration: 0 for a free one. */
+const portOf = ({ port }: ProjectService): number | null => (port === 'auto' ? 0 : port);
+
 /**
- * Registers a new service. Its ready URL needs its port, which an `auto` port has only after a first
- * registration.
+ * Registers a service that has no port yet. Its ready URL needs its port, which an `auto` port has only after
+ * a first registration.
  */
-async function registerNew(
+async function registerWithoutPort(
   client: Client,
   file: string,
   service: ProjectService,
-): Promise<RegistrationResult> {
-  const port = service.port === 'auto' ? 0 : service.port;
-  const isLate = port === 0 && readyUrl(service.ready, 0) !== service.ready;
-  const detail = await registerAndRead(
-    client,
-    desiredSpec(file, isLate ? { ...service, ready: null } : service, port, port),
-  );
-  const whole = isLate ? await registerAndRead(client, desiredSpec(file, service, 0, detail.port)) : detail;
-  return { detail: whole, change: 'registered', mustRestart: false };
+): Promise<ServiceDetail> {
+  const port = portOf(service);
+  const isLate = port === 0 && isOnOwnPort(service.ready);
+  const first = isLate ? { ...service, ready: null } : service;
+  const detail = await registerAndRead(client, desiredSpec(file, first, port, port));
+  return isLate ? registerAndRead(client, desiredSpec(file, service, 0, detail.port)) : detail;
 }
 
 export interface RegistrationResult {
@@ -85,13 +85,13 @@ export function planRegistration(
 ): PlannedChange {
   if (!before) return { change: 'register', fields: [], restarts: false };
   const isAuto = service.port === 'auto';
-  const goal = desiredSpec(file, service, before.port, isAuto ? before.port : Number(service.port));
+  const goal = desiredSpec(file, service, before.port, isAuto ? before.port : portOf(service));
   const current = pickFields(before, COMPARED_FIELDS);
   const changed = [...PROCESS_FIELDS, ...RECORD_FIELDS].filter(
     (field) => !isSameJson(goal[field], current[field]),
   );
   const needsProcess = changed.some((field) => PROCESS_FIELDS.includes(field));
-  const portChanged = !isAuto && service.port !== before.port;
+  const portChanged = isAuto ? before.port === null : service.port !== before.port;
   const envChanged = !isSameJson(Object.keys(goal.env).toSorted(), before.envKeys.toSorted());
   const fields = [...changed, ...(portChanged ? ['port'] : []), ...(envChanged ? ['env'] : [])];
   const restarts = before.pid !== undefined && (needsProcess || portChanged || envChanged);
@@ -108,11 +108,22 @@ export async function registerService(
   service: ProjectService,
   before: ServiceDetail | undefined,
 ): Promise<RegistrationResult> {
-  if (!before) return registerNew(client, file, service);
+  if (!before)
+    return {
+      detail: await registerWithoutPort(client, file, service),
+      change: 'registered',
+      mustRestart: false,
+    };
   const isAuto = service.port === 'auto';
-  const readyPort = isAuto ? before.port : Number(service.port);
-  const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
   const alive = before.pid !== undefined;
+  if (isAuto && before.port === null)
+    return {
+      detail: await registerWithoutPort(client, file, service),
+      change: 'updated',
+      mustRestart: alive,
+    };
+  const readyPort = isAuto ? before.port : portOf(service);
+  const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
   // With this label the process is older than the registration, but no change since concerns it.
   const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 

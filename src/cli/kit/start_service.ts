@@ -7,6 +7,7 @@ import { formatDuration } from '../../project/duration.ts';
 import type { BatchResult } from './batch.ts';
 import { hasErrorCode } from './context.ts';
 import { CommandError } from './exit_codes.ts';
+import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
 
@@ -88,9 +89,10 @@ export async function startService(
   );
   const { url } = await client.resolve(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
-  if (isAlreadyStarted) return { record, text: `is already ${answer.status} at ${url}`, isUnchanged: true };
+  if (isAlreadyStarted)
+    return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
   const took = formatDuration(performance.now() - began);
-  return { record, text: `is ${answer.status} at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})` };
+  return { record, text: `is ${answer.status}${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})` };
 }
 
 /** Stops the service `name` and starts it again; a stopped one is started. */
@@ -106,7 +108,7 @@ export async function restartService(
   const took = formatDuration(performance.now() - began);
   return {
     record: { ...answer, url },
-    text: `was restarted at ${url} (pid ${answer.pid ?? 'unknown'}, ${took})`,
+    text: `was restarted${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})`,
   };
 }
 

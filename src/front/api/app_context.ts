@@ -45,8 +45,6 @@ export interface AppContext {
   readonly phase: DaemonPhase;
   /** Why services cannot be shown or changed at the moment, though the phase is `ready`; or null. */
   unreadyReason(): string | null;
-  /** Starts the gateway unless it runs. Resolves with its port, or null when it is off or cannot listen. */
-  ensureGateway(): Promise<number | null>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;
   readonly ref: Node['ref'];

@@ -1,6 +1,7 @@
-// The agents as the gateway sees them.
+// Services and agents as the gateway sees them.
 import { AGENT_TYPES, agentKind } from '../../protocol/agent_types.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { gatewayHostname } from './service_json.ts';
 import type { ServiceViews } from './service_views.ts';
 
 /** The `Host` that the gateway sends; null: the client's. docs/reference.md "Gateway". */
@@ -10,40 +11,15 @@ function hostHeaderOf(agentType: string | null, port: number): string | null {
   return (type && agentKind(type).hostHeader?.replace('$PORT', String(port))) ?? null;
 }
 
-/** Every agent, by name. */
-function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
-  return views.agentRows().map(({ spec, agent, state }) => {
-    const port = state?.process?.port ?? spec.port;
-    return {
-      hostname: agent.hostname,
-      name: spec.name,
-      port,
-      pid: state?.process?.pid ?? null,
-      hostHeader: hostHeaderOf(agent.agentType, port),
-    };
+/** Every service and agent that has a host name, by name. */
+export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
+  return views.rowsWithSpec().flatMap(({ spec, state }) => {
+    const hostname = gatewayHostname(spec);
+    const { port } = state?.process ?? spec;
+    if (hostname === null || port === null) return [];
+    const { name, agent } = spec;
+    const pid = state?.process?.pid ?? null;
+    const hostHeader = agent && hostHeaderOf(agent.agentType, port);
+    return [{ hostname, name, isAgent: agent !== null, port, pid, hostHeader }];
   });
-}
-
-/**
- * Returns a function that passes all routes to `onRoutes`, once per turn and only if they differ from the
- * last ones.
- */
-export function gatewayRoutesPublisher(
-  views: ServiceViews,
-  onRoutes: (routes: GatewayRoute[]) => void,
-): () => void {
-  let lastPublished = '[]';
-  let isScheduled = false;
-  return () => {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      const routes = gatewayRoutes(views);
-      const text = JSON.stringify(routes);
-      if (text === lastPublished) return;
-      lastPublished = text;
-      onRoutes(routes);
-    });
-  };
 }

@@ -2,9 +2,15 @@
 // fields of the base API in its order, then the additions.
 import type { Agent } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
-import { AGENTS_GROUP, localhostUrl } from '../../protocol/names.ts';
+import { AGENTS_GROUP, gatewayUrlOf, serviceHostname, serviceUrl } from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
-import type { AgentSpec, ServiceSpec, ServiceState, ServiceStatus } from '../../protocol/service.ts';
+import {
+  type AgentSpec,
+  portOfAgent,
+  type ServiceSpec,
+  type ServiceState,
+  type ServiceStatus,
+} from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -18,36 +24,47 @@ export interface ServiceParts {
 }
 
 /** A live process has the port it was started with. */
-const effectivePort = ({ spec, state }: ServiceParts): number => state?.process?.port ?? spec.port;
+const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.process ?? spec).port;
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
-/** A service in the list. */
-export function serviceItem(parts: ServiceParts): Service {
+/** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
+export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
+  agent ? agent.hostname : serviceHostname(name);
+
+/** The URL of a service at the gateway on `gatewayPort`; null without a gateway, a host name or a port. */
+function gatewayUrl(parts: ServiceParts, gatewayPort: number | null): string | null {
+  const hostname = gatewayHostname(parts.spec);
+  if (gatewayPort === null || hostname === null || effectivePort(parts) === null) return null;
+  return gatewayUrlOf(hostname, gatewayPort);
+}
+
+/** A service in the list. `gatewayPort` null: there is no gateway. */
+export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Service {
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
-  const restarts = state?.restarts ?? 0;
+  const more = { restarts: state?.restarts ?? 0, gatewayUrl: gatewayUrl(parts, gatewayPort) };
   const running = state?.process;
   if (running) {
     // Measurements of an earlier process say nothing about this one.
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
-    return { ...start, pid: running.pid, url: localhostUrl(port), startedAt, cpu, rssMB, restarts };
+    return { ...start, pid: running.pid, url: serviceUrl(port), startedAt, cpu, rssMB, ...more };
   }
   const end = state?.end;
-  if (!end) return { ...start, url: localhostUrl(port), restarts };
+  if (!end) return { ...start, url: serviceUrl(port), ...more };
   const { cause, exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
   return {
     ...start,
-    url: localhostUrl(port),
+    url: serviceUrl(port),
     exitCode,
     signal,
     ...unknown,
     ...(cause && { cause }),
-    restarts,
+    ...more,
   };
 }
 
@@ -60,10 +77,10 @@ const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
 );
 
 /** A service read on its own. No row of the front has the values of its environment. */
-export function serviceDetail(parts: ServiceParts): ServiceDetail {
+export function serviceDetail(parts: ServiceParts, gatewayPort: number | null): ServiceDetail {
   const { spec, state } = parts;
   return {
-    ...serviceItem(parts),
+    ...serviceItem(parts, gatewayPort),
     ...pickFields(spec, DETAIL_FIELDS),
     revision: spec.revision,
     stale: state?.process ? state.process.revision < spec.revision : false,
@@ -75,14 +92,14 @@ export function serviceDetail(parts: ServiceParts): ServiceDetail {
 /** The address of a service. */
 export function resolutionItem(parts: ServiceParts): Resolution {
   const port = effectivePort(parts);
-  return { name: parts.spec.name, url: localhostUrl(port), port, status: statusOf(parts) };
+  return { name: parts.spec.name, url: serviceUrl(port), port, status: statusOf(parts) };
 }
 
 /** An agent in the list. */
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
   const pid = parts.state?.process?.pid ?? null;
   return {
-    port: effectivePort(parts),
+    port: portOfAgent(effectivePort(parts)),
     name: parts.spec.name,
     active: pid !== null,
     pid,

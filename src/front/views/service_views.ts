@@ -2,7 +2,7 @@
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import type { AgentSpec, ServiceState } from '../../protocol/service.ts';
+import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
@@ -39,11 +39,17 @@ export class ServiceViews {
   private readonly rows = new Map<string, ServiceRow>();
   /** The names of all rows in order; null: a row was added or removed since. */
   private names: string[] | null = null;
-  /** The names of the agents, so that a read of agents does not search all services. */
-  private readonly agentNames = new Set<string>();
   private serviceList: Buffer | null = null;
   private groupList: Buffer | null = null;
   private agentList: Buffer | null = null;
+  private gatewayPort: number | null = null;
+
+  /** Sets the port of the gateway, which the URLs of services name; null: there is none. */
+  setGatewayPort(port: number | null): void {
+    this.gatewayPort = port;
+    for (const name of this.rows.keys()) this.invalidate(name);
+    this.invalidateLists();
+  }
 
   /** Drops every service that is not in `names`. */
   retainOnly(names: ReadonlySet<string>): void {
@@ -52,17 +58,12 @@ export class ServiceViews {
 
   /** Takes new and changed specs. */
   setSpecs(specs: readonly SpecRow[]): void {
-    for (const spec of specs) {
-      this.invalidate(spec.name).spec = spec;
-      if (spec.agent) this.agentNames.add(spec.name);
-      else this.agentNames.delete(spec.name);
-    }
+    for (const spec of specs) this.invalidate(spec.name).spec = spec;
     this.invalidateLists();
   }
 
   remove(name: string): void {
     this.rows.delete(name);
-    this.agentNames.delete(name);
     this.names = null;
     this.invalidateLists();
   }
@@ -87,14 +88,6 @@ export class ServiceViews {
     return this.rows.get(name)?.state ?? null;
   }
 
-  /** Every agent with its state, by name. */
-  agentRows(): { spec: SpecRow; agent: AgentSpec; state: ServiceState | null }[] {
-    return [...this.agentNames].sort().flatMap((name) => {
-      const { spec, state } = this.rows.get(name) ?? { spec: null, state: null };
-      return spec?.agent ? [{ spec, agent: spec.agent, state }] : [];
-    });
-  }
-
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
     return this.rowsWithSpec()
@@ -105,14 +98,14 @@ export class ServiceViews {
   /** One service in its list form; null for an unknown name. */
   item(name: string): Buffer | null {
     const row = this.rows.get(name);
-    return row && hasSpec(row) ? itemOf(row) : null;
+    return row && hasSpec(row) ? this.itemOf(row) : null;
   }
 
   /** One service in its full form; null for an unknown name. */
   detail(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row)) return null;
-    row.detail ??= json(serviceDetail(row));
+    row.detail ??= json(serviceDetail(row, this.gatewayPort));
     return row.detail;
   }
 
@@ -125,7 +118,10 @@ export class ServiceViews {
   }
 
   services(): Buffer {
-    this.serviceList ??= jsonList('services', this.rowsWithSpec().map(itemOf));
+    this.serviceList ??= jsonList(
+      'services',
+      this.rowsWithSpec().map((row) => this.itemOf(row)),
+    );
     return this.serviceList;
   }
 
@@ -141,12 +137,18 @@ export class ServiceViews {
     return this.agentList;
   }
 
-  private rowsWithSpec(): ServiceRowWithSpec[] {
+  /** Every registered service with its state, by name. */
+  rowsWithSpec(): ServiceRowWithSpec[] {
     this.names ??= [...this.rows.keys()].sort();
     return this.names.flatMap((name) => {
       const row = this.rows.get(name);
       return row && hasSpec(row) ? [row] : [];
     });
+  }
+
+  private itemOf(row: ServiceRowWithSpec): Buffer {
+    row.item ??= json(serviceItem(row, this.gatewayPort));
+    return row.item;
   }
 
   /** The row of `name`, without its JSON, because it is about to change. */
@@ -173,11 +175,6 @@ export class ServiceViews {
 const groupOf = (spec: SpecRow): string | null => (spec.agent ? AGENTS_GROUP : spec.group);
 
 const hasSpec = (row: ServiceRow): row is ServiceRowWithSpec => row.spec !== null;
-
-function itemOf(row: ServiceRowWithSpec): Buffer {
-  row.item ??= json(serviceItem(row));
-  return row.item;
-}
 
 /** A group has no record of its own and exists while it has members: docs/reference.md "Groups". */
 function groupsOf(

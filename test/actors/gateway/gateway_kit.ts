@@ -15,6 +15,7 @@ export async function listenAnywhere(gateway: Gateway): Promise<number> {
 export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): GatewayRoute => ({
   hostname: 'bot.agents.localhost',
   name: 'bot',
+  isAgent: true,
   port,
   pid: process.pid,
   hostHeader: null,

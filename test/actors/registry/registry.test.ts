@@ -46,6 +46,22 @@ describe('registering', () => {
     expect(it.received).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
   });
 
+  it('without a port claims none, and gives up one it had', async () => {
+    const it = await setting();
+    const register = async (name: string, port: number | null) =>
+      (await it.registry.ask('register', { input: input(name, { port }) })).stored.spec.port;
+    expect(await register('web', 8001)).toBe(8001);
+    expect(await register('web', null)).toBeNull();
+    expect(await register('job', null)).toBeNull();
+    expect(await register('api', 8001)).toBe(8001);
+    expect(dataOf(it, 'port.conflict')).toEqual([]);
+    expect(dataOf(it, 'service.registered').at(-2)).toEqual({ name: 'job', port: null, group: null });
+    expect(await it.registry.ask('remove', { name: 'job', agent: false, graceMs: null })).toEqual({
+      port: null,
+    });
+    expect(await register('web', 0)).toBeTypeOf('number');
+  });
+
   it('of a known name replaces the record: absent env is kept, a change raises the revision', async () => {
     const it = await setting();
     const register = async (more: Partial<ServiceInput>) =>
@@ -346,7 +362,7 @@ describe('booting', () => {
     const { specs, states } = shown(it);
     expect(states).toEqual([]);
     const earlier = before.views.of('specs').flatMap(({ rows }) => rows);
-    expect(specs.toSorted((a, b) => a.port - b.port)).toEqual(earlier);
+    expect(specs.toSorted((a, b) => Number(a.port) - Number(b.port))).toEqual(earlier);
     expect(new Set(it.received.map(({ name, kind }) => `${kind} ${name}`)).size).toBe(100);
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThan(100);

@@ -25,6 +25,11 @@ describe('the environment of a child', () => {
     ]);
   });
 
+  it('has no PORT of its own for a service without a port', () => {
+    expect(childEnvironment([['PORT', '1']], spec({ port: null }), 'r1')).toContainEqual(['PORT', '1']);
+    expect(childEnvironment([], spec({ port: null }), 'r1').map(([key]) => key)).not.toContain('PORT');
+  });
+
   it('has PORT before env, and nothing overrides the mark', () => {
     const own: [string, string][] = [
       ['PORT', '9'],

@@ -17,6 +17,18 @@ async function begun(plan: Plan = {}): Promise<Supervised> {
   return world;
 }
 
+describe('a service without a port', () => {
+  it('is started, announced and stopped without a look at any port', async () => {
+    const world = await begun({ spec: { port: null } });
+    Object.assign(world.ports, { holder: 'pid 1 (node)', foreign: 'user nobody' });
+    await running(world);
+    expect(world.host.spawns[0]).toMatchObject({ port: 0, memo: { port: null } });
+    expect(world.events()).toEqual([['service.started', { name: 'web', pid: 101, url: null }]]);
+    expect(await world.ref.ask('explain', {})).toMatchObject({ portHolder: null });
+    expect(await stop(world)).toMatchObject({ portFree: true });
+  });
+});
+
 const start = (world: Supervised, timeoutMs: number | null = null): Promise<StartReply> =>
   world.ref.ask('start', { timeoutMs, wait: true });
 const stop = (world: Supervised, graceMs: number | null = null): Promise<StopReply> =>

@@ -27,6 +27,24 @@ const register = async (daemon: Daemon, spec: object): Promise<void> => {
   expect(answer.status).toBe(201);
 };
 
+describe('a service without a port on the command line', () => {
+  it('is added, started and listed without a URL', async () => {
+    const run = against(await daemonOf());
+    const line = ['add', 'worker', '--port', 'none', '--', 'exec sleep 1000'];
+    expect(await run(line)).toMatchObject({
+      code: 0,
+      stdout: 'worker is registered; `berth start worker` starts it\n',
+    });
+    expect((await run('start worker')).stdout).toMatch(/^✓ worker is running \(pid \d+, [\d.]+m?s\)\n$/);
+    expect((await run('ps')).stdout).toMatch(/\nworker +running .*-\n$/);
+    expect(await run('url worker')).toMatchObject({ code: 1, stdout: '' });
+    expect(await run([...line.slice(0, 4), '--ready', '/', 'x'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('asks its own port'),
+    });
+  });
+});
+
 describe('services on the command line', () => {
   it('are added, started, shown, stopped and removed', async () => {
     const daemon = await daemonOf();

@@ -241,7 +241,7 @@ describe('up', () => {
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toContain('berth.yaml:6:5: services.api.prot: unknown key; did you mean port?');
     expect(ran.stderr).toContain(
-      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, or auto',
+      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, auto, or null for none',
     );
     expect(await pids()).toEqual({});
   });

@@ -105,7 +105,7 @@ describe.each(SERVERS)('%s', (server) => {
         '{"port":8100,"name":"my_bot","active":true,"hostname":"my-bot.agents.localhost","pid":9,"url":"http://localhost:8100","gatewayUrl":"http://my-bot.agents.localhost:11612/","agent_type":"ollama"}',
       ]);
       expect(agents.of('spinup')[0]?.input).toMatchObject({ name: 'my_bot', agentType: 'ollama', cols: 120 });
-      front.gatewayPort = null;
+      front.front.setGatewayPort(null);
       const other = await front.request('POST', '/v1/agents/spinup', { body: { name: 'b', cmd: 'x' } });
       expect(other.body).toMatchObject({ gatewayUrl: null, agent_type: null });
       const agent = { agentType: null, hostname: 'spinup.agents.localhost', cols: 1, rows: 1 };

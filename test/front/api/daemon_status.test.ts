@@ -12,7 +12,6 @@ import {
   specRow,
   startFront,
   startWithServices,
-  stateRow,
 } from '../kit.ts';
 
 describe.each(SERVERS)('%s', (server) => {
@@ -132,31 +131,31 @@ describe.each(SERVERS)('%s', (server) => {
       await front.front.close();
     });
 
-    it('sends the gateway the list of agents when it changes', async () => {
-      const front = await start();
+    it('has a host name for the gateway for each service that can have one', async () => {
+      let changes = 0;
+      const front = await start({ onRoutesChanged: () => (changes += 1) });
       const agent = { agentType: 'ollama' as const, hostname: 'bot.agents.localhost', cols: 1, rows: 1 };
-      front.views.tell('specs', { rows: [specRow('web')] });
-      await settle();
+      front.views.tell('specs', { rows: [specRow('_web'), specRow('a_b')] });
       front.views.tell('specs', { rows: [specRow('bot', { agent, port: 8100 })] });
       await settle();
-      await settle();
-      front.views.tell('states', { rows: [stateRow('web')] });
-      await settle();
-      await settle();
-      front.views.tell('removed', { name: 'bot' });
-      await settle();
-      await settle();
-      expect(front.gateway).toEqual([
-        [
-          {
-            hostname: 'bot.agents.localhost',
-            name: 'bot',
-            port: 8100,
-            pid: null,
-            hostHeader: '127.0.0.1:8100',
-          },
-        ],
-        [],
+      expect(changes).toBe(2);
+      const service = { isAgent: false, pid: null, hostHeader: null };
+      expect(front.front.gatewayRoutes()).toEqual([
+        { ...service, hostname: 'a-b.localhost', name: 'a_b', port: 3000 },
+        {
+          hostname: 'bot.agents.localhost',
+          name: 'bot',
+          isAgent: true,
+          port: 8100,
+          pid: null,
+          hostHeader: '127.0.0.1:8100',
+        },
+      ]);
+      const { body } = await front.request('GET', '/v1/services');
+      expect(body.services.map(({ gatewayUrl }: { gatewayUrl: string | null }) => gatewayUrl)).toEqual([
+        null,
+        'http://a-b.localhost:11612/',
+        'http://bot.agents.localhost:11612/',
       ]);
     });
   });

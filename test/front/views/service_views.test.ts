@@ -17,7 +17,7 @@ describe('a service', () => {
   it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0}',
+      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null}',
     );
   });
 
@@ -25,8 +25,16 @@ describe('a service', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
-      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2}`,
+      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null}`,
     );
+  });
+
+  it('without a port has null for its port and its URL, also in resolve', () => {
+    views.setSpecs([specRow('web', { port: null })]);
+    expect(text(views.item('web'))).toBe(
+      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null}',
+    );
+    expect(parse(views.resolve('web'))).toEqual({ name: 'web', url: null, port: null, status: 'stopped' });
   });
 
   it('shows statistics of the current process only', () => {
@@ -52,7 +60,7 @@ describe('a service', () => {
     } as const;
     views.setStates([stateRow('web', { status: 'crashed', end })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0}',
+      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null}',
     );
     views.setStates([stateRow('web', { end: { ...end, exitCode: null, exitUnknown: true } })]);
     expect(parse(views.item('web'))).toMatchObject({ exitCode: null, signal: null, exitUnknown: true });
@@ -70,6 +78,7 @@ describe('a service', () => {
         'status',
         'url',
         'restarts',
+        'gatewayUrl',
         'cmd',
         'cwd',
         'ready',

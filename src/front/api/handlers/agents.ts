@@ -2,7 +2,7 @@
 import type { agents } from '../../../api/agents.ts';
 import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
-import { agentHostname, localhostUrl } from '../../../protocol/names.ts';
+import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -22,12 +22,9 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
 
   spinup: async ({ app, body }) => {
-    // The gateway starts in parallel with the first agent.
-    const opening = app.ensureGateway();
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
-    const gatewayPort = await opening;
-    const hostname = agentHostname(name, app.daemonInfo.agentDomain);
-    const gatewayUrl = gatewayPort === null ? null : `http://${hostname}:${gatewayPort}/`;
+    const { agentDomain, gatewayPort } = app.daemonInfo;
+    const hostname = agentHostname(name, agentDomain);
     return {
       port,
       name,
@@ -35,7 +32,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
       hostname,
       pid,
       url: localhostUrl(port),
-      gatewayUrl,
+      gatewayUrl: gatewayPort === null ? null : gatewayUrlOf(hostname, gatewayPort),
       agent_type: body.agentType,
     };
   },

@@ -23,7 +23,7 @@ const logsQuery = ({ lines, stream, timestamps, raw }: LogsInput, defaultLines: 
 /** The bytes of an answer with the last lines of a log. The owner returns the lines as JSON. */
 export async function readLogs(app: AppContext, spec: SpecRow, query: LogsInput): Promise<Uint8Array> {
   const lines = await serviceRef(app, spec.name).ask('logs', logsQuery(query, LOGS.defaultLines));
-  const port = app.views.state(spec.name)?.process?.port ?? spec.port;
+  const port = (app.views.state(spec.name)?.process ?? spec).port;
   const head = JSON.stringify({ name: spec.name, port }).slice(0, -1);
   return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSING_BRACE]);
 }

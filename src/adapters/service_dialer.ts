@@ -1,17 +1,17 @@
-// Connections to the ports of agents. A port may be held by a program that is none of the agent: of another
-// user, while the agent starts or beside it on the other address family.
+// Connections to the ports of services. A port may be held by a program that is none of the service: of
+// another user, while the service starts or beside it on the other address family.
 import net from 'node:net';
-import { openListenerLookup, type SocketOwner } from '../../adapters/process/listener_lookup.ts';
-import { mayServe } from '../../adapters/process/listeners.ts';
-import { userName } from '../../adapters/process/users.ts';
-import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { openListenerLookup, type SocketOwner } from './process/listener_lookup.ts';
+import { mayServe } from './process/listeners.ts';
+import { userName } from './process/users.ts';
 
-/** An agent that runs. */
-export type RunningRoute = GatewayRoute & { pid: number };
+/** What is dialled: the port of a run, and the first process of that run. */
+export interface DialTarget {
+  readonly port: number;
+  readonly pid: number;
+}
 
-export const isRunningRoute = (route: GatewayRoute): route is RunningRoute => route.pid !== null;
-
-/** One buffer for all reads from agents: bytes are passed on or copied before the next read. */
+/** One buffer for all reads from services: bytes are passed on or copied before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 /** 127.0.0.1, then ::1 for programs that listen only there. */
 const ADDRESSES = ['127.0.0.1', '::1'] as const;
@@ -36,22 +36,23 @@ function connect(port: number, host: string, onData?: (bytes: Buffer) => void): 
   });
 }
 
-export class AgentDialer {
+/** Dials services on loopback. A port whose listener belongs to somebody else is not dialled. */
+export class ServiceDialer {
   private readonly lookup = openListenerLookup();
-  /** The listener on each port that was last found to be its agent's: to search a tree takes long. */
+  /** By port, the listener that was last found to be its service's: to search a tree takes long. */
   private readonly accepted = new Map<number, number>();
 
   /**
-   * Connects to the agent; rejects with the error of the first address. With `onData`, bytes are given to it,
-   * valid until it returns, and not to readers of the socket.
+   * Connects to the service; rejects with the error of the first address. With `onData`, bytes are given to
+   * it, valid until it returns, and not to readers of the socket.
    */
-  async dial(agent: RunningRoute, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
+  async dial(target: DialTarget, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
     const [first, second] = ADDRESSES;
     try {
-      return await this.dialAddress(agent, first, onData);
+      return await this.dialAddress(target, first, onData);
     } catch (error) {
       try {
-        return await this.dialAddress(agent, second, onData);
+        return await this.dialAddress(target, second, onData);
       } catch {
         throw error;
       }
@@ -64,23 +65,23 @@ export class AgentDialer {
 
   /** A connection was accepted by the listener that is there both before and after it. */
   private async dialAddress(
-    agent: RunningRoute,
+    target: DialTarget,
     address: string,
     onData?: (bytes: Buffer) => void,
   ): Promise<net.Socket> {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {
-      const before = find(address, agent.port);
-      if (before && !this.accepts(before, agent))
+      const before = find(address, target.port);
+      if (before && !this.accepts(before, target))
         throw new Error(`user ${userName(before.uid)} listens there, on ${address}`);
-      const socket = await connect(agent.port, address, onData);
-      if (find(address, agent.port)?.inode === before?.inode) return socket;
+      const socket = await connect(target.port, address, onData);
+      if (find(address, target.port)?.inode === before?.inode) return socket;
       socket.destroy();
     }
     throw new Error(`what listens there, on ${address}, changes all the time`);
   }
 
-  private accepts(listener: SocketOwner, { port, pid }: RunningRoute): boolean {
+  private accepts(listener: SocketOwner, { port, pid }: DialTarget): boolean {
     if (this.accepted.get(port) === listener.inode) return true;
     if (!mayServe(listener, pid)) return false;
     this.accepted.set(port, listener.inode);
