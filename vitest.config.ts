@@ -5,6 +5,9 @@ const LONG = [
   'test/e2e/**',
   'test/**/hostile*.test.ts',
   'test/actors/cloud/crash.test.ts',
+  'test/actors/with_process_host.test.ts',
+  'test/cli/commands/services.test.ts',
+  'test/cli/commands/up_down.test.ts',
   'test/actors/gateway/leaks.test.ts',
   'test/host/survival.test.ts',
 ];

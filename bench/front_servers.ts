@@ -35,6 +35,8 @@ const specOf = (name: string, index: number): SpecRow => ({
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  stack: null,
+  watch: null,
   live: null,
   limits: null,
   envFile: [],
@@ -130,6 +132,7 @@ async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
 async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
     unreadyReason: () => null,
+    readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
     bind: '127.0.0.1',
     port: 0,
     token: '',

@@ -9,6 +9,8 @@ import { cpuMs } from './kit/process_stats.ts';
 const CONNECTIONS = 32;
 const TURN_MS = 1_000;
 const BODY_BYTES = 1_024;
+/** Another daemon of the machine may have the usual one. */
+const ANY_GATEWAY_PORT = '[gateway]\nport = 0\n';
 const SERVER = `require("http").createServer((q,s)=>{s.setHeader("Content-Length",${BODY_BYTES});s.end("x".repeat(${BODY_BYTES}))}).listen(process.env.PORT,"127.0.0.1")`;
 
 interface Agent {
@@ -55,7 +57,7 @@ async function run(): Promise<Row[]> {
       });
     });
     return [requests, spent];
-  });
+  }, ANY_GATEWAY_PORT);
 }
 
 export const gateway: Benchmark = {

@@ -1,7 +1,7 @@
 // A real daemon, as built, on a state directory of its own: the subject of every bench that measures the
 // whole.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -95,10 +95,13 @@ async function hostOf(folder: string): Promise<number> {
   throw new Error('the daemon has no process host');
 }
 
-/** Starts a daemon in `folder`; resolves at its line 'listening'. */
-export async function startDaemon(folder: string): Promise<Daemon> {
+/** Starts a daemon in `folder`; resolves at its line 'listening'. `config`: the text of its configuration. */
+export async function startDaemon(folder: string, config?: string): Promise<Daemon> {
+  const path = join(folder, 'config.toml');
+  if (config !== undefined) writeFileSync(path, config);
+  const options = config === undefined ? [] : ['--config', path];
   const began = performance.now();
-  const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon'], {
+  const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon', ...options], {
     env: environmentIn(folder),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -149,9 +152,9 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
 }
 
 /** Runs `use` with a daemon, then ends the daemon and everything it supervises, also after a failure. */
-export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>): Promise<T> {
+export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>, config?: string): Promise<T> {
   return withFolder(async (folder) => {
-    const daemon = await startDaemon(folder);
+    const daemon = await startDaemon(folder, config);
     try {
       return await use(daemon);
     } finally {

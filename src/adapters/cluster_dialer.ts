@@ -152,7 +152,13 @@ async function connectFirst(
         ? deadlineSignal(clock, shareMs, signal)
         : { signal, clear: () => undefined };
     try {
-      const socket = connect({ host, port, noDelay: true, keepAlive: true });
+      const socket = connect({
+        host,
+        port,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: CLOUD.keepAliveDelayMs,
+      });
       return await whenConnected(socket, 'connect', attempt.signal);
     } catch (error) {
       if (signal.aborted || !isDialError(error)) throw error;

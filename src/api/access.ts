@@ -42,6 +42,7 @@ export const access = {
     },
     answer: 'PageCode',
     isPrompt: true,
+    isStored: false,
   }),
   openPageSession: operation({
     id: 'openPageSession',
@@ -54,5 +55,6 @@ export const access = {
     errors: ['unauthorized'],
     isPublic: true,
     isPrompt: true,
+    isStored: false,
   }),
 };

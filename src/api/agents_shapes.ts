@@ -4,7 +4,7 @@ import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { AGENT } from '../settings/limits.ts';
-import { agentType, nameShape, pid, port } from './answer_fields.ts';
+import { agentType, nameShape, pid, place, port } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import { type InvalidField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
 
@@ -29,8 +29,9 @@ const SpinupShape = objectShape(
     ready: field.agentReady.nullable().optional(),
     cols: integerField(1, AGENT.maxColsOrRows).optional(),
     rows: integerField(1, AGENT.maxColsOrRows).optional(),
+    stack: field.stack.nullable().optional(),
   },
-  ['active', 'pid', 'hostname', 'group', 'url', 'gatewayUrl'],
+  ['active', 'pid', 'hostname', 'group', 'project', 'service', 'url', 'gatewayUrl'],
 ).meta({ id: 'SpinupInput' });
 
 function nothingToRun(value: unknown): InvalidField[] {
@@ -42,7 +43,11 @@ function nothingToRun(value: unknown): InvalidField[] {
 /** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT]);
-  const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest)]);
+  const given = validate(SpinupShape, rest, [
+    ...faults,
+    ...nothingToRun(rest),
+    ...field.faultsOfStackName(rest),
+  ]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
@@ -53,6 +58,7 @@ function parseSpinup(value: unknown): SpinupInput {
     ready: given.ready ?? null,
     cols: given.cols ?? AGENT.defaultCols,
     rows: given.rows ?? AGENT.defaultRows,
+    stack: given.stack ?? null,
   };
 }
 
@@ -70,6 +76,7 @@ export const Agent = z
     hostname: z.string(),
     agent_type: agentType,
     group: z.literal(AGENTS_GROUP),
+    ...place,
   })
   .meta({ id: 'Agent' });
 

@@ -28,6 +28,12 @@ export const rssMB = z
   .int()
   .min(0)
   .meta({ description: 'Resident memory of the whole process tree in megabytes' });
+/** Where a service is registered; null for what was not registered by a project. */
+export const place = {
+  project: z.string().nullable().meta({ example: 'shop' }),
+  stack: z.string().nullable().meta({ description: 'The project at one branch', example: 'shop--login' }),
+  service: z.string().nullable().meta({ description: 'Its name within the stack', example: 'web' }),
+};
 export const agentType = z.enum(AGENT_TYPES).nullable();
 export const status = z
   .enum(SERVICE_STATUSES)

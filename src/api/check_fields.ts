@@ -1,5 +1,5 @@
-// The fields of a registration that say how a service is checked, restarted and limited: docs/reference.md
-// "Checks", "Restart policy", "Limits of a service".
+// The fields of a registration that say how a service is checked, restarted and limited.
+// docs/reference.md "Checks", "Restart policy", "Limits of a service".
 import { linearRegex, RegexError } from '../adapters/linear_regex.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
 import { CHECK, HTTP, RUN_LIMITS, SERVICE } from '../settings/limits.ts';
@@ -89,10 +89,10 @@ const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
     z.strictObject({ notify: z.literal(true, 'must be true'), ...more }),
   ] as const;
 
-export const ready = z.union([field.readyUrl, ...questions(times)], CHECK_RULE);
+export const ready = z.union([field.checkedUrl, ...questions(times)], CHECK_RULE);
 export const live = z.union(
   [
-    field.readyUrl,
+    field.checkedUrl,
     ...questions({ ...times, failures: integerField(1, CHECK.maxFailures, FAILURES_RULE).optional() }),
   ],
   CHECK_RULE,

@@ -24,6 +24,7 @@ export const EVENT_DATA = {
   'service.unhealthy': z.object({ name: nameShape, check: z.string(), error: z.string().nullable() }),
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
+  'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
   'cluster.refused': z.object({ name: z.string(), clusterId: id }),
   'cluster.accepted': z.object({ name: z.string(), clusterId: id }),

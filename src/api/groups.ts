@@ -34,5 +34,6 @@ export const groups = {
     answer: 'GroupStopped',
     errors: ['unknown_group'],
     keyKind: 'group',
+    isStored: false,
   }),
 };

@@ -23,8 +23,10 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
 const TAGS: Readonly<Record<ResourceName, string>> = {
   services: 'Commands with a port, which Berth starts, watches and stops',
   groups: 'Services that are started and stopped together',
+  stacks: 'Projects at one branch, each with services of its own',
   events: 'What happens, as it happens and afterwards',
   agents: 'Services that run in a terminal',
+  commands: 'Commands that are run once, in the environment of a service',
   access: 'Proof of the server, and sessions of the page',
   system: 'The daemon itself',
   clusters: 'Kubernetes clusters',
@@ -43,13 +45,11 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   'internal',
 ];
 const CHANGE_ERRORS: readonly ErrorCode[] = [
-  'storage_full',
-  'storage_lost',
-  'key_unusable',
   'request_timeout',
   'payload_too_large',
   'unsupported_media_type',
 ];
+const STORE_ERRORS: readonly ErrorCode[] = ['storage_full', 'storage_lost', 'key_unusable'];
 
 function shapeOfQuery(field: QueryField): z.ZodType {
   if (field.kind === 'integer') {
@@ -92,6 +92,7 @@ function codesOf(row: Operation): ErrorCode[] {
     ...(row.isPublic ? [] : (['unauthorized'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),
+    ...(row.isStored ? STORE_ERRORS : []),
   ];
   return [...new Set(all)];
 }

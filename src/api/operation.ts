@@ -15,7 +15,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
-export type KeyKind = 'service' | 'agent' | 'group' | 'id';
+export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'id';
 
 /** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
@@ -70,9 +70,14 @@ export interface Operation<
   readonly isPublic: boolean;
   /** Answered without waiting for a process or a cluster, so a client may give up soon. */
   readonly isPrompt: boolean;
+  /** Needs the store, and may fail as it does. */
+  readonly isStored: boolean;
   /** Of a `socket`: the subprotocol. */
   readonly protocol: string | null;
 }
+
+/** The content type of metrics. */
+export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
 /** An operation as written, without the fields that have their usual value. */
 type Definition<
@@ -86,7 +91,8 @@ type Definition<
 
 /**
  * The one constructor of operations, for those of `resource`: it fills in the usual values. An answer is JSON
- * with status 200; a GET is prompt, and a `read` fails only with its `missing`.
+ * with status 200; a GET is prompt, everything else needs the store, and a `read` fails only with its
+ * `missing`.
  */
 export const operationsOf =
   <R extends ResourceName>(resource: R) =>
@@ -109,6 +115,7 @@ export const operationsOf =
       isAlways: false,
       isPublic: false,
       isPrompt: definition.method === 'GET',
+      isStored: definition.method !== 'GET',
       protocol: null,
       ...definition,
       resource,

@@ -2,15 +2,29 @@
 import { access } from './access.ts';
 import { agents } from './agents.ts';
 import { clusters } from './clusters.ts';
+import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
+import { stacks } from './stacks.ts';
 import { system } from './system.ts';
 import { tethers } from './tethers.ts';
 import { workloads } from './workloads.ts';
 
-export const OPERATIONS = { services, groups, events, agents, access, system, clusters, workloads, tethers };
+export const OPERATIONS = {
+  services,
+  groups,
+  stacks,
+  events,
+  agents,
+  commands,
+  access,
+  system,
+  clusters,
+  workloads,
+  tethers,
+};
 
 /** All operations, without their resources. */
 export const ALL_OPERATIONS: readonly Operation[] = Object.values(OPERATIONS).flatMap((operations) =>

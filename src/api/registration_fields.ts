@@ -1,5 +1,6 @@
 // The fields common to a registration and a spinup: docs/reference.md "Registration", "Spinup".
 import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
+import { MAX_STACK_NAME, nameInStack, STACK_NAME_PATTERN, shortName } from '../protocol/stacks.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { type InvalidField, patternField, stringField, z } from './validation.ts';
 
@@ -47,7 +48,7 @@ export const cwd = stringField(
   CWD_RULE,
   (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
 );
-export const readyUrl = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+export const checkedUrl = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
 export const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 export const env = z
   .record(envKey, stringField(ENV_VALUE_RULE), {
@@ -58,6 +59,21 @@ export const env = z
     ENV_RULE,
   )
   .describe(ENV_RULE);
+
+const STACK_RULE = `must be <project> or <project>--<slug>, each of a-z, 0-9 and single -, at most ${MAX_STACK_NAME} characters`;
+export const stack = stringField(
+  STACK_RULE,
+  (value) => value.length <= MAX_STACK_NAME && STACK_NAME_PATTERN.test(value),
+);
+
+/** That a service of a stack is not named after it. */
+export function faultsOfStackName(value: unknown): InvalidField[] {
+  if (!(value instanceof Object && 'name' in value && 'stack' in value)) return [];
+  if (typeof value.name !== 'string' || typeof value.stack !== 'string') return [];
+  if (shortName(value.name, value.stack) !== null) return [];
+  const must = `must be ${nameInStack(value.stack, '<service>')}, as it is of the stack ${value.stack}`;
+  return [{ path: 'name', message: `name ${must}` }];
+}
 
 /** A field with many entries: its name, their maximum number, and the expected form. */
 export type LargeField = readonly [field: string, maxEntries: number, rule: string];

@@ -69,6 +69,7 @@ export const services = {
     answer: 'StopResult',
     errors: ['unknown_service'],
     keyKind: 'service',
+    isStored: false,
   }),
   restart: operation({
     id: 'restartService',

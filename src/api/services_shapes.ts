@@ -11,6 +11,7 @@ import {
   milliseconds,
   nameShape,
   pid,
+  place,
   port,
   rssMB,
   signal,
@@ -30,6 +31,7 @@ import {
   validate,
   z,
 } from './validation.ts';
+import { completeWatch, watch, watchInput } from './watch_fields.ts';
 
 const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a letter or digit';
 const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
@@ -66,6 +68,8 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    stack: field.stack.nullable().optional(),
+    watch: watchInput.nullable().optional(),
     live: check.live.nullable().optional(),
     limits: check.limits.nullable().optional(),
     envFile: check.envFile.optional(),
@@ -73,7 +77,7 @@ const RegistrationShape = objectShape(
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'cause'],
-    ...['restarts', 'gatewayUrl', 'revision', 'stale', 'envKeys', 'specHash'],
+    ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
 
@@ -88,17 +92,14 @@ function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] 
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const { cwd, env, dependsOn, ...given } = validate(
-    RegistrationShape,
-    rest,
-    [...faults, ...extraFaults],
-    hint,
-  );
+  const wrong = [...faults, ...extraFaults, ...field.faultsOfStackName(rest)];
+  const { cwd, env, dependsOn, watch: watching, ...given } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
     dependsOn: [...new Set(dependsOn)],
+    watch: completeWatch(watching),
     agent: null,
   });
 }
@@ -129,6 +130,7 @@ const serviceFields = {
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',
   }),
+  ...place,
 };
 
 /** A service in the list. */
@@ -146,6 +148,7 @@ const specFields = {
   stopGrace: milliseconds,
   startTimeout: milliseconds,
   labels: z.array(z.string()),
+  watch: watch.nullable(),
   live: check.live.nullable(),
   limits: check.limits.nullable(),
   envFile: z.array(z.string()),
@@ -215,6 +218,10 @@ export const Explanation = z
     portHolder: z.string().nullable(),
     backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
     exit: z.object({ exitCode, signal, at: time, cause: endCause.exactOptional() }).nullable(),
+    watching: z
+      .object({ folders: z.int().min(0), trouble: z.string().nullable() })
+      .nullable()
+      .meta({ description: 'What is watched for it: folders, and why changes may go unnoticed' }),
     lastLines: z.array(z.string()),
     next: z.string(),
   })

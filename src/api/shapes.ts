@@ -3,8 +3,10 @@
 export const SHAPES = {
   services: () => import('./services_shapes.ts'),
   groups: () => import('./groups_shapes.ts'),
+  stacks: () => import('./stacks_shapes.ts'),
   events: () => import('./events_shapes.ts'),
   agents: () => import('./agents_shapes.ts'),
+  commands: () => import('./commands_shapes.ts'),
   access: () => import('./access_shapes.ts'),
   system: () => import('./system_shapes.ts'),
   clusters: () => import('./clusters_shapes.ts'),

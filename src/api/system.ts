@@ -1,5 +1,5 @@
 // The daemon's information about itself: docs/reference.md "System endpoints".
-import { operationsOf } from './operation.ts';
+import { OPEN_METRICS_TYPE, operationsOf } from './operation.ts';
 
 const operation = operationsOf('system');
 
@@ -32,6 +32,23 @@ export const system = {
     answer: 'Health',
     isAlways: true,
     isPublic: true,
+  }),
+  system: operation({
+    id: 'getSystem',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/system',
+    summary: 'What the daemon is doing: threads, actors, process host, sizes on disk, requests',
+    answer: 'System',
+  }),
+  metrics: operation({
+    id: 'getMetrics',
+    kind: 'call',
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Metrics of the services and of the daemon for Prometheus',
+    contentType: OPEN_METRICS_TYPE,
+    answer: 'MetricsText',
   }),
   openapi: operation({
     id: 'getOpenApi',

@@ -1,7 +1,7 @@
 // The daemon's information about itself, and the body of every error.
 import { z } from '../adapters/zod.ts';
 import { ERRORS } from '../protocol/errors.ts';
-import { pid, port, time } from './answer_fields.ts';
+import { milliseconds, pid, port, time } from './answer_fields.ts';
 
 export type Version = z.infer<typeof Version>;
 export const Version = z.object({
@@ -16,6 +16,49 @@ export const Version = z.object({
 });
 
 export const Health = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
+
+export const MetricsText = z.string();
+
+const bytes = z.int().min(0);
+const count = z.int().min(0);
+const ActorLoad = z
+  .object({
+    address: z.string().meta({ description: 'Of an actor, or the prefix of a family' }),
+    actors: count,
+    waiting: count.meta({ description: 'Messages in the mailboxes' }),
+    longest: count.meta({ description: 'Messages in the longest of them' }),
+    open: count.meta({ description: 'Messages whose reply is deferred' }),
+  })
+  .meta({ id: 'ActorLoad' });
+
+export const System = z
+  .object({
+    version: z.string(),
+    pid,
+    startedAt: time,
+    rssBytes: bytes,
+    storeBytes: bytes,
+    journalBytes: bytes,
+    host: z.object({ runs: count, logBytes: bytes, droppedBytes: bytes }).nullable(),
+    threads: z.array(
+      z.object({
+        name: z.string(),
+        up: z.boolean(),
+        restarts: count,
+        lagMs: milliseconds.nullable(),
+        busyMs: milliseconds.nullable(),
+        messages: count.nullable(),
+        openAsks: count.nullable(),
+        missedDeadlines: count.nullable(),
+        crashes: count.nullable(),
+        actors: z.array(ActorLoad),
+      }),
+    ),
+    requests: z.array(z.object({ operation: z.string(), code: z.int(), count })),
+    openStreams: count,
+    openFilesLimit: count,
+  })
+  .meta({ id: 'System' });
 
 export const OpenApi = z.object({ openapi: z.string() }).catchall(z.unknown());
 

@@ -63,7 +63,7 @@ export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly
 const fieldPath = (path: readonly PropertyKey[]): string => path.map(String).join('.');
 
 const isOtherType = ([first]: readonly z.core.$ZodIssue[]): boolean =>
-  first?.code === 'invalid_type' && first.path.length === 0;
+  (first?.code === 'invalid_type' || first?.code === 'invalid_value') && first.path.length === 0;
 
 /** Of a field that takes several forms, the faults of the form that was meant: the one with the fewest. */
 function faultsOf(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {

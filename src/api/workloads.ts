@@ -1,7 +1,7 @@
 // The operations of workloads: docs/reference.md "Endpoints".
 import { CLOUD } from '../settings/cloud_limits.ts';
 import { HTTP } from '../settings/limits.ts';
-import { operationsOf } from './operation.ts';
+import { OPEN_METRICS_TYPE, operationsOf } from './operation.ts';
 
 const operation = operationsOf('workloads');
 
@@ -84,6 +84,16 @@ export const workloads = {
     answer: 'AutoSleepSettings',
     errors: ['invalid_spec', 'unknown_workload'],
     keyKind: 'id',
+    needs: 'cloud',
+  }),
+  metrics: operation({
+    id: 'getCloudMetrics',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/metrics',
+    summary: 'Metrics of workloads and tethers for Prometheus',
+    contentType: OPEN_METRICS_TYPE,
+    answer: 'CloudMetricsText',
     needs: 'cloud',
   }),
 };

@@ -51,3 +51,4 @@ export const Workload = z
 
 export const WorkloadList = z.array(Workload);
 export const Replicas = z.object({ replicas: z.int() }).meta({ id: 'Replicas' });
+export const CloudMetricsText = z.string();

@@ -24,6 +24,7 @@ const WORKERS = {
   'workers/cloud': 'workers/cloud.ts',
   'workers/tethers': 'workers/tethers.ts',
   'workers/gateway': 'workers/gateway.ts',
+  'workers/watcher': 'workers/watcher.ts',
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };

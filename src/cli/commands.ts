@@ -12,6 +12,7 @@ import { statusCommand } from './commands/status.ts';
 import { stopCommand } from './commands/stop.ts';
 import { urlCommand } from './commands/url.ts';
 import { waitCommand } from './commands/wait.ts';
+import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
 
@@ -19,7 +20,6 @@ const PROJECT = 'Project';
 const SERVICES = 'Services';
 const WATCHING = 'Monitoring';
 const AGENTS = 'Agents';
-const KUBERNETES = 'Kubernetes';
 const DAEMON = 'Daemon';
 
 /** For a command that is loaded with this table. */
@@ -57,7 +57,13 @@ const ROWS: readonly CommandRow[] = [
     name: 'down',
     summary: 'stop and remove the services of berth.yaml',
     heading: PROJECT,
-    load: async () => (await lazyCommands()).downCommand,
+    load: async () => (await projectCommands()).downCommand,
+  },
+  {
+    name: 'stacks',
+    summary: 'list the stacks of all projects',
+    heading: PROJECT,
+    load: async () => (await lazyCommands()).stacksCommand,
   },
   {
     name: 'ps',
@@ -96,6 +102,13 @@ const ROWS: readonly CommandRow[] = [
     summary: 'register a service',
     heading: SERVICES,
     load: async () => (await lazyCommands()).addCommand,
+  },
+  {
+    name: 'run',
+    aliases: ['exec'],
+    summary: 'run a command in the environment of a service',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).runCommand,
   },
   {
     name: 'rm',
@@ -211,85 +224,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
-  {
-    name: 'k8s clusters',
-    summary: 'list clusters',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterListCommand,
-  },
-  {
-    name: 'k8s add',
-    summary: 'register a cluster',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterAddCommand,
-  },
-  {
-    name: 'k8s renew',
-    summary: 'give a cluster new credentials',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterRenewCommand,
-  },
-  {
-    name: 'k8s rm',
-    summary: 'remove clusters; their workloads stay as they are',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterRemoveCommand,
-  },
-  {
-    name: 'k8s sync',
-    summary: 'discover the workloads of clusters',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterSyncCommand,
-  },
-  {
-    name: 'k8s workloads',
-    aliases: ['k8s ls'],
-    summary: 'list workloads',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).workloadListCommand,
-  },
-  {
-    name: 'k8s sleep',
-    summary: 'scale workloads to zero and remember their replica counts',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).sleepCommand,
-  },
-  {
-    name: 'k8s wake',
-    summary: 'scale workloads back up',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).wakeCommand,
-  },
-  {
-    name: 'k8s auto-sleep',
-    summary: 'show or set when an idle workload is put to sleep',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).autoSleepCommand,
-  },
-  {
-    name: 'k8s tether',
-    summary: 'open a local port to a workload',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).tetherCommand,
-  },
-  {
-    name: 'k8s tethers',
-    summary: 'list tethers',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).tetherListCommand,
-  },
-  {
-    name: 'k8s untether',
-    summary: 'close and remove tethers',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).untetherCommand,
-  },
-  {
-    name: 'cloud token',
-    summary: 'print the token of the cloud API',
-    heading: KUBERNETES,
-    load: async () => (await lazyCommands()).cloudTokenCommand,
-  },
+  ...K8S_ROWS,
   {
     name: 'daemon',
     summary: 'run the daemon in the foreground',

@@ -25,7 +25,6 @@ export {
   autostartUninstallCommand,
 } from './commands/daemon_autostart.ts';
 export { doctorCommand } from './commands/doctor.ts';
-export { downCommand } from './commands/down.ts';
 export { eventsCommand } from './commands/events.ts';
 export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
 export {
@@ -44,4 +43,6 @@ export {
 } from './commands/k8s_workloads.ts';
 export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
+export { runCommand } from './commands/run.ts';
+export { stacksCommand } from './commands/stacks.ts';
 export { topCommand } from './commands/top.ts';

@@ -1,6 +1,6 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
-import { agents } from '../api/agents.ts';
+import type { Operation } from '../api/operation.ts';
 import { type Endpoint, pathOf } from './api_call.ts';
 import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
@@ -56,14 +56,16 @@ const subprotocols = (bearer: string | null): string[] => [
 ];
 
 /**
- * Opens the terminal of the agent `name`. Rejects with the daemon's error (`not_running`, `unknown_agent`).
+ * Opens the terminal of `name`, an agent or a command, by the operation for it. Rejects with the daemon's
+ * error (`not_running`, `unknown_agent`).
  */
 export async function attachTerminal(
   endpoint: Endpoint,
+  operation: Operation,
   name: string,
   options: AttachOptions,
 ): Promise<TerminalSession> {
-  const url = endpoint.url() + pathOf(agents.attach, name);
+  const url = endpoint.url() + pathOf(operation, name);
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};

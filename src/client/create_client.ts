@@ -5,9 +5,11 @@ import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
 import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
 import { cloudMethods } from './methods/cloud.ts';
+import { commandMethods } from './methods/commands.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
 import { serviceMethods } from './methods/services.ts';
+import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
 import type { Transport } from './transport.ts';
 
@@ -15,8 +17,10 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...systemMethods(endpoint),
   ...serviceMethods(endpoint),
   ...groupMethods(endpoint),
+  ...stackMethods(endpoint),
   ...eventMethods(endpoint),
   ...agentMethods(endpoint),
+  ...commandMethods(endpoint),
   ...accessMethods(endpoint),
 });
 

@@ -18,6 +18,7 @@ export type {
   StartResult,
   StopResult,
 } from '../api/services_shapes.ts';
+export type { NewStack, Stack } from '../api/stacks_shapes.ts';
 export type { Version } from '../api/system_shapes.ts';
 export type { NewTether, Tether } from '../api/tethers_shapes.ts';
 export type { AutoSleepSettings, Workload } from '../api/workloads_shapes.ts';

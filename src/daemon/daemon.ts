@@ -22,6 +22,7 @@ import { report, reportDefect } from './daemon_log.ts';
 import { GatewayController } from './gateway_controller.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import type { DaemonOptions, MainThread } from './main_thread.ts';
+import { systemReader } from './read_system.ts';
 import type { ThreadData } from './thread_data.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
@@ -48,7 +49,7 @@ async function portHolderName(port: number): Promise<string> {
 
 function createDaemonFront(
   options: DaemonOptions,
-  { node, threads }: MainThread,
+  { node, threads, lagMs }: MainThread,
   gateway: GatewayController,
   cloud: CloudFront,
 ): Front {
@@ -73,6 +74,7 @@ function createDaemonFront(
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     unreadyReason: () => threads.silenceOf('services'),
+    readSystem: systemReader(node, threads, stateDir, lagMs),
     onRoutesChanged: () => gateway.onRoutesChanged(),
     log: report,
     onDefect: reportDefect,

@@ -11,22 +11,33 @@ const NOTE_LENGTH = 2;
 const NOTE_AT = 3 * Int32Array.BYTES_PER_ELEMENT;
 const MAX_NOTE_LENGTH = 116;
 
+/** Beats that the lag covers: about a minute. */
+const LAG_BEATS = 60;
+
 /** Memory for one thread. It can be passed to other threads. */
 export const heartbeatMemory = (): SharedArrayBuffer => new SharedArrayBuffer(NOTE_AT + MAX_NOTE_LENGTH);
 
 /**
- * Begins the heartbeat of this thread. The returned function notes the message that is being handled: called
- * for each message, so it writes characters one by one, which is faster than any encoder, and only others
- * than the last.
+ * Begins the heartbeat of this thread. `note` notes the message that is being handled: called for each
+ * message, so it writes characters one by one, which is faster than any encoder, and only others than the
+ * last. `lagMs` is the longest delay of a beat in the last minute, in milliseconds.
  */
 export function startHeartbeat(
   memory: SharedArrayBuffer,
   clock: Clock,
   beatMs: number = THREADS.hang.beatMs,
-): { note: (address: string, kind: string) => void; stop: () => void } {
+): { note: (address: string, kind: string) => void; lagMs: () => number; stop: () => void } {
   const numbers = new Int32Array(memory, 0, 3);
   const bytes = new Uint8Array(memory, NOTE_AT);
-  const beat = () => void Atomics.add(numbers, BEATS, 1);
+  const delays: number[] = [];
+  let due = clock.monotonic();
+  const beat = (): void => {
+    Atomics.add(numbers, BEATS, 1);
+    const now = clock.monotonic();
+    delays.push(Math.max(0, now - due));
+    if (delays.length > LAG_BEATS) delays.shift();
+    due = now + beatMs;
+  };
   Atomics.store(numbers, TASK, ownTaskId());
   beat();
   const write = (text: string, from: number): number => {
@@ -42,7 +53,7 @@ export function startHeartbeat(
     lastKind = kind;
     numbers[NOTE_LENGTH] = write(kind, write(' ', write(address, 0)));
   };
-  return { note, stop: clock.every(beatMs, beat) };
+  return { note, lagMs: () => Math.max(...delays), stop: clock.every(beatMs, beat) };
 }
 
 /** The heartbeat of another thread. */

@@ -39,6 +39,8 @@ export interface MainThread {
   node: Node;
   threads: ThreadSupervisor;
   data: ThreadData;
+  /** The longest delay of this thread's timers in the last minute, in milliseconds. */
+  lagMs: () => number;
   /** Accepts messages of the threads, once the actors of this thread exist. */
   acceptMessages: () => void;
 }
@@ -82,7 +84,7 @@ export function createMainThread(
 ): MainThread {
   const data = threadData(options);
   const mainHeartbeat = heartbeatMemory();
-  const { note } = startHeartbeat(mainHeartbeat, systemClock);
+  const { note, lagMs } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
     hostStart: isRestart ? 'running' : hostStart,
@@ -118,5 +120,5 @@ export function createMainThread(
   });
   // Callers of `ensure` get the rejection.
   threads.ensure('services').catch(() => {});
-  return { node, threads, data, acceptMessages: heard.resolve };
+  return { node, threads, data, lagMs, acceptMessages: heard.resolve };
 }

@@ -7,6 +7,7 @@ import { registryActor } from '../actors/registry/registry.ts';
 import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
+import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
@@ -78,10 +79,9 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     drawScreen,
     viewersInThread,
   }));
-  const marks = store.table('marks');
   await node.start('events', eventsActor, {
     folder: paths.events,
-    marks,
+    marks: store.table('marks'),
     boot: bootId(),
     report,
     subscribed: false,
@@ -94,6 +94,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     ports: { service: data.servicePorts, agent: data.agentPorts },
   });
   await node.start('groups', groupsActor, null);
+  await node.start('stacks', stacksActor, { store: plain });
   await node.start('agents', agentsActor, { domain: data.agentDomain });
   begun.resolve();
 }

@@ -1,10 +1,12 @@
 // One life of a worker thread, seen from both sides: the assignment it gets and the few control calls to it.
 // The only file that imports comlink; messages of actors never go through it.
+import { performance } from 'node:perf_hooks';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, mayAsk } from '../protocol/address.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
+import type { ThreadReading } from '../protocol/system.ts';
 import { Failure, isFailure, type Node, type NodeOptions } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred, withTimeout } from '../runtime/deferred.ts';
@@ -27,6 +29,7 @@ interface ThreadControl {
   connect(peer: string, port: MessagePort): void;
   /** Resolves when `setup` is done, or has failed for good. */
   ready(): Promise<Refusal | null>;
+  read(): ThreadReading;
   /** Stops the node. Resolves with the addresses that were late. */
   stop(): Promise<string[]>;
 }
@@ -88,6 +91,14 @@ export class ThreadInstance {
     return refusal && new Failure(refusal.code, refusal.message, refusal.detail);
   }
 
+  /** What the thread is doing; null when it does not answer in time. */
+  async read(): Promise<ThreadReading | null> {
+    return withTimeout(
+      THREADS.readTimeoutMs,
+      Promise.race([this.control.read(), this.exited.then(() => null)]),
+    );
+  }
+
   /** Gives the thread a port to `peer`. Resolves when it has the port or is over. */
   async connect(peer: string, port: MessagePort): Promise<void> {
     // A port to a thread that dies is lost: the successor of that thread gets a new one.
@@ -115,6 +126,13 @@ export class ThreadInstance {
   }
 }
 
+/** What this thread is doing. `lagMs` comes from its heartbeat. */
+export const readThread = (node: Node, lagMs: number): ThreadReading => ({
+  ...node.read(),
+  lagMs,
+  busyMs: performance.eventLoopUtilization().active,
+});
+
 /**
  * The life of a worker thread, called by its entry: creates the node, connects the assigned peers and runs
  * `setup` with the assigned data. Rejects when `setup` has a defect, which ends the thread.
@@ -125,7 +143,7 @@ export async function runThread(
 ): Promise<void> {
   const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
     await receiveAssignment<Assignment>();
-  const { note } = startHeartbeat(heartbeat, systemClock, beatMs);
+  const { note, lagMs } = startHeartbeat(heartbeat, systemClock, beatMs);
   const node = createNode({
     name,
     clock: systemClock,
@@ -140,6 +158,7 @@ export async function runThread(
   const calls: ThreadControl = {
     connect: (peer, port) => node.connect(peer, messagePortPipe(port)),
     ready: () => ready.promise,
+    read: () => readThread(node, lagMs()),
     async stop() {
       const late = await node.stop();
       // In a later turn of the loop than the answer. Once the port is closed, nothing keeps the thread alive.

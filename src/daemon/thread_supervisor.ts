@@ -3,6 +3,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, type NodeKind, nodesOf } from '../protocol/address.ts';
+import type { ThreadStatus } from '../protocol/system.ts';
 import { Failure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { type Deferred, deferred, withTimeout } from '../runtime/deferred.ts';
@@ -18,7 +19,7 @@ import { type StartedWorker, startWorker } from './worker_thread.ts';
 type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
-const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway'];
+const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway', 'watcher'];
 
 /** The kinds of node that have a connection, in either direction. */
 const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
@@ -29,6 +30,8 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
   ['front', 'gateway'],
   ['services', 'gateway'],
   ['services', 'cloud'],
+  ['front', 'watcher'],
+  ['services', 'watcher'],
 ];
 
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
@@ -74,6 +77,8 @@ export interface ThreadSupervisor {
   onRestarted(onRestarted: RestartListener): void;
   /** Why the threads of `kind` do not answer at the moment; null: they do, or have not been started. */
   silenceOf(kind: ThreadKind): string | null;
+  /** Every thread that has been started. */
+  read(): Promise<ThreadStatus[]>;
   /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
   stop(): Promise<string[]>;
 }
@@ -179,6 +184,16 @@ class Supervisor implements ThreadSupervisor {
       if (detector.missed > 1) return `the thread ${name} has missed ${detector.missed} heartbeats`;
     }
     return null;
+  }
+
+  async read(): Promise<ThreadStatus[]> {
+    const started = [...this.threads.values()].filter(({ state }) => state.is !== 'idle');
+    return Promise.all(
+      started.map(async ({ name, deaths, state }) => {
+        const reading = state.is === 'up' ? await state.instance.read() : null;
+        return { name, restarts: deaths.total, reading };
+      }),
+    );
   }
 
   private ofKind(kind: ThreadKind): Thread[] {

@@ -14,6 +14,7 @@ const LIFECYCLE_TYPES = [
   'service.stopped',
   'service.crashed',
   'service.removed',
+  'service.changed',
   'port.conflict',
 ] as const satisfies readonly LifecycleEvent['type'][];
 

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
+import type { SystemReading } from '../protocol/system.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
@@ -16,6 +17,8 @@ import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
 import { ROUTES, type Route } from './api/routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
+import { RequestCounts } from './metrics/request_counts.ts';
+import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
@@ -57,6 +60,8 @@ export interface FrontOptions extends AccessSettings {
   pageLookup: PageLookup;
   /** Why services cannot be shown or changed at the moment; null: they can. */
   unreadyReason: () => string | null;
+  /** What the daemon is doing. */
+  readSystem: () => Promise<SystemReading>;
   /** Logs one line for people, such as the server in use, or a defect. */
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
@@ -158,9 +163,12 @@ class HttpFront implements Front {
       keys: new AccessKeys(token, node.clock),
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
+      requests: new RequestCounts(),
+      starts: new StartTimes(),
       daemonInfo: { ...daemonInfo, front: '' },
       phase: 'starting',
       unreadyReason: options.unreadyReason,
+      readSystem: options.readSystem,
       openapi: () => this.openapi(),
       ref: node.ref.bind(node),
     };
@@ -169,9 +177,10 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
-    const { views } = this.app;
+    const { views, starts } = this.app;
     const { logs, events } = this;
-    await node.start('views', serviceViewsActor, { views, logs, events, onServicesChanged: onRoutesChanged });
+    const targets = { views, starts, logs, events, onServicesChanged: onRoutesChanged };
+    await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
@@ -261,6 +270,7 @@ class HttpFront implements Front {
   private async openListener(listener: ApiListener): Promise<{ port: number; name: ServerKind }> {
     const { onDefect, pageLookup, describePortHolder, cloud, log } = this.options;
     const { bind, routes, cloudOnly, kind, tls } = listener;
+    const { requests } = this.app;
     const share = HTTP.connectionShare[cloudOnly ? 'cloud' : 'daemon'];
     const create = await chooseServer(log, kind);
     // Null until the port is known: before that there is nothing to compare a Host with.
@@ -268,7 +278,10 @@ class HttpFront implements Front {
     const server = create({
       handle: (exchange) => {
         if (handler) handler.handle(exchange);
-        else new HttpReply(exchange, '', onDefect).fail(fail('daemon_busy', 'the daemon is starting'));
+        else
+          new HttpReply(exchange, '', { requests, onDefect }).fail(
+            fail('daemon_busy', 'the daemon is starting'),
+          );
       },
       webSocketPaths: routes
         .filter(({ kind }) => kind === 'socket')

@@ -58,6 +58,7 @@ export const hostActor = actor<HostProtocol, HostActorConfig>(
       return null;
     },
     dropped: () => ({ rows: logWriters.droppedBytes() }),
+    read: () => ({ runs: runs.all.size, logs: logWriters.written() }),
   }),
   { mailbox: 16_384 },
 );

@@ -1,6 +1,6 @@
 // One run of the host, and what is said of it.
 import { constants } from 'node:os';
-import { residentBytes } from '../adapters/process/process_table.ts';
+import { residentBytes, settingOf } from '../adapters/process/process_table.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
 import { fail } from '../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../protocol/host.ts';
@@ -8,7 +8,7 @@ import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { RunEnd } from '../protocol/service.ts';
 import { MIB } from '../settings/limits.ts';
 import type { HostTerminal } from './pty.ts';
-import { type RunSetting, settingOf } from './run_commands.ts';
+import type { RunSetting } from './run_commands.ts';
 import type { StopTarget } from './stop_tree.ts';
 
 /** A run in the ledger of this host. */

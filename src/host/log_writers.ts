@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { LogStream } from '../logs/format.ts';
 import { LogWriter } from '../logs/writer.ts';
 import type { LogLimits } from '../protocol/host.ts';
+import type { LogBytes } from '../protocol/system.ts';
 
 export interface LogWriters {
   /** Adds output of a run of the service `name`. Never throws. */
@@ -21,6 +22,8 @@ export interface LogWriters {
   notifyGrowth(): void;
   /** Bytes lost to a full disk, for each service that has lost any. */
   droppedBytes(): { service: string; bytes: number }[];
+  /** The output of each service that has a log here. */
+  written(): LogBytes[];
 }
 
 /**
@@ -78,5 +81,6 @@ export function createLogWriters(
     notifyGrowth,
     droppedBytes: () =>
       [...logs].flatMap(([name, { dropped }]) => (dropped > 0 ? [{ service: name, bytes: dropped }] : [])),
+    written: () => [...logs].map(([name, { end, dropped }]) => ({ service: name, bytes: end, dropped })),
   };
 }

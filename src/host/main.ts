@@ -3,6 +3,7 @@ import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isListening } from '../adapters/host/host_socket.ts';
+import { boundOwnLog } from '../adapters/own_log.ts';
 import { type Libc, loadLibc } from '../adapters/process/libc.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { ProcessTree } from '../adapters/process/process_tree.ts';
@@ -66,7 +67,7 @@ const NEEDED_CHECK_MS = 250;
 /** Interval at which unacknowledged ends are sent again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
-/** Interval between checks that the socket is there. */
+/** Interval between checks that the socket is there, and that the log is short. */
 const SOCKET_CHECK_MS = 2_000;
 /** Interval between attempts to take a lock that another host holds. */
 const LOCK_RETRY_MS = 5;
@@ -206,7 +207,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const reservedDescriptor = reserveDescriptor();
   // Agents die with this process, so a defect in one handler must not end it.
   process.on('uncaughtException', (error) => log(`defect: ${error.stack}`));
-  const { host: folder, runs } = statePaths(stateDir);
+  const { host: folder, hostLog, runs } = statePaths(stateDir);
   for (const path of [folder, runs]) mkdirSync(path, { recursive: true, mode: 0o700 });
   const libc = await loadLibc().catch((error) => {
     log(`koffi does not load, so there are no terminals and orphans are not adopted: ${error}`);
@@ -238,6 +239,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   // A daemon of another version waits for the last process to end.
   node.clock.every(RESEND_END_MS, checkExit);
   node.clock.every(SOCKET_CHECK_MS, () => {
+    boundOwnLog(hostLog);
     gate.reopen().catch((error) => log(`its socket cannot be made anew: ${error}`));
   });
   // Loaded ahead of the first agent, but not while a daemon is starting, which is why this host was started.

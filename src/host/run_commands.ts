@@ -2,8 +2,7 @@
 // working directory and environment, in a session of their own. Their processes bear a mark of their own, so
 // that they are never taken for the service's, and are found whatever becomes of this host.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync, readlinkSync } from 'node:fs';
-import { environOf, processRow } from '../adapters/process/process_table.ts';
+import { processRow } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { ExecReport, SpawnRequest } from '../protocol/host.ts';
 import type { Clock } from '../runtime/actor.ts';
@@ -17,23 +16,8 @@ export type RunSetting = Pick<SpawnRequest, 'cwd' | 'env' | 'umask'>;
 
 /** Output that follows the end of a command, from processes that it leaves behind, is not awaited longer. */
 const DRAIN_MS = 50;
-const DEFAULT_UMASK = 0o022;
 
 const markOf = (run: string): string => `${run}.command`;
-
-/** The setting of a process that another host has started, as the system knows it. Throws without one. */
-export function settingOf(pid: number): RunSetting {
-  const env = (environOf(pid)?.toString() ?? '')
-    .split('\0')
-    .filter((row) => row.includes('='))
-    .map((row): [string, string] => [row.slice(0, row.indexOf('=')), row.slice(row.indexOf('=') + 1)]);
-  const umask = /^Umask:\t([0-7]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-  return {
-    cwd: readlinkSync(`/proc/${pid}/cwd`),
-    env,
-    umask: umask === undefined ? DEFAULT_UMASK : Number.parseInt(umask, 8),
-  };
-}
 
 interface RunningCommand {
   root: RunRoot;
@@ -41,7 +25,7 @@ interface RunningCommand {
   done: Promise<ExecReport>;
 }
 
-export interface CommandRequest {
+export interface RunCommandRequest {
   service: string;
   run: string;
   setting: RunSetting;
@@ -54,6 +38,7 @@ export class RunCommands {
   private readonly clock: Clock;
   private readonly stops: TreeStops;
   private readonly running = new Map<string, RunningCommand>();
+  private readonly killing = new Map<string, Promise<void>>();
   /** Runs in whose place a command has run, so that something may be left of one. */
   private readonly used = new Set<string>();
 
@@ -68,10 +53,11 @@ export class RunCommands {
   }
 
   /** Runs a command, after the one under way. Fails start_failed. */
-  async run(request: CommandRequest): Promise<ExecReport> {
-    for (let other = this.running.get(request.run); other; other = this.running.get(request.run))
-      await other.done.catch(() => undefined);
-    this.used.add(request.run);
+  async run(request: RunCommandRequest): Promise<ExecReport> {
+    const { run } = request;
+    const before = () => this.running.get(run)?.done ?? this.killing.get(run);
+    for (let other = before(); other; other = before()) await other.catch(() => undefined);
+    this.used.add(run);
     return this.start(request);
   }
 
@@ -86,7 +72,14 @@ export class RunCommands {
     await this.kill(run);
   }
 
-  private async kill(run: string): Promise<void> {
+  /** Ends everything that bears the mark of a run's commands, so none begins meanwhile. */
+  private kill(run: string): Promise<void> {
+    const killing = this.killing.get(run) ?? this.killNow(run).finally(() => this.killing.delete(run));
+    this.killing.set(run, killing);
+    return killing;
+  }
+
+  private async killNow(run: string): Promise<void> {
     const command = this.running.get(run);
     const root = command?.root ?? { run: markOf(run), pid: 0, startTicks: 0, grouped: false };
     const end = { exitCode: null, signal: null, exitUnknown: true };
@@ -94,7 +87,7 @@ export class RunCommands {
     await this.stops.stop(target, { signal: 'SIGKILL', graceMs: 0, port: 0, isSent: false });
   }
 
-  private start({ service, run, setting, cmd, timeoutMs }: CommandRequest): Promise<ExecReport> {
+  private start({ service, run, setting, cmd, timeoutMs }: RunCommandRequest): Promise<ExecReport> {
     const env = environmentOf([...setting.env, ['BERTH_RUN', markOf(run)]]);
     const { cwd, umask } = setting;
     let child: ChildProcess;
@@ -140,6 +133,7 @@ export class RunCommands {
     child.once('close', () => closed.resolve());
     try {
       const { exitCode, signal } = await ended.promise;
+      await this.killing.get(run);
       const isOver = await Promise.race([
         closed.promise.then(() => true),
         new Promise<false>((resolve) => this.clock.after(DRAIN_MS, () => resolve(false))),

@@ -41,6 +41,7 @@ export function toServiceName(text: string, taken: Set<string>): string {
     text
       .toLowerCase()
       .replace(/[^a-z0-9_-]+/g, '-')
+      .replace(/--+/g, '-')
       .replace(/^-+|-+$/g, '')
       .slice(0, 60) || 'service';
   let name = base;

@@ -19,16 +19,16 @@ interface Importer {
 /** In the order in which a folder is searched: files made to run services come first. */
 export const IMPORTERS: readonly Importer[] = [
   {
-    kind: 'process-compose file',
-    files: ['process-compose.yaml', 'process-compose.yml'],
-    pattern: /^process-compose.*\.ya?ml$/,
-    read: (text) => importProcessCompose(text),
-  },
-  {
     kind: 'Procfile',
     files: ['Procfile.dev', 'Procfile'],
     pattern: /^Procfile/,
     read: (text, path) => importProcfile(text, dirname(path)),
+  },
+  {
+    kind: 'process-compose file',
+    files: ['process-compose.yaml', 'process-compose.yml'],
+    pattern: /^process-compose.*\.ya?ml$/,
+    read: (text) => importProcessCompose(text),
   },
   {
     kind: 'compose file',
@@ -50,11 +50,15 @@ export const importableFiles = (folder: string): string[] =>
     existsSync(path),
   );
 
+/** The importer for the file at `path` by its name; undefined when none is for it. */
+export const importerOf = (path: string): Importer | undefined =>
+  IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
+
 /**
  * Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what
  * reading it throws.
  */
 export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
-  const importer = IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
+  const importer = importerOf(path);
   return importer && { kind: importer.kind, ...importer.read(readTextFile(path), path) };
 }

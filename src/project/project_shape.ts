@@ -1,6 +1,7 @@
 // The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
 // one; read_project.ts checks what they say together.
 import { z } from '../adapters/zod.ts';
+import { globFault } from '../protocol/globs.ts';
 import {
   AGENTS_GROUP,
   ENV_KEY_PATTERN,
@@ -8,7 +9,8 @@ import {
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
-import { HTTP, SERVICE } from '../settings/limits.ts';
+import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
+import { HTTP, SERVICE, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -23,7 +25,8 @@ const name = z
   .regex(
     SERVICE_NAME_PATTERN,
     'must be a name of a-z, 0-9, _ and -, at most 63 characters, not beginning with -',
-  );
+  )
+  .refine(isShortName, 'must not contain --, which separates it from the name of the stack');
 
 const DURATION_MESSAGE = 'must be a duration such as 30s or 500ms (a bare number is milliseconds)';
 const duration = z
@@ -46,10 +49,52 @@ const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
-const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, or null for none';
+const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none';
+const portNumber = z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE);
 const port = z.union(
-  [z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE), z.literal('auto'), z.null()],
+  [
+    portNumber,
+    z.literal('auto'),
+    z.null(),
+    z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
+  ],
   withMessage(PORT_MESSAGE),
+);
+
+const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
+const LINES_MESSAGE = `must be a list of up to ${WATCH.maxGlobs} lines as in a .gitignore`;
+const ACTION_MESSAGE = 'must be restart or a signal such as SIGHUP';
+const FLAG_MESSAGE = 'must be true or false';
+const glob = z.string(withMessage('must be a glob such as src/**')).superRefine((value, context) => {
+  const message = globFault(value);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+const watch = z.strictObject(
+  {
+    paths: z
+      .array(glob, withMessage(GLOBS_MESSAGE))
+      .min(1, GLOBS_MESSAGE)
+      .max(WATCH.maxGlobs, GLOBS_MESSAGE)
+      .meta({ description: 'Globs relative to cwd; a folder means everything in it.' }),
+    ignore: z
+      .array(z.string(withMessage('must be a text')).min(1, 'must not be empty'), withMessage(LINES_MESSAGE))
+      .max(WATCH.maxGlobs, LINES_MESSAGE)
+      .meta({ description: 'Lines as in a .gitignore, which win over those of real ones.' })
+      .optional(),
+    debounce_ms: duration
+      .refine((ms) => ms <= WATCH.maxDebounceMs, `must be at most ${WATCH.maxDebounceMs} ms`)
+      .meta({ description: 'Time without a change after which something is done; default 300.' })
+      .optional(),
+    action: z
+      .union([z.literal('restart'), signal], withMessage(ACTION_MESSAGE))
+      .meta({ description: 'restart (the default), or a signal that it is sent.' })
+      .optional(),
+    cascade: z
+      .boolean(withMessage(FLAG_MESSAGE))
+      .meta({ description: 'Whether services that depend on it are restarted after it; default false.' })
+      .optional(),
+  },
+  withMessage('must be a map with paths'),
 );
 
 export const PROJECT_SERVICE_SHAPE = z
@@ -69,7 +114,8 @@ export const PROJECT_SERVICE_SHAPE = z
       port: port
         .meta({
           description:
-            'The port it listens on; auto (the default) chooses a free one and keeps it; null: it has none.',
+            'The port it listens on; auto (the default) chooses a free one and keeps it, and null is none. A number holds in ' +
+            'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
         })
         .optional(),
       ready: ready
@@ -139,14 +185,32 @@ export const PROJECT_SERVICE_SHAPE = z
         )
         .meta({ description: 'How it is stopped.' })
         .optional(),
+      watch: watch.meta({ description: 'Files whose changes restart it, or send it a signal.' }).optional(),
     },
     withMessage('must be a map with cmd and what else the service needs'),
   )
   .meta({ description: 'One service. Keys that begin with x- are yours.' });
 
+const NAME_MESSAGE = `must be 1 to ${MAX_PROJECT_NAME} of a-z, 0-9 and single -, and begin with neither`;
+const projectNameShape = z
+  .string(withMessage(NAME_MESSAGE))
+  .regex(PROJECT_NAME_PATTERN, NAME_MESSAGE)
+  .max(MAX_PROJECT_NAME, NAME_MESSAGE);
+
 export const PROJECT_SHAPE = z
   .strictObject(
     {
+      name: projectNameShape
+        .meta({ description: 'The name of the project; default: that of its folder.' })
+        .optional(),
+      environment: z
+        .enum(['shell', 'daemon'], withMessage('must be shell or daemon'))
+        .meta({
+          description:
+            'The environment that services start from: that of the shell that runs `berth up` (the ' +
+            'default), or that of the daemon.',
+        })
+        .optional(),
       services: z.record(name, PROJECT_SERVICE_SHAPE, requiredMessage('a map of names to services')),
     },
     withMessage('must be a map with services'),

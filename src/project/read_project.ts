@@ -5,8 +5,8 @@ import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy } from '../protocol/service.ts';
-import { SERVICE } from '../settings/limits.ts';
+import type { RestartPolicy, WatchSpec } from '../protocol/service.ts';
+import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
@@ -25,6 +25,8 @@ export interface ProjectService {
   cwd: string;
   /** null: it has none. */
   port: number | 'auto' | null;
+  /** The port holds in every stack. */
+  isPortFixed: boolean;
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
@@ -36,11 +38,18 @@ export interface ProjectService {
   startTimeout: number | undefined;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
+  /** The stack it is registered in; null while it is only what the file says. */
+  stack: string | null;
+  watch: WatchSpec | null;
 }
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
+  /** null: that of its folder. */
+  name: string | null;
+  /** Whose environment services start from. */
+  environment: 'shell' | 'daemon';
   services: ProjectService[];
 }
 
@@ -118,13 +127,26 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
+function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return given !== null && typeof given === 'object'
+    ? { port: given.fixed, isPortFixed: true }
+    : { port: given, isPortFixed: false };
+}
+
+function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
+  if (!watch) return null;
+  const { paths, ignore = [], debounce_ms: debounceMs = WATCH.defaultDebounceMs } = watch;
+  const { action = 'restart', cascade = false } = watch;
+  return { paths, ignore, debounceMs, action, cascade };
+}
+
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
   return {
     name,
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    port: service.port === undefined ? 'auto' : service.port,
+    ...portOf(service.port),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
@@ -134,6 +156,8 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
+    stack: null,
+    watch: watchOf(service),
   };
 }
 
@@ -201,7 +225,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   );
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
-  return { file, services };
+  const { name = null, environment = 'shell' } = parsed.data;
+  return { file, name, environment, services };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

@@ -4,6 +4,7 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CommandProtocol } from './commands.ts';
 import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
@@ -11,11 +12,13 @@ import type { HostProtocol } from './host.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { ServiceProtocol } from './service.ts';
+import type { StacksProtocol } from './stacks.ts';
 import type { StatsProtocol } from './stats.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from './terminal.ts';
 import type { TetherProtocol, TethersProtocol } from './tethers.ts';
 import type { ThreadsProtocol } from './threads.ts';
 import type { ViewsProtocol } from './views.ts';
+import type { WatchedServiceProtocol, WatcherProtocol } from './watcher.ts';
 
 /** Every actor of the product with its protocol. */
 interface Actors {
@@ -24,11 +27,16 @@ interface Actors {
   viewers: TerminalViewersProtocol;
   agents: AgentsProtocol;
   groups: GroupsProtocol;
+  stacks: StacksProtocol;
   registry: RegistryProtocol;
   stats: StatsProtocol;
-  [service: `service:${string}`]: ServiceProtocol & TerminalProtocol;
+  [service: `service:${string}`]: ServiceProtocol &
+    TerminalProtocol &
+    WatchedServiceProtocol &
+    CommandProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
+  watcher: WatcherProtocol;
   host: HostProtocol;
   gateway: GatewayProtocol;
   sweeper: SweeperProtocol;
@@ -50,7 +58,7 @@ declare module '../runtime/actor.ts' {
 }
 
 /** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
-export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'host';
+export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'watcher' | 'host';
 
 interface Placement {
   /** The kind of node that holds it. */
@@ -65,11 +73,13 @@ const PLACEMENTS = {
   viewers: { node: 'front', rank: 0 },
   agents: { node: 'services', rank: 10 },
   groups: { node: 'services', rank: 20 },
+  stacks: { node: 'services', rank: 25 },
   registry: { node: 'services', rank: 30 },
   stats: { node: 'services', rank: 40 },
   'service:': { node: 'services', rank: 50 },
   ports: { node: 'services', rank: 60 },
   events: { node: 'services', rank: 70 },
+  watcher: { node: 'watcher', rank: 75 },
   host: { node: 'host', rank: 80 },
   gateway: { node: 'gateway', rank: 5 },
   sweeper: { node: 'cloud', rank: 110 },

@@ -12,6 +12,7 @@ export interface SpinupInput {
   ready: string | null;
   cols: number;
   rows: number;
+  stack: string | null;
 }
 
 export interface AgentsProtocol {

@@ -276,7 +276,7 @@ export interface WorkloadsProtocol {
   /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
   /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */
-  clusterOf(message: { id: string }): { clusterId: string };
+  referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
   tetherTarget(message: { id: string }): TetherTarget;
   /** From tethers, for each new connection, before its first byte is carried. */

@@ -177,3 +177,17 @@ export function findDependencyCycle(services: readonly DependentService[]): stri
   }
   return undefined;
 }
+
+/** The services that depend on `name`, directly or through others. */
+export function dependantsOf(services: readonly DependentService[], name: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  const waiting = [name];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for (const service of services) {
+      if (!service.dependsOn.includes(next) || found.has(service.name)) continue;
+      found.add(service.name);
+      waiting.push(service.name);
+    }
+  }
+  return found;
+}

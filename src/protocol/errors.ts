@@ -22,6 +22,7 @@ export const ERRORS = {
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
   unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },
+  unknown_stack: { status: 404, hint: 'GET /v1/stacks lists the stacks.' },
   unknown_agent: { status: 404, hint: 'GET /v1/agents lists the agents.' },
   unknown_cluster: { status: 404, hint: 'GET /k8s/clusters lists the clusters.' },
   unknown_workload: {

@@ -8,6 +8,7 @@ export const EVENT_TYPES = [
   'service.unhealthy',
   'service.stats',
   'service.removed',
+  'service.changed',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',
@@ -20,6 +21,9 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
   (type) => type !== 'service.stats',
 );
 
+/** The events that end a run. A run has one of them, once. */
+export const RUN_END_TYPES = ['service.stopped', 'service.crashed'] as const satisfies readonly EventType[];
+
 export interface NewEvent {
   type: EventType;
   /** The name of the service or cluster, which `?names=` filters by. */
@@ -31,8 +35,8 @@ export interface NewEvent {
    */
   data: string;
   /**
-   * The run has at most one event of this type: a repeated append, after a kill between two steps, is
-   * ignored.
+   * The run has at most one event of this type, and one of RUN_END_TYPES: a repeated append, after a kill
+   * between two steps, is ignored.
    */
   once?: true;
 }
@@ -73,8 +77,9 @@ export interface EventCheckpoint {
 export interface EventsProtocol {
   /**
    * Replies once the events are in the journal file (written, not synced). Subscribers see them only then.
+   * `earlier`: the type of the event that a run has already in the place of one of these.
    */
-  append(message: { events: NewEvent[] }): { lastId: number };
+  append(message: { events: NewEvent[] }): { lastId: number; earlier?: EventType };
   history(message: { types: string[] | null; names: string[] | null; since: number | null; limit: number }): {
     events: EventRecord[];
   };

@@ -6,6 +6,8 @@ export interface GroupsProtocol {
   stop(message: { name: string; graceMs: number | null }): {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
+  /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
+  restartDependants(message: { name: string }): null;
   /** Stops every service, dependents first: the shutdown of the daemon. */
   shutdown(message: Record<string, never>): null;
 }

@@ -3,6 +3,7 @@ import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
+import type { HostReading } from './system.ts';
 
 /** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
 export const HOST_PROTOCOL_VERSION = 1;
@@ -160,6 +161,8 @@ export interface HostProtocol {
   logLimits(message: LogLimits): null;
   /** Bytes of output dropped because the disk was full, per service. */
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
+  /** The output of every service that has written since the host was started, and the number of runs. */
+  read(message: Record<string, never>): HostReading;
 }
 
 /**

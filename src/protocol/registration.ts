@@ -32,6 +32,8 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   startTimeout: { default: SERVICE.defaultStartTimeoutMs, change: 'record' },
   labels: { default: [], change: 'apart' },
   agent: { default: null, change: 'apart' },
+  stack: { default: null, change: 'record' },
+  watch: { default: null, change: 'record' },
   live: { default: null, change: 'process' },
   limits: { default: null, change: 'process' },
   envFile: { default: [], change: 'process' },

@@ -20,8 +20,12 @@ export interface RegistryProtocol {
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number | null };
   /** The spec of a service, or null for an unknown name. */
   specOf(message: { name: string }): { spec: ServiceSpec | null };
-  /** The members of a group, or of all groups with null, with their dependencies. */
-  members(message: { group: string | null }): { members: { name: string; dependsOn: string[] }[] };
+  /** The members of a group, or with null of all, with their dependencies; `stack`: only those of one. */
+  members(message: { group: string | null; stack?: string }): {
+    members: { name: string; dependsOn: string[] }[];
+  };
+  /** Has every service that watches files ask for it again: the watcher is new. */
+  watchAgain(message: Record<string, never>): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

@@ -1,6 +1,7 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
 import type { LiveField, ReadyField } from './checks.ts';
+import type { WatchState } from './watcher.ts';
 
 export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
@@ -37,6 +38,19 @@ export interface AgentSpec {
   rows: number;
 }
 
+/** What is done when files change: docs/reference.md "Watch". */
+export interface WatchSpec {
+  /** Globs, relative to the service's `cwd`. */
+  paths: string[];
+  /** Lines as in a .gitignore. */
+  ignore: string[];
+  debounceMs: number;
+  /** `restart`, or the name of a signal. */
+  action: string;
+  /** Services that depend on it are restarted after it. */
+  cascade: boolean;
+}
+
 /** The effective spec of a service, with all defaults. User strings are rows, never keys of objects. */
 export interface ServiceSpec {
   name: string;
@@ -56,6 +70,9 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+  /** The stack it is of, which its name begins with; null: it was not registered by a project. */
+  stack: string | null;
+  watch: WatchSpec | null;
   live: LiveField | null;
   limits: RunLimits | null;
   /** Absolute paths, or relative to `cwd`. */
@@ -201,6 +218,7 @@ export interface ServiceExplanation {
   portHolder: string | null;
   backoff: { attempt: number; delayMs: number; nextAt: number } | null;
   exit: { exitCode: number | null; signal: string | null; at: number; cause?: EndCause } | null;
+  watching: WatchState | null;
   lastLines: string[];
   next: string;
 }
@@ -252,6 +270,8 @@ export interface ServiceProtocol {
   overMemory(message: { run: string; rssMB: number }): null;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
+  /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */
+  restartRunning(message: Record<string, never>): null;
   /** From the host. */
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */

@@ -4,6 +4,8 @@ export interface StatsRow {
   /** In cores: 1.0 is one busy core. */
   cpu: number;
   rssMB: number;
+  /** Processor time since the row before, in seconds. */
+  usedSeconds: number;
 }
 
 /** Measures every running service's process tree in one pass over the process table every 2 seconds. */

@@ -1,5 +1,6 @@
 // Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (the owner of the records and
 // the ports) and of `tether:<id>` (one listener with its connections).
+import { TETHER } from '../settings/cloud_limits.ts';
 
 /** The stored record of a tether. */
 export interface StoredTether {
@@ -16,9 +17,30 @@ export interface StoredTether {
   previousPort?: number | null;
   /** Whether it should be open, now and after a restart. */
   active: boolean;
+  /** As in TetherSettings; absent in records of earlier versions. */
+  pod?: string | null;
+  allowNotReady?: boolean;
+  halfClosedTimeoutMs?: number;
 }
 
-export interface TetherInput {
+/** How a tether carries its connections. */
+export interface TetherSettings {
+  /** The only pod of a StatefulSet that gets connections; null: any pod. */
+  pod: string | null;
+  /** Whether a pod that runs and is not Ready gets connections while none is Ready. */
+  allowNotReady: boolean;
+  /** Silence of the pod that ends a connection whose client has half-closed. */
+  halfClosedTimeoutMs: number;
+}
+
+/** The settings in a record, with the defaults for what it lacks. */
+export const tetherSettings = ({
+  pod = null,
+  allowNotReady = false,
+  halfClosedTimeoutMs = TETHER.halfClosedTimeoutMs,
+}: Partial<TetherSettings>): TetherSettings => ({ pod, allowNotReady, halfClosedTimeoutMs });
+
+export interface TetherInput extends TetherSettings {
   workloadId: string;
   containerPort: number;
   label: string | null;
@@ -32,7 +54,7 @@ export interface TetherStats {
   /** From clients to pods, and back. */
   bytesIn: number;
   bytesOut: number;
-  /** Why the last failed connection was reset, or why the tether could not be opened. */
+  /** Why the last connection was reset, or why the tether could not be opened; null: it works. */
   lastError: string | null;
 }
 
@@ -40,7 +62,7 @@ export interface TetherStats {
 export interface TethersProtocol {
   /** Sends every tether to the views and opens those that were active. Harmless when repeated. */
   boot(message: Record<string, never>): null;
-  /** Takes a port of the pool. Fails unknown_workload, port_in_use, storage_full. */
+  /** Takes a port of the pool. Fails unknown_workload, invalid_spec, port_in_use, storage_full. */
   create(message: TetherInput): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
@@ -79,6 +101,7 @@ export interface TetherProtocol {
 /** A tether as clients see it. */
 export interface TetherRow
   extends Pick<StoredTether, 'id' | 'workloadId' | 'containerPort' | 'label' | 'localPort'>,
+    TetherSettings,
     TetherStats {
   previousPort: number | null;
   /** Whether it is listening. */

@@ -239,6 +239,8 @@ export interface Node {
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
+  /** Counts everything at once; it is meant for people and monitoring, not for each message. */
+  read(): NodeReading;
   /** Ends one actor after its queued messages. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
   /**
@@ -248,16 +250,30 @@ export interface Node {
   stop(): Promise<string[]>;
 }
 
-/** Passed to `observe`. */
-export type RuntimeEvent =
-  /** A message was queued: how many wait, and how many deferred replies are open. */
-  | { is: 'queued'; address: string; waiting: number; open: number }
-  /** An ask was sent to a peer, which may be the node itself: how many are open to that peer. */
-  | { is: 'asked'; peer: string; to: string; open: number }
-  /** An ask got no answer in time. */
-  | { is: 'missed'; peer: string; to: string }
-  /** Passed to `onCrash`. */
-  | { is: 'crashed'; address: string; error: unknown; ended: boolean };
+/** The load of the actors at one address, or of one family. */
+export interface ActorReading {
+  /** An address, or the prefix of a family. */
+  address: string;
+  actors: number;
+  /** Messages in the mailboxes, and in the longest one. */
+  waiting: number;
+  longest: number;
+  /** Messages with a deferred reply that is still open. */
+  open: number;
+}
+
+/** What a node is doing, and what it has done since it was created. */
+export interface NodeReading {
+  actors: ActorReading[];
+  /** Asks of this node without an answer so far. */
+  openAsks: number;
+  /** Messages that arrived. */
+  messages: number;
+  /** Asks that got no answer in time. */
+  missedDeadlines: number;
+  /** Crashes of actors, and errors without a caller. */
+  crashes: number;
+}
 
 export interface NodeOptions {
   name: string;
@@ -277,8 +293,6 @@ export interface NodeOptions {
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
   /** Called before each message is handled. It must not throw. */
   onHandle?: (address: string, kind: string) => void;
-  /** Called for internal events. It must not throw. Costs nothing when absent. */
-  observe?: (event: RuntimeEvent) => void;
   /** The default deadline of an ask, in milliseconds. */
   defaultDeadlineMs?: number;
 }

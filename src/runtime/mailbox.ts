@@ -9,7 +9,6 @@ import {
   Failure,
   isFailure,
   type Ref,
-  type RuntimeEvent,
 } from './actor.ts';
 import { deferred, withTimeout } from './deferred.ts';
 import { KeyedMutex } from './keyed_mutex.ts';
@@ -37,7 +36,6 @@ export interface Sender {
 /** The part of the node that a mailbox needs. */
 export interface MailboxNode {
   readonly clock: Clock;
-  readonly observe: ((event: RuntimeEvent) => void) | undefined;
   readonly onHandle: ((address: string, kind: string) => void) | undefined;
   ref<A extends Address>(address: A, sender: Sender): Ref<Directory[A]>;
   watch(address: string, onEnded: (address: string) => void): () => void;
@@ -89,15 +87,18 @@ export class Mailbox {
     return this.started.promise;
   }
 
+  /** Messages with a deferred reply that is still open. */
+  get openReplies(): number {
+    return this.incarnation.openReplies.size;
+  }
+
   deliver(envelope: Envelope): void {
-    const { address, node, queue, incarnation } = this;
-    const open = incarnation.openReplies.size;
+    const { address, queue, incarnation } = this;
     if (this.state === 'stopping') envelope.link.refuse(envelope.id, 'gone', address);
-    else if (queue.length + open >= this.type.limits.mailbox) this.overflow(envelope);
+    else if (queue.length + this.openReplies >= this.type.limits.mailbox) this.overflow(envelope);
     else {
       if (queue.length === 0) this.state = 'open';
       queue.push(envelope);
-      node.observe?.({ is: 'queued', address, waiting: queue.length, open });
       incarnation.pump();
     }
   }

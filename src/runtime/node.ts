@@ -1,6 +1,7 @@
 // One thread's share of the actors: routing, watches, and the order of a stop.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
+  ActorReading,
   ActorType,
   Address,
   AskOptions,
@@ -11,6 +12,7 @@ import type {
   MessageOf,
   Node,
   NodeOptions,
+  NodeReading,
   Pipe,
   Ref,
   ReplyOf,
@@ -97,6 +99,7 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
   private readonly endListeners = new Map<string, Set<(address: string) => void>>();
   private readonly watchers = new Map<string, Set<PeerLink>>();
   private readonly peerLostListeners: ((peer: string, reason: string) => void)[] = [];
+  private readonly totals = { messages: 0, missedDeadlines: 0, crashes: 0 };
   private stopped: Promise<string[]> | undefined;
 
   constructor(options: NodeOptions) {
@@ -110,10 +113,6 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
 
   get clock() {
     return this.options.clock;
-  }
-
-  get observe() {
-    return this.options.observe;
   }
 
   get onHandle() {
@@ -162,6 +161,21 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
     this.peerLostListeners.push(onLost);
   }
 
+  read(): NodeReading {
+    const byAddress = new Map<string, ActorReading>();
+    for (const { address, queue, openReplies } of this.mailboxes.values()) {
+      const key = familyOf(address) || address;
+      const row = byAddress.get(key) ?? { address: key, actors: 0, waiting: 0, longest: 0, open: 0 };
+      byAddress.set(key, row);
+      row.actors += 1;
+      row.waiting += queue.length;
+      row.longest = Math.max(row.longest, queue.length);
+      row.open += openReplies;
+    }
+    const openAsks = [...this.links.values()].reduce((sum, link) => sum + link.openAsks, 0);
+    return { actors: [...byAddress.values()], openAsks, ...this.totals };
+  }
+
   async end(address: string): Promise<boolean> {
     return (await this.mailboxes.get(address)?.stop()) ?? true;
   }
@@ -206,8 +220,8 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
   }
 
   report(address: string, error: unknown, ended: boolean): void {
+    this.totals.crashes += 1;
     this.options.onCrash?.(address, error, ended);
-    this.options.observe?.({ is: 'crashed', address, error, ended });
   }
 
   onMailboxClosed(address: string): void {
@@ -218,7 +232,12 @@ class LocalNode implements Node, MailboxNode, LinkListener, Sender {
     this.watchers.delete(address);
   }
 
+  onMissed(): void {
+    this.totals.missedDeadlines += 1;
+  }
+
   onEnvelope(envelope: Envelope): void {
+    this.totals.messages += 1;
     const mailbox = this.mailboxes.get(envelope.to) ?? this.activate(envelope.to);
     if (mailbox) mailbox.deliver(envelope);
     else envelope.link.refuse(envelope.id, 'gone', envelope.to);

@@ -1,5 +1,5 @@
 // Frames between two nodes over a pipe, with all frames of one turn in one post, and the open asks over it.
-import { type Clock, Failure, type Pipe, type RuntimeCode, type RuntimeEvent } from './actor.ts';
+import { type Clock, Failure, type Pipe, type RuntimeCode } from './actor.ts';
 import { decodeAllMsgpack, encodeMsgpack } from './msgpack.ts';
 
 const ASK = 0;
@@ -83,7 +83,8 @@ export interface Envelope {
 
 /** The owner of a link, called for everything that the link does not settle itself. No method may throw. */
 export interface LinkListener {
-  readonly observe: ((event: RuntimeEvent) => void) | undefined;
+  /** An ask got no answer in time. */
+  onMissed(): void;
   onEnvelope(envelope: Envelope): void;
   onWatch(link: PeerLink, address: string): void;
   onEnded(address: string): void;
@@ -114,6 +115,11 @@ export class PeerLink {
     );
   }
 
+  /** Asks without an answer so far. */
+  get openAsks(): number {
+    return this.asks.size;
+  }
+
   /** Settles exactly once: with the reply, or a Failure. Throws when `message` is not plain data. */
   ask(to: string, kind: string, message: unknown, deadlineMs: number): Promise<unknown> {
     if (!this.open) return Promise.reject(goneFailure(to));
@@ -124,7 +130,6 @@ export class PeerLink {
     const expires = this.clock.monotonic() + ms;
     const ask = new PendingAsk(to, expires);
     this.asks.set(this.lastId, ask);
-    this.listener.observe?.({ is: 'asked', peer: this.peer, to, open: this.asks.size });
     if (expires < this.sweepAt) this.scheduleSweep(ms, expires);
     return ask.promise;
   }
@@ -263,7 +268,7 @@ export class PeerLink {
     for (const [id, ask] of this.asks) {
       if (ask.expires <= now) {
         this.asks.delete(id);
-        this.listener.observe?.({ is: 'missed', peer: this.peer, to: ask.to });
+        this.listener.onMissed();
         rejectAsk(ask, new Failure('deadline', `${this.peer}: ${RUNTIME_CODE_TEXT.deadline}`));
       } else if (ask.expires < next) next = ask.expires;
     }

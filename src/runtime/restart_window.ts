@@ -6,6 +6,8 @@ export interface RestartLimit {
 
 /** The crashes of the last `withinMs`. */
 export class RestartWindow {
+  /** Crashes in all. */
+  total = 0;
   private readonly limit: RestartLimit;
   private readonly crashes: number[] = [];
 
@@ -21,6 +23,7 @@ export class RestartWindow {
   /** Adds a crash at `now`, in monotonic milliseconds. Returns false when it exceeds the limit. */
   add(now: number): boolean {
     const { max, withinMs } = this.limit;
+    this.total += 1;
     this.crashes.push(now);
     while ((this.crashes[0] ?? now) < now - withinMs) this.crashes.shift();
     return this.crashes.length <= max;

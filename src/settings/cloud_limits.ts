@@ -11,6 +11,8 @@ export const CLOUD = {
   minRsaBits: 2_048,
   /** For a connect and its TLS handshake. */
   dialTimeoutMs: 10_000,
+  /** Idle time after which the kernel probes a connection, once a second; ten lost probes end it. */
+  keepAliveDelayMs: 5_000,
   headersTimeoutMs: 10_000,
   /** For a whole call with its body, unless it is a listing. */
   callTimeoutMs: 20_000,
@@ -80,9 +82,8 @@ export const TETHER = {
   /** Longest wait of a connection for a pod, and the bytes that are kept for it meanwhile. */
   podWaitTimeoutMs: 60_000,
   maxPendingBytes: 64 * KIB,
-  /** Connections that wait for a pod: per tether, and per thread. */
-  maxPending: 256,
-  maxPendingPerThread: 1_000,
+  /** Connections that wait, and the bytes that are kept of them: of all tethers of a daemon. */
+  held: { maxConnections: 4_096, maxBytes: 64 * MIB },
   /** Open connections per tether. */
   maxConnections: 2_048,
   /** From the dial to the upgraded connection, and from the request for a stream to the node's answer. */
@@ -95,12 +96,18 @@ export const TETHER = {
   /** The same for a pod in which nothing accepts the connection. */
   refusedRetryWindowMs: 1_000,
   retry: { initialDelayMs: 20, maxDelayMs: 500 },
+  /** Age of a pod's readiness up to which its program may not listen yet: a refusal is then tried again. */
+  freshPodMs: 20_000,
   /** Time for which a pod that could not be reached gets no connection, if there is another. */
   podAvoidMs: 1_000,
+  /** The same for a pod that has not answered at all: its node may be dead. */
+  unreachableAvoidMs: 30_000,
   /** Shortest interval between the starts of two listings of pods; a pod that is gone asks for a new one. */
   minRelistIntervalMs: 1_000,
   /** Interval between checks of waiting connections. */
   wakeCheckIntervalMs: 2_000,
+  /** Wait before the events of the cluster are asked why no pod comes, and interval between such looks. */
+  eventsIntervalMs: 10_000,
   /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
   /** Longest wait, after the data stream has closed, for the error stream, which explains a failure. */
@@ -121,7 +128,9 @@ export const TETHER = {
   maxDiscardedBytes: 256 * KIB,
   /** A node keeps a record of every stream of a connection until the connection closes. */
   maxStreamsPerConnection: 2_000,
-  pingIntervalMs: 25_000,
+  /** Silence after which a connection is asked for a sign of life, and that of one that is dead. */
+  pingIntervalMs: 5_000,
+  deadPeerMs: 15_000,
   /** A connection that has received something within this time counts as alive. */
   assumedAliveMs: 1_000,
   /** Age at which unused connections are closed; the last one to a pod has `lastConnectionIdleMs`. */
@@ -133,9 +142,12 @@ export const TETHER = {
   closeLingerMs: 5_000,
   /** Time after which a transport that a cluster does not offer is tried again. */
   transportRetryMs: 300_000,
-  /** Silence of the pod that ends a connection whose client has half-closed. */
-  halfClosedIdleMs: 60_000,
-  /** Time for delivering what a client sent before it went away. */
+  /** Silence of the pod that ends a connection whose client has half-closed; the default of a field. */
+  halfClosedTimeoutMs: 60_000,
+  maxHalfClosedTimeoutMs: 86_400_000,
+  /** Silence of a client that is not read from after which the kernel is asked whether it has gone. */
+  unreadClientMs: 60_000,
+  /** Time without a pod after which what a client sent before it went away is dropped. */
   clientGoneGraceMs: 1_000,
   /** Delay before a tether whose actor has ended is opened again. */
   reopenDelayMs: 1_000,

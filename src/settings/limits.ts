@@ -97,6 +97,28 @@ export const READY_CHECK = {
   maxConcurrent: 64,
 } as const;
 
+/** Commands beside a service: docs/reference.md "Commands". */
+export const COMMAND = {
+  /** A command whose terminal is not attached by then is forgotten. */
+  attachTimeoutMs: 10_000,
+  /** How a command is ended whose terminal has gone. */
+  stop: { signal: 'SIGHUP', graceMs: 5_000 },
+} as const;
+
+/** Files that are watched: docs/reference.md "Watch". */
+export const WATCH = {
+  maxGlobs: 64,
+  maxGlobLength: 1_024,
+  defaultDebounceMs: 300,
+  maxDebounceMs: 60_000,
+  /** Files that keep changing are reported this long after the first change. */
+  maxDelayMs: 30_000,
+  /** Changed files that the event names. */
+  reportedPaths: 5,
+  /** Pause before the watches that the system has refused are asked for again. */
+  retryMs: 30_000,
+} as const;
+
 /** Ready- and live-checks: docs/reference.md "Checks". */
 export const CHECK = {
   /** Time of one probe. */
@@ -216,9 +238,9 @@ export const PAGE = {
   sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
-/** The log of a daemon in the background: docs/reference.md "State directory". */
-export const DAEMON_LOG = {
-  /** A longer one is moved to `daemon.log.1`. */
+/** The logs of the process host and of a daemon in the background: docs/reference.md "State directory". */
+export const OWN_LOG = {
+  /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
 } as const;
@@ -235,12 +257,20 @@ export const THREADS = {
    */
   hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
+  /** Wait of a reading for a thread or the process host: docs/reference.md "Metrics". */
+  readTimeoutMs: 1_000,
   /** A thread that has not stopped its actors by then is terminated. */
   stopTimeoutMs: 20_000,
   /** Messages that may wait at an actor that clients write to; one more gets `daemon_busy`. */
   mailboxCapacity: 4_096,
   /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
+} as const;
+
+/** docs/reference.md "Metrics". */
+export const METRICS = {
+  /** Workloads with metrics of their own; more are added up per namespace. */
+  maxWorkloads: 2_000,
 } as const;
 
 /** The pool of job threads: pure functions on heavy or untrusted input. */

@@ -43,11 +43,11 @@ function checkKind(path: string, needed: 'a file' | 'a folder'): void {
 export function checkStateFiles(stateDir: string): void {
   const paths = statePaths(stateDir);
   const { addressFile, daemonLog, earlierRedirectPage, events, host, logs, redirectPages, runs } = paths;
-  const { damaged, store, storeCopy } = paths;
+  const { damaged, hostLog, store, storeCopy } = paths;
   for (const folder of [damaged, events, host, logs, redirectPages, runs]) checkKind(folder, 'a folder');
   const files = [
-    ...[addressFile, daemonLog, earlierRedirectPage, store, `${store}-lock`, storeCopy],
-    ...['ledger', 'ledger.new', 'lock', 'host.log'].map((name) => join(host, name)),
+    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, `${store}-lock`, storeCopy],
+    ...['ledger', 'ledger.new', 'lock'].map((name) => join(host, name)),
     ...(statSync(events, { throwIfNoEntry: false }) ? readdirSync(events) : []).map((name) =>
       join(events, name),
     ),

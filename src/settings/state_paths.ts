@@ -20,6 +20,8 @@ export interface StatePaths {
   runs: string;
   /** The folder in which the process host keeps its own files. */
   host: string;
+  /** The log of the process host. */
+  hostLog: string;
   /** The log of a daemon in the background. */
   daemonLog: string;
   /** The cloud token, unless the settings have one. */
@@ -44,6 +46,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   logs: join(stateDir, 'logs'),
   runs: join(stateDir, 'runs'),
   host: join(stateDir, 'host'),
+  hostLog: join(stateDir, 'host', 'host.log'),
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),

@@ -1,7 +1,7 @@
 // Screens of hostile output: docs/reference.md "Screens of terminals". The jobs run on real threads.
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drawScreen, openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
+import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
 import { screenDrawer } from '../../src/daemon/screen_drawer.ts';
 import type { ScreenTask } from '../../src/protocol/terminal.ts';
@@ -9,6 +9,7 @@ import { AGENT, KIB, MIB } from '../../src/settings/limits.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
 import { FUZZ_SEED, hostileSequences, randomOutput, seededRandom } from '../kit/hostile_output.ts';
+import { shownScreen } from '../kit/shown_screen.ts';
 
 const [COLS, ROWS] = [40, 12];
 
@@ -22,13 +23,8 @@ const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
   ...more,
 });
 
-async function shown(text: string): Promise<string> {
-  const screen = await openTerminalScreen(COLS, ROWS);
-  await screen.write(Buffer.from(text));
-  const drawn = screen.snapshot().toString();
-  screen.close();
-  return drawn;
-}
+/** What a terminal shows after `text`. */
+const shown = (text: string): Promise<string> => shownScreen(text, COLS, ROWS);
 
 describe('a count', () => {
   const before = `${Array.from({ length: 30 }, (_, row) => `row ${row} of the text`).join('\r\n')}\x1b[5;9H`;

@@ -161,6 +161,8 @@ describe('the pods of a workload', () => {
     name: 'p',
     isOwn: true,
     isReady: false,
+    isRunning: false,
+    readyChangedAt: null,
     isEnding: false,
     trouble: null,
     mayPass: false,

@@ -59,6 +59,22 @@ describe('the document', () => {
       expect(responses['415'] !== undefined).toBe(!name.startsWith('GET'));
   });
 
+  it('lists the errors of the store where the store is needed', () => {
+    const statusOf = (name: string) => operation(name).responses['503']?.description;
+    expect(statusOf('POST /v1/services')).toContain('storage_full');
+    expect(operation('POST /v1/services').responses['500']?.description).toContain('storage_lost');
+    // A stop is answered whatever the disk takes, and sessions of the page are in memory.
+    for (const name of [
+      'POST /v1/services/{name}/stop',
+      'POST /v1/groups/{name}/stop',
+      'POST /v1/page-codes',
+      'POST /v1/page-sessions',
+    ])
+      expect(statusOf(name), name).not.toContain('storage');
+    for (const [name, { responses }] of operations)
+      if (name.startsWith('GET')) expect(responses['503']?.description ?? '').not.toContain('storage');
+  });
+
   it('names parameters of path and query, and the header where events are replayed', () => {
     const named = (name: string) => operation(name).parameters?.map((one) => `${one.in} ${one.name}`);
     expect(named('POST /v1/services/{name}/start')).toEqual(['path name', 'query timeout', 'query wait']);
@@ -120,6 +136,9 @@ describe('the check of responses', () => {
     url: 'http://localhost:1',
     restarts: 0,
     gatewayUrl: null,
+    project: null,
+    stack: null,
+    service: null,
   };
 
   it('accepts what the document describes', () => {

@@ -52,6 +52,8 @@ describe('a registration', () => {
       startTimeout: 30_000,
       labels: [],
       agent: null,
+      stack: null,
+      watch: null,
       live: null,
       limits: null,
       envFile: [],
@@ -73,6 +75,24 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      watch: {
+        paths: ['src/**', '*.{js,ts}'],
+        ignore: ['*.log'],
+        debounceMs: 0,
+        action: 'SIGHUP',
+        cascade: true,
+      },
+      live: {
+        http: '/ok',
+        status: [200, 204],
+        header: { 'X-A': 'b' },
+        body: 'ok',
+        interval: 500,
+        failures: 2,
+      },
+      limits: { memoryMB: 256, cpus: 1.5, pids: 64 },
+      envFile: ['.env', '/etc/web.env'],
+      stop: 'web stop',
     };
     expect(parseRegistration(full)).toEqual({
       ...full,
@@ -82,6 +102,7 @@ describe('a registration', () => {
       ],
       dependsOn: ['db', 'cache'],
       agent: null,
+      stack: null,
     });
   });
 
@@ -293,6 +314,7 @@ describe('a spinup', () => {
       ready: null,
       cols: 120,
       rows: 32,
+      stack: null,
     });
   });
 
@@ -306,6 +328,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
@@ -317,6 +340,7 @@ describe('a spinup', () => {
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
+      stack: null,
     });
   });
 

@@ -17,6 +17,7 @@ async function link() {
     ensureFor: vi.fn(async () => {}),
     onRestarted: () => {},
     silenceOf: () => null,
+    read: async () => [],
     stop: async () => [],
   };
   const cloud = new CloudController(here.node, threads);

@@ -10,6 +10,7 @@ import { systemClock } from '../../src/runtime/clock.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
+import { eventually } from '../kit/eventually.ts';
 import { codeOf } from '../kit/probe_actor.ts';
 import { untypedNode } from '../kit/untyped_node.ts';
 import type { Data, Worker } from './test_worker.ts';
@@ -65,7 +66,7 @@ it('does not start a thread again that has refused to start, and tells why', asy
   const { threads, deaths, data } = open();
   writeFileSync(data.broken, 'storage_lost');
   expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
-  await vi.waitUntil(() => deaths.length > 0);
+  await eventually(() => deaths.length > 0);
   rmSync(data.broken);
   expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
   expect(deaths).toMatchObject([{ ended: true, error: { code: 'storage_lost', message: 'refused' } }]);
@@ -146,7 +147,7 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   const dying = codeOf(node.ref<Worker>('workloads').ask('throw', { text: 'uncaught' }));
   expect(await hanging).toBe('gone');
   expect(await dying).toBe('gone');
-  await vi.waitFor(() => expect(restarted).toHaveBeenCalledWith('cloud'), 10_000);
+  await eventually(() => restarted.mock.calls.some(([name]) => name === 'cloud'));
   await threads.ensure('cloud');
   const after = await clusters.ask('where', null);
   expect(after.node).toBe('cloud');
@@ -184,7 +185,7 @@ it('a failed setup is a death; `ensure` waits for the setup that succeeds', asyn
   const restarted = vi.fn();
   threads.onRestarted(restarted);
   const up = threads.ensure('services');
-  await vi.waitFor(() => expect(deaths.length).toBeGreaterThan(2), 10_000);
+  await eventually(() => deaths.length > 2);
   rmSync(data.broken);
   await up;
   expect(deaths[0]).toMatchObject({ error: { message: 'broken setup' }, ended: false });
@@ -212,7 +213,7 @@ it('stops kind by kind in reverse order, closes every scope, and reports what wa
   for (const kind of ['services', 'cloud', 'tethers', 'gateway'] as const) await threads.ensure(kind);
   const hanging = codeOf(registry.ask('hang', null));
   // The stop has a port of its own and must not overtake the ask.
-  await vi.waitFor(() => expect(log()).toContain('hanging'), 10_000);
+  await eventually(() => log().includes('hanging'));
   await node.ref<Worker>('tether:x').ask('where', null);
   rmSync(data.log);
   expect(await threads.stop()).toEqual(['registry']);
@@ -267,7 +268,7 @@ it('a thread that never yields is ended and reported by its name', async () => {
   const { threads, registry, deaths, log } = open({ stopMs: 300 });
   await threads.ensure('services');
   const spinning = codeOf(registry.ask('spin', null));
-  await vi.waitFor(() => expect(log()).toContain('spinning'), 10_000);
+  await eventually(() => log().includes('spinning'));
   const [one, two] = [threads.stop(), threads.stop()];
   expect(await one).toEqual(['services-0']);
   expect(await two).toEqual(['services-0']);

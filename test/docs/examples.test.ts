@@ -44,8 +44,8 @@ it('site: both services come up, and answer', async () => {
   expect([up.code, up.stderr]).toEqual([0, '']);
   const { body } = await daemon.request('GET', '/v1/services');
   expect(body.services.map((one: any) => [one.name, one.status])).toEqual([
-    ['api', 'running'],
-    ['site', 'running'],
+    ['site--api', 'running'],
+    ['site--site', 'running'],
   ]);
   expect(await (await fetch(body.services[1].url)).text()).toContain('It runs');
   expect((await berth(['down'], { cwd, env })).code).toBe(0);

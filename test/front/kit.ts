@@ -84,6 +84,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   });
   const front = createFront({
     unreadyReason: () => null,
+    readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
     bind: '127.0.0.1',
     port: 0,
     token: '',
@@ -252,6 +253,8 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   startTimeout: 30000,
   labels: [],
   agent: null,
+  stack: null,
+  watch: null,
   live: null,
   limits: null,
   envFile: [],

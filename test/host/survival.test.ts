@@ -7,7 +7,9 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createConnection } from 'node:net';
@@ -20,6 +22,7 @@ import { processRow } from '../../src/adapters/process/process_table.ts';
 import { RunLedger } from '../../src/host/run_ledger.ts';
 import { readLog } from '../../src/logs/reader.ts';
 import type { Hello } from '../../src/protocol/host_handshake.ts';
+import { OWN_LOG } from '../../src/settings/limits.ts';
 import { must } from '../kit/must.ts';
 import {
   after,
@@ -102,6 +105,17 @@ async function killHost(daemon: Daemon): Promise<void> {
   process.kill(daemon.connection.hostPid, 'SIGKILL');
   await daemon.lost;
 }
+
+test('a host keeps its own log short', async () => {
+  const state = newState();
+  await connectDaemon(state);
+  const log = join(state, 'host', 'host.log');
+  appendFileSync(log, `${'x'.repeat(2 * OWN_LOG.maxBytes)}\nthe last line\n`);
+  await eventually(() => statSync(log).size === 0);
+  const kept = readFileSync(`${log}.1`, 'utf8');
+  expect(kept).toHaveLength(OWN_LOG.maxBytes);
+  expect(kept.endsWith('\nthe last line\n')).toBe(true);
+});
 
 test('no line is lost or doubled when the daemon restarts in between', async () => {
   const stateDir = newState();

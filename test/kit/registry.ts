@@ -10,6 +10,7 @@ import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
 import type { ServiceProtocol, StartReply } from '../../src/protocol/service.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
+import type { WatchedServiceProtocol } from '../../src/protocol/watcher.ts';
 import { actor, type Ref } from '../../src/runtime/actor.ts';
 import { afterThisTest, realTime, type Stand, tempDir, type World, world } from './actors.ts';
 
@@ -70,7 +71,8 @@ export async function setting({
     },
   });
   await w.start('ports', portsActor, { store, watched: new Map() });
-  type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'>;
+  type Part = Pick<ServiceProtocol, 'start' | 'stop' | 'retire' | 'adopt' | 'changed' | 'explain'> &
+    Pick<WatchedServiceProtocol, 'watchAgain'>;
   const service = actor<Part, string>('service', (context, name) => {
     const record = (kind: string, message: unknown): void => void received.push({ name, kind, message });
     return {
@@ -92,6 +94,10 @@ export async function setting({
       },
       changed: (message) => {
         record('changed', message);
+        return null;
+      },
+      watchAgain: (message) => {
+        record('watchAgain', message);
         return null;
       },
       explain: () => ({ ...NO_EXPLANATION, status: services.status(name) as 'stopped' }),
@@ -136,6 +142,7 @@ const NO_EXPLANATION = {
   portHolder: null,
   backoff: null,
   exit: null,
+  watching: null,
   lastLines: [],
   next: '',
 };

@@ -10,7 +10,12 @@ import { limitProbes, type Probe, type ProbeResult } from '../../src/adapters/re
 import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { fail } from '../../src/protocol/errors.ts';
-import type { EventsProtocol, NewEvent } from '../../src/protocol/events.ts';
+import {
+  type EventsProtocol,
+  type EventType,
+  type NewEvent,
+  RUN_END_TYPES,
+} from '../../src/protocol/events.ts';
 import type {
   ExecReport,
   HostProtocol,
@@ -42,10 +47,11 @@ export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 
 
 /**
  * A store in memory: rows go through the real encoding. `broken` is the error of every write, as on a full
- * disk.
+ * disk; `busy` is what writes wait for.
  */
 export class MemoryStore implements Pick<Store, 'table'> {
   broken: Failure | null = null;
+  busy: Promise<void> | null = null;
   private readonly rows = new Map<string, Uint8Array>();
 
   table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
@@ -59,6 +65,7 @@ export class MemoryStore implements Pick<Store, 'table'> {
       put: async (key, value) => {
         const bytes = Uint8Array.from(encodeMsgpack(value));
         await settle();
+        await this.busy;
         if (this.broken) throw this.broken;
         this.rows.set(at(key), bytes);
       },
@@ -170,6 +177,7 @@ export class HostDouble {
         return null;
       },
       logLimits: () => null,
+      read: () => ({ runs: this.ledger.size, logs: [] }),
       dropped: () => {
         if (this.lostBytes === undefined)
           return context.replyLater(this.pause(10_000).then(() => ({ rows: [] })));
@@ -387,10 +395,16 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   await services.stand<EventsProtocol>('events', {
     append: ({ events }) => {
       if (broken.events) throw broken.events;
-      for (const event of events)
-        if (!event.once || !journal.some(({ run, type }) => run === event.run && type === event.type))
-          journal.push(event);
-      return { lastId: journal.length };
+      const isEnd = (type: EventType): boolean => RUN_END_TYPES.some((end) => end === type);
+      const known = events.map((event) => {
+        const isSame = ({ run, type }: NewEvent): boolean =>
+          run === event.run && (type === event.type || (isEnd(type) && isEnd(event.type)));
+        const earlier = event.once && journal.find(isSame);
+        if (!earlier) journal.push(event);
+        return earlier || undefined;
+      });
+      const earlier = known.findLast((event) => event !== undefined);
+      return { lastId: journal.length, ...(earlier && { earlier: earlier.type }) };
     },
   });
   await services.stand<PortsProtocol>('ports', {

@@ -17,6 +17,8 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   startTimeout: 30_000,
   labels: [],
   agent: null,
+  stack: null,
+  watch: null,
   live: null,
   limits: null,
   envFile: [],

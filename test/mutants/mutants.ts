@@ -34,12 +34,21 @@ const area = (name: string, rows: readonly Row[]): Mutant[] =>
   }));
 
 const RUNTIME = ['test/runtime'];
-const HOST = ['test/host'];
+const STOPS = ['test/host/stop_steps.test.ts', 'test/host/stop_tree.test.ts'];
+const LEDGER = [
+  'test/host/ledger_order.test.ts',
+  'test/host/run_ledger.test.ts',
+  'test/host/disk_full.test.ts',
+  'test/host/survival.test.ts',
+];
 const SERVICE = ['test/actors/service', 'test/actors/registry'];
 const TETHERS = ['test/actors/tethers', 'test/adapters/portforward'];
-const CLOUD = ['test/actors/cloud'];
-const KUBE = ['test/adapters/kube', 'test/actors/cloud'];
-const FRONT = ['test/front'];
+const CHANGES = ['sleep_wake', 'refused_changes', 'undone_sleep', 'shared_workload'].map(
+  (name) => `test/actors/cloud/${name}.test.ts`,
+);
+const WATCH = ['test/adapters/kube/list_watch.test.ts'];
+const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
+const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
 const GATEWAY = ['test/actors/gateway'];
 const STORAGE = ['test/adapters/storage'];
 
@@ -101,7 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/host_runs.ts',
       'if (!ledger.put(intent)) {',
       'if (ledger.rows.size < 0) {',
-      HOST,
+      LEDGER,
     ],
     [
       'end-recorded-first',
@@ -109,7 +118,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/host_runs.ts',
       '    ledger.put(run.row);\n    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);',
       '    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);\n    ledger.put(run.row);',
-      HOST,
+      LEDGER,
     ],
     [
       'stop-recorded',
@@ -117,7 +126,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/host_runs.ts',
       '      this.config.ledger.put(known.row);\n    }\n    const target',
       '    }\n    const target',
-      HOST,
+      LEDGER,
     ],
     [
       'two-empty-scans',
@@ -125,7 +134,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/stop_tree.ts',
       'const EMPTY_SCANS = 2;',
       'const EMPTY_SCANS = 1;',
-      HOST,
+      STOPS,
     ],
     [
       'freeze-first',
@@ -133,7 +142,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/stop_tree.ts',
       'const MAX_FREEZE_ROUNDS = 10;',
       'const MAX_FREEZE_ROUNDS = 0;',
-      HOST,
+      STOPS,
     ],
     [
       'continue-stopped',
@@ -141,7 +150,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/stop_tree.ts',
       "    signalRun(target.root, fresh, 'SIGCONT');\n",
       '',
-      HOST,
+      STOPS,
     ],
     [
       'ledger-synced',
@@ -149,7 +158,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/run_ledger.ts',
       '    file.size += bytes.length;\n    this.sync.request(file.fd);',
       '    file.size += bytes.length;',
-      HOST,
+      ['test/adapters/storage/durability.test.ts'],
     ],
     [
       'half-line-overwritten',
@@ -157,7 +166,15 @@ export const MUTANTS: readonly Mutant[] = [
       'src/host/run_ledger.ts',
       'bytes.length - done, file.size + done)',
       'bytes.length - done)',
-      HOST,
+      LEDGER,
+    ],
+    [
+      'recycled-pid',
+      'a signal goes to another process that has got the pid',
+      'src/host/signals.ts',
+      ' || (now && now.startTicks !== row.startTicks)',
+      '',
+      STOPS,
     ],
   ]),
   ...area('services', [
@@ -208,6 +225,38 @@ export const MUTANTS: readonly Mutant[] = [
       "machine.isClosed ? end.status : 'stopped'",
       'end.status',
       SERVICE,
+    ],
+    [
+      'registered-while-recorded',
+      'a registration while an end is being written leaves its restart',
+      'src/actors/service/machine.ts',
+      '  state.backoff = null;\n',
+      '',
+      SERVICE,
+    ],
+    [
+      'registered-while-recorded-later',
+      'a registration while an end is being written leaves its restart to a later daemon',
+      'src/actors/service/machine.ts',
+      'life.record(state).then(() => life.cancelRestart())',
+      'life.record(state)',
+      SERVICE,
+    ],
+    [
+      'end-as-told',
+      'a stop that was told becomes a crash after a kill',
+      'src/actors/service/run_events.ts',
+      'if (status === end.status) return end;',
+      'if (status) return end;',
+      SERVICE,
+    ],
+    [
+      'one-end',
+      'a run has an event for each end that is told of it',
+      'src/actors/events/kept_events.ts',
+      "${ENDS.has(type) ? 'end' : type}",
+      '${type}',
+      ['test/actors/events'],
     ],
   ]),
   ...area('tethers', [
@@ -291,7 +340,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/cloud/sleep.ts',
       '[404, 409, 422].includes',
       '[409].includes',
-      CLOUD,
+      CHANGES,
     ],
     [
       'unknown-outcome',
@@ -299,7 +348,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/cloud/sleep.ts',
       'error.status.status >= 500',
       'error.status.status > 500',
-      CLOUD,
+      CHANGES,
     ],
     [
       'same-object',
@@ -307,7 +356,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/cloud/sleep.ts',
       '[sameObject(fresh), ...steps]',
       '[...steps]',
-      CLOUD,
+      CHANGES,
     ],
     [
       'future-version',
@@ -315,7 +364,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/adapters/kube/list_watch.ts',
       ' || /too large resource version/i.test(message)',
       '',
-      KUBE,
+      WATCH,
     ],
     [
       'lively-watch',
@@ -323,7 +372,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/adapters/kube/list_watch.ts',
       '        cancelSilence();\n        cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);\n',
       '',
-      KUBE,
+      WATCH,
     ],
   ]),
   ...area('front', [
@@ -333,7 +382,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/front/api/guard.ts',
       'if (this.checksPeer && !isLoopback(exchange.peerAddress()))',
       "if (exchange.peerAddress() === 'nobody')",
-      FRONT,
+      GUARD,
     ],
     [
       'host-checked',
@@ -341,7 +390,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/front/api/guard.ts',
       'if (!this.hosts.has(host) && !this.isOurs(host))',
       "if (host === '')",
-      FRONT,
+      GUARD,
     ],
     [
       'pending-once',
@@ -349,7 +398,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/front/streams/event_hub.ts',
       '    this.flush();\n    const key',
       '    const key',
-      FRONT,
+      EVENT_STREAMS,
     ],
     [
       'slow-subscriber',
@@ -357,7 +406,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/front/streams/event_hub.ts',
       'if (stream.bufferedBytes > EVENTS.maxUnsentBytes) stream.destroy();',
       '',
-      FRONT,
+      EVENT_STREAMS,
     ],
     [
       'reset-told',
@@ -365,7 +414,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/front/streams/event_hub.ts',
       'return isComplete ? frames : [resetFrame(oldest), ...frames];',
       'return frames;',
-      FRONT,
+      EVENT_STREAMS,
     ],
   ]),
   ...area('gateway', [

@@ -63,6 +63,7 @@ services:
     autostart: true
     start_timeout: 1m30s
     stop: { signal: SIGINT, grace: 10s }
+    watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
     expect(db).toMatchObject({
       name: 'db',
@@ -96,6 +97,9 @@ services:
       startTimeout: 90_000,
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
+      isPortFixed: false,
+      stack: null,
+      watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
     });
   });
 
@@ -170,7 +174,7 @@ services:
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({ file, services: [] });
+    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [] });
     rmSync(file);
   });
 });
@@ -213,11 +217,11 @@ describe('a wrong project file', () => {
     ],
     [
       'services:\n  web: {cmd: x, port: 70000}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, port: "3000"}',
-      ['2:23 services.web.port: must be a port from 1 to 65535, auto, or null for none'],
+      ['2:23 services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none'],
     ],
     [
       'services:\n  web: {cmd: x, start_timeout: 5 minutes}',
@@ -311,7 +315,7 @@ describe('a wrong project file', () => {
       parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
       expect((error as Error).message.split('\n')).toEqual([
-        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, or null for none`,
+        `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none`,
         '  3 |     port: x',
         '    |           ^',
         `${join(folder, 'berth.yaml')}:4:5: services.web.prot: unknown key; did you mean port?`,
@@ -357,7 +361,14 @@ it('publishes a schema that names every key and refuses others', () => {
           additionalProperties: false,
           patternProperties: { '^x-': {} },
           properties: {
-            port: { anyOf: [{ minimum: 1, maximum: 65535 }, { const: 'auto' }, { type: 'null' }] },
+            port: {
+              anyOf: [
+                { minimum: 1, maximum: 65535 },
+                { const: 'auto' },
+                { type: 'null' },
+                { required: ['fixed'] },
+              ],
+            },
           },
         },
       },

@@ -37,6 +37,16 @@ it('`disconnect` loses the peer on both sides', async () => {
   expect(await codeOf(near.ref<Probe>('far').ask('echo', { value: 1 }))).toBe('gone');
 });
 
+it('what a turn has said before it disconnects still arrives', async () => {
+  const { near, far } = twoWorlds();
+  const { type, log } = probe();
+  await far.start('far', type, null);
+  near.ref<Probe>('far').tell('echo', { value: 'last words' });
+  near.node.disconnect('far');
+  await settle();
+  expect(log).toContain('echo "last words"');
+});
+
 it('a ref made before the connection works after it', async () => {
   const place = (address: string) => (address === 'far' ? 'far' : 'near');
   const near = world({ name: 'near', nodeOf: place });

@@ -82,7 +82,7 @@ class Agents {
   }
 
   private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
-    const { name, agentType, env, cols, rows } = input;
+    const { name, agentType, env, cols, rows, stack } = input;
     const { spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
@@ -95,6 +95,7 @@ class Agents {
       group: AGENTS_GROUP,
       env,
       agent: { agentType, hostname: agentHostname(name, this.config.domain), cols, rows },
+      stack,
     });
   }
 

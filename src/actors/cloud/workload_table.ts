@@ -64,6 +64,7 @@ export class WorkloadTable {
   private readonly store: CloudStore;
   private readonly views: Views;
   private readonly owner: WorkloadTableOwner;
+  private readonly maxPerKind: number;
   private readonly entries = new Map<string, WorkloadEntry>();
   /** The number of entries by cluster and kind. */
   private readonly counts = new Map<string, number>();
@@ -76,7 +77,14 @@ export class WorkloadTable {
   private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
 
-  constructor(store: CloudStore, views: Views, owner: WorkloadTableOwner) {
+  /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
+  constructor(
+    store: CloudStore,
+    views: Views,
+    owner: WorkloadTableOwner,
+    maxPerKind: number = CLOUD.maxWorkloadsPerKind,
+  ) {
+    this.maxPerKind = maxPerKind;
     this.store = store;
     this.views = views;
     this.owner = owner;
@@ -112,7 +120,7 @@ export class WorkloadTable {
   /** Records `seen`, unless it is older than what is known, or one too many of its kind in the cluster. */
   observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
-    if (!entry && (this.counts.get(countKey(clusterId, seen)) ?? 0) >= CLOUD.maxWorkloadsPerKind) return;
+    if (!entry && (this.counts.get(countKey(clusterId, seen)) ?? 0) >= this.maxPerKind) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
       return;

@@ -11,6 +11,7 @@ import {
   type StoredWorkload,
   type TetherTarget,
   type WakeCause,
+  type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -165,8 +166,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
   }
 
-  clusterOf(id: string): { clusterId: string } {
-    return { clusterId: this.get(id).clusterId };
+  referenceOf(id: string): { clusterId: string; kind: WorkloadKind; name: string } {
+    const { clusterId, seen } = this.get(id);
+    return { clusterId, kind: seen.kind, name: seen.name };
   }
 
   async tetherTarget(id: string): Promise<TetherTarget> {
@@ -384,7 +386,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     wake: (message) => context.replyLater(workloads.wake(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
-    clusterOf: ({ id }) => workloads.clusterOf(id),
+    referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),
     traffic: (message) => workloads.traffic(message),

@@ -4,7 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventJournal, type JournalLines } from '../../adapters/storage/event_journal.ts';
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import { isStatistics } from '../../protocol/event_ring.ts';
-import type { EventCheckpoint, EventRecord, EventsProtocol, NewEvent } from '../../protocol/events.ts';
+import type {
+  EventCheckpoint,
+  EventRecord,
+  EventsProtocol,
+  EventType,
+  NewEvent,
+} from '../../protocol/events.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import {
   actor,
@@ -96,13 +102,14 @@ class Events {
   }
 
   /** Resolves when the events are in the journal. */
-  async append(events: readonly NewEvent[]): Promise<{ lastId: number }> {
+  async append(events: readonly NewEvent[]): Promise<ReplyOf<EventsProtocol, 'append'>> {
     const at = this.context.clock.now();
-    for (const event of events) this.add(event, at);
+    let earlier: EventType | null = null;
+    for (const event of events) earlier = this.add(event, at) ?? earlier;
     const { lastId } = this;
     this.written ??= this.writeTurn();
     await this.written;
-    return { lastId };
+    return { lastId, ...(earlier && { earlier }) };
   }
 
   history({ types, names, since, limit }: MessageOf<EventsProtocol, 'history'>): { events: EventRecord[] } {
@@ -121,10 +128,13 @@ class Events {
     return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
   }
 
-  private add({ type, name, run, data, once }: NewEvent, at: number): void {
-    if (once && run !== null && !this.kept.claim(run, type)) return;
+  /** Adds an event. Returns null, or the type of the event that its run has already in its place. */
+  private add({ type, name, run, data, once }: NewEvent, at: number): EventType | null {
+    const earlier = once && run !== null ? this.kept.claim(run, type) : null;
+    if (earlier !== null) return earlier;
     this.lastId += 1;
     this.pending.push({ id: this.lastId, type, name, run, at, data });
+    return null;
   }
 
   /** Writes the events of all messages of this turn at once. */

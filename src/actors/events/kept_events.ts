@@ -1,14 +1,17 @@
 // The journal's events in memory, with the one-time events of each run: a run starts once, ends once and so
 // on.
 import { EventRing, isStatistics } from '../../protocol/event_ring.ts';
-import type { EventRecord } from '../../protocol/events.ts';
+import { type EventRecord, type EventType, RUN_END_TYPES } from '../../protocol/events.ts';
 import { EVENTS } from '../../settings/limits.ts';
 
-const claimKey = (run: string, type: string): string => `${run} ${type}`;
+const ENDS: ReadonlySet<EventType> = new Set(RUN_END_TYPES);
+
+/** The ends of a run share a key: whoever records its end first decides which one it was. */
+const claimKey = (run: string, type: EventType): string => `${run} ${ENDS.has(type) ? 'end' : type}`;
 
 export class KeptEvents {
   private readonly ring: EventRing<EventRecord>;
-  private readonly claims = new Set<string>();
+  private readonly claims = new Map<string, EventType>();
 
   /** `completeFrom`: the oldest id from which no lifecycle event is missing; `size` for tests. */
   constructor(completeFrom: number, size: number = EVENTS.retained) {
@@ -23,10 +26,15 @@ export class KeptEvents {
     if (dropped && dropped.run !== null) this.claims.delete(claimKey(dropped.run, dropped.type));
   }
 
-  /** Reserves the one event of `type` for `run`. False when it is in memory or reserved already. */
-  claim(run: string, type: string): boolean {
-    const before = this.claims.size;
-    return this.claims.add(claimKey(run, type)).size > before;
+  /**
+   * Reserves the one event of `type` for `run`. Returns null, or the type of the event that is in memory or
+   * reserved already.
+   */
+  claim(run: string, type: EventType): EventType | null {
+    const key = claimKey(run, type);
+    const earlier = this.claims.get(key) ?? null;
+    if (earlier === null) this.claims.set(key, type);
+    return earlier;
   }
 
   /** The oldest id from which no lifecycle event is missing. */

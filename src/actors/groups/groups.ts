@@ -5,6 +5,7 @@ import { serviceAddress } from '../../protocol/address.ts';
 import {
   DependencyOrder,
   type DependentService,
+  dependantsOf,
   reverseDependencies,
   walkInOrder,
 } from '../../protocol/dependency_order.ts';
@@ -68,6 +69,18 @@ class Groups {
     };
     await walkInOrder(new DependencyOrder(reverseDependencies(members)), namingMember(stopOne));
     return { services: answersInOrder(members, answers) };
+  }
+
+  /** Whoever fails to come back says so itself; what depends on it is restarted all the same. */
+  async restartDependants(name: string): Promise<null> {
+    const { members } = await this.registry().ask('members', { group: null });
+    const wanted = dependantsOf(members, name);
+    const order = new DependencyOrder(members.filter((member) => wanted.has(member.name)));
+    await walkInOrder(order, async (member) => {
+      if (this.isClosing) return;
+      await tolerateFailure(this.service(member).ask('restartRunning', {}, DEADLINE), () => null);
+    });
+    return null;
   }
 
   shutdown(): Promise<null> {
@@ -142,6 +155,7 @@ function init(context: Context): Handlers<GroupsProtocol> {
   return {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
+    restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
     shutdown: () => context.replyLater(groups.shutdown()),
   };
 }

@@ -45,19 +45,24 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
-/** The fields that the first version had: its hashes contain them whatever their values. */
-const FIRST_FIELD_COUNT = SPEC_FIELD_NAMES.indexOf('agent') + 1;
+/** The fields of the first version, which count in every hash; later ones count once they are used. */
+const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
 
 /**
  * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default, and has the same text as one with that default.
+ * means the field's default, and has the same text as one that has the default.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
-  const parts = SPEC_FIELD_NAMES.map((field) => JSON.stringify(significantPart(spec, field)));
+  const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
   const defaults = SPEC_FIELD_NAMES.map((field) => JSON.stringify(SPEC_FIELDS[field].default));
-  let count = parts.length;
-  while (count > FIRST_FIELD_COUNT && parts[count - 1] === defaults[count - 1]) count -= 1;
-  return `[${parts.slice(0, count).join(',')}]`;
+  const used = parts.findLastIndex((part, at) => at < FIRST_FIELDS || JSON.stringify(part) !== defaults[at]);
+  return JSON.stringify(parts.slice(0, used + 1));
+}
+
+/** A record stored before a field existed means the field's default. */
+function completeSpec(spec: ServiceSpec): ServiceSpec {
+  const defaults = Object.entries(SPEC_FIELDS).map(([field, { default: value }]) => [field, value ?? null]);
+  return { ...Object.fromEntries(defaults), ...spec };
 }
 
 const specHashOf = (text: string, key: Uint8Array): string =>
@@ -65,7 +70,7 @@ const specHashOf = (text: string, key: Uint8Array): string =>
 
 /** A record as clients see it: without the values of env, but with the hash over all of it. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
-  const { env, ...rest } = spec;
+  const { env, ...rest } = completeSpec(spec);
   const specHash = hash ?? specHashOf(canonicalSpec(spec), key);
   return { ...rest, revision, envKeys: env.map(([name]) => name), specHash };
 }

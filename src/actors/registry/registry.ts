@@ -122,17 +122,24 @@ class Registry {
     });
   }
 
-  members({ group }: MessageOf<RegistryProtocol, 'members'>): {
+  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): {
     members: { name: string; dependsOn: string[] }[];
   } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
+      .filter(({ spec }) => stack === undefined || spec.stack === stack)
       .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
     return { members };
   }
 
   specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
     return { spec: this.services.get(name)?.spec ?? null };
+  }
+
+  watchAgain(): null {
+    for (const [name, { spec }] of this.services)
+      if (spec.watch) this.context.ref(serviceAddress(name)).tell('watchAgain', {});
+    return null;
   }
 
   close(): null {
@@ -256,6 +263,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     remove: (message) => registry.remove(message),
     specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
+    watchAgain: () => registry.watchAgain(),
     close: () => registry.close(),
   };
 }

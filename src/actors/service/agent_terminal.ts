@@ -27,6 +27,8 @@ export class AgentTerminal {
   private current: CurrentTerminal | null = null;
   /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
+  /** The last viewer of a run that has ended has left. */
+  private onTold: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -39,6 +41,13 @@ export class AgentTerminal {
   /** `size` is the size of a terminal that nobody has resized. */
   attach(viewer: string, run: string, size: { cols: number; rows: number }): void {
     if (this.current?.run !== run) this.current = this.open(run, size);
+    this.current.terminal.attach(viewer);
+    this.followWhileWatched();
+  }
+
+  /** As `attach`, for the one viewer of a run that begins: it gets all output and no screen. */
+  attachAll(viewer: string, run: string, size: { cols: number; rows: number }): void {
+    this.current = this.open(run, size, true);
     this.current.terminal.attach(viewer);
     this.followWhileWatched();
   }
@@ -70,12 +79,18 @@ export class AgentTerminal {
     return null;
   }
 
-  /** The run has ended. Viewers get its last output, then the exit. */
-  onRunEnded(run: string, exit: TerminalExit): void {
+  /** The run has ended. Viewers get its last output, then the exit; `onTold` is called after that. */
+  onRunEnded(run: string, exit: TerminalExit, onTold: () => void = () => {}): void {
+    this.onTold = onTold;
     if (this.current?.run === run) this.current.terminal.onExit(exit);
+    if (!this.isFollowingLog) onTold();
   }
 
-  private open(run: string, { cols, rows }: { cols: number; rows: number }): CurrentTerminal {
+  private open(
+    run: string,
+    { cols, rows }: { cols: number; rows: number },
+    isWhole = false,
+  ): CurrentTerminal {
     const { config, context, log, effects } = this;
     const viewers = context.ref('viewers');
     const terminal = new SharedTerminal({
@@ -88,6 +103,7 @@ export class AgentTerminal {
       viewers,
       clock: context.clock,
       onUnwatched: () => this.followWhileWatched(),
+      isWhole,
       onDefect: (error) => context.crash(error),
     });
     const input = new TerminalInput({
@@ -102,6 +118,7 @@ export class AgentTerminal {
     if (watched === this.isFollowingLog) return;
     this.isFollowingLog = watched;
     this.log.follow(watched);
+    if (!watched) this.onTold();
   }
 }
 

@@ -45,11 +45,15 @@ export interface ProbeContext extends ProbeMeans {
   onDefect: (error: unknown) => void;
 }
 
+/** Characters of what a command has printed, in the message of a failed probe. */
+const SHOWN_OUTPUT = 200;
+
 type CheckKind = 'ready' | 'live';
 
 function execError({ exitCode, output, signal, timedOut }: ExecReport, limitMs: number): string | null {
   if (exitCode === 0) return null;
-  const printed = output.trim() === '' ? '' : `; it printed: ${output.trim()}`;
+  const text = output.replace(/\s+/g, ' ').trim().slice(0, SHOWN_OUTPUT);
+  const printed = text === '' ? '' : `; it printed: ${text}`;
   if (timedOut) return `it did not end within ${Math.round(limitMs)} ms${printed}`;
   return `it ended with ${signal ?? `exit code ${exitCode}`}${printed}`;
 }

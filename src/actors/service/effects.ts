@@ -2,7 +2,12 @@
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import { fail } from '../../protocol/errors.ts';
-import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
+import {
+  type EventsProtocol,
+  type EventType,
+  type NewEvent,
+  portConflictEvent,
+} from '../../protocol/events.ts';
 import {
   type ExecReport,
   type HostProtocol,
@@ -15,13 +20,13 @@ import {
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
-import type { LastCheck, LastEnd, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
-import { childEnvironment } from './environment.ts';
+import { childEnvironment, commandEnvironment } from './environment.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 
@@ -31,6 +36,16 @@ export interface ServiceEffectsConfig {
   environment: [key: string, value: string][];
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
+}
+
+/** A command in the environment of the service `spec`; null: of none. */
+export interface CommandSpawn {
+  cmd: string;
+  cwd: string;
+  env: [key: string, value: string][];
+  spec: ServiceSpec | null;
+  cols: number;
+  rows: number;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs' | 'command'>;
@@ -82,6 +97,15 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
+  /** The spec of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
+  specOf(name: string): ServiceSpec {
+    const stored = this.config.store.table('services').get(name);
+    if (!stored) throw fail('unknown_service', `there is no service ${name}`);
+    if (stored.sealedEnv !== undefined)
+      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    return stored.spec;
+  }
+
   lastEnd(): LastEnd | null {
     return this.config.store.table('ends').get(this.name) ?? null;
   }
@@ -91,16 +115,25 @@ export class ServiceEffects {
     await this.config.store.table('ends').put(this.name, end);
   }
 
-  async appendEvent(event: NewEvent): Promise<void> {
-    await this.events.ask('append', { events: [event] });
+  /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
+  private async appendEvent(event: NewEvent): Promise<EventType> {
+    const { earlier } = await this.events.ask('append', { events: [event] });
+    return earlier ?? event.type;
+  }
+
+  /** Journals that files of the service have changed; `paths`: the first of them. */
+  async announceChange(paths: string[]): Promise<void> {
+    await this.appendEvent(events.changedEvent(this.name, paths));
   }
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
+   * Resolves with the end as it is stored: the journal has the first word on it.
    */
-  async recordEnd(end: LastEnd): Promise<void> {
-    await this.appendEvent(events.endedEvent(this.name, end));
-    await this.saveEnd(end);
+  async recordEnd(end: LastEnd): Promise<LastEnd> {
+    const recorded = events.endAsTold(end, await this.appendEvent(events.endedEvent(this.name, end)));
+    await this.saveEnd(recorded);
+    return recorded;
   }
 
   /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */
@@ -162,6 +195,22 @@ export class ServiceEffects {
       memo: run.metadata,
       ...((isNotified(ready) || isNotified(live)) && { notify }),
       ...(limits && { limits }),
+    });
+  }
+
+  /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
+  spawnCommand(run: string, { spec, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
+    const { environment, umask } = this.config;
+    return this.host.ask('spawn', {
+      service: this.name,
+      run,
+      cmd: command.cmd,
+      cwd: command.cwd,
+      env: commandEnvironment(environment, spec, command.env, run),
+      port: 0,
+      umask,
+      pty: { cols, rows },
+      memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
   }
 

@@ -33,3 +33,15 @@ export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: 
   ]);
   return [...rows];
 }
+
+/** The environment of a command beside the service `spec`, or of none. `own` wins over the service's. */
+export function commandEnvironment(
+  base: EnvironmentRows,
+  spec: ServiceSpec | null,
+  own: EnvironmentRows,
+  run: string,
+): EnvironmentRows {
+  const terminal: EnvironmentRows = [['TERM', 'xterm-256color']];
+  const before = spec ? childEnvironment(base, spec, run) : base;
+  return [...new Map([...before, ...terminal, ...own, ['BERTH_RUN', run]])];
+}

@@ -11,6 +11,7 @@ import type {
   ServiceSpec,
   ServiceStatus,
 } from '../../protocol/service.ts';
+import type { WatchState } from '../../protocol/watcher.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { LiveCheck } from './live_check.ts';
@@ -28,6 +29,8 @@ export interface ExplanationFacts {
   portHolder: string | null;
   /** The one that does so without being of the run of the service. */
   foreignHolder: string | null;
+  /** What is watched for it; null: nothing. */
+  watching: WatchState | null;
   lastLines: string[];
   /** Bytes of output lost to a full disk since the process host started. */
   droppedBytes: number;
@@ -98,6 +101,9 @@ function aboutDroppedOutput(bytes: number): string | null {
   if (bytes === 0) return null;
   return `Of its output ${bytes.toLocaleString('en')} bytes are lost: the disk was full.`;
 }
+
+const aboutWatch = (watch: WatchState | null): string | null =>
+  watch?.trouble ? `Changes of its files may go unnoticed: ${watch.trouble}.` : null;
 
 const logText = (lines: string[]): string =>
   lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
@@ -273,7 +279,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
   const { reason, waitingFor, next } = explanationText(facts);
   return {
     status: facts.status,
-    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes)),
+    reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes), aboutWatch(facts.watching)),
     waitingFor: waitingFor ?? null,
     lastCheck: lastCheckOf(state),
     portHolder: facts.portHolder,
@@ -284,6 +290,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
       at: end.at,
       ...(end.cause && { cause: end.cause }),
     },
+    watching: facts.watching,
     lastLines: facts.lastLines,
     next,
   };

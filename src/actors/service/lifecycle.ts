@@ -47,6 +47,8 @@ export interface LifecycleOptions {
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
+  /** Called after each change of the phase or the record. */
+  onChanged: () => void;
   /** Called when the live-check of a run has failed. */
   onUnhealthy: (run: LiveRun, check: LastCheck) => void;
   /** Called once for each end. */
@@ -291,7 +293,9 @@ export class ServiceLifecycle {
 
   /** Publishes the service to the views, if it is registered. */
   private publish(): void {
-    if (this.stored) this.options.effects.publish(this.view());
+    if (!this.stored) return;
+    this.options.effects.publish(this.view());
+    this.options.onChanged();
   }
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
@@ -342,8 +346,9 @@ export class ServiceLifecycle {
   private async write(state: In<'ended'>): Promise<void> {
     const { run, end, how } = state;
     const { context, lastLines, name, effects } = this.options;
+    let recorded: LastEnd;
     try {
-      await effects.recordEnd(end);
+      recorded = await effects.recordEnd(end);
     } catch (error) {
       state.recording = null;
       if (this.state === state)
@@ -355,6 +360,10 @@ export class ServiceLifecycle {
       throw error;
     }
     if (this.state !== state) return;
+    if (recorded !== end) {
+      this.lastEnd.value = recorded;
+      state.backoff = null;
+    }
     effects.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });

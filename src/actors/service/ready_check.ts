@@ -77,10 +77,9 @@ const nothing = (): void => {};
 export function startReadyCheck(
   clock: Clock,
   { ask, foreignHolder }: ReadyQuestions,
-  plan: ReadyPlan,
+  { text, timeoutMs, upMs, ...plan }: ReadyPlan,
   onResult: (passed: boolean) => void,
 ): ReadyCheck {
-  const { text, timeoutMs } = plan;
   let began = clock.monotonic();
   let last: LastCheck | null = null;
   let holder: string | null = null;
@@ -112,15 +111,16 @@ export function startReadyCheck(
   const step = (): void => {
     const from = clock.monotonic();
     cancelStep = nothing;
-    if (text === null) return lookAtPort(from);
-    cancelStep = ask(plan.probeMs, ({ status, error }) => {
-      last = { url: text, at: clock.now(), status, error };
-      if (error === null) lookAtPort(from);
-      else judge(false, from);
-    });
+    if (text === null) lookAtPort(from);
+    else
+      cancelStep = ask(plan.probeMs, ({ status, error }) => {
+        last = { url: text, at: clock.now(), status, error };
+        if (error === null) lookAtPort(from);
+        else judge(false, from);
+      });
   };
   if (text === null) {
-    cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - plan.upMs), () => {
+    cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - upMs), () => {
       began = clock.monotonic();
       step();
     });

@@ -1,5 +1,5 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
-import type { NewEvent } from '../../protocol/events.ts';
+import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import type { LiveRun } from './run.ts';
@@ -23,3 +23,23 @@ export function endedEvent(name: string, end: LastEnd): NewEvent {
     return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
+
+/**
+ * `end` as clients were told of it by an event of `type`. A stop and an exit may meet, and the daemon may be
+ * killed with the event in the journal and nothing in the store: the next daemon sees an exit that nobody
+ * asked for. Clients have seen a stop, so no restart follows.
+ */
+export function endAsTold(end: LastEnd, type: EventType): LastEnd {
+  const status = type === 'service.crashed' ? 'crashed' : 'stopped';
+  if (status === end.status) return end;
+  const { restart: _, ...rest } = end;
+  return { ...rest, status };
+}
+
+/** Of the service, not of a run. */
+export const changedEvent = (name: string, paths: string[]): NewEvent => ({
+  type: 'service.changed',
+  name,
+  run: null,
+  data: JSON.stringify({ name, paths }),
+});

@@ -3,8 +3,10 @@
 // attach again.
 import { join } from 'node:path';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
+import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
+  RunEnd,
   ServiceExplanation,
   ServiceProtocol,
   SignalReply,
@@ -13,12 +15,15 @@ import type {
   StoredService,
 } from '../../protocol/service.ts';
 import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
+import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
+import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import { ServiceLog } from './service_log.ts';
@@ -41,10 +46,13 @@ class SupervisedService {
   private readonly name: string;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
+  readonly files: FileWatch;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
   private cancelEnd = (): void => {};
+  /** The command that this is in place of a service. */
+  private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
     const { bootedAt, drawScreen, execProbe, logs, probe, viewersInThread } = config;
@@ -71,6 +79,7 @@ class SupervisedService {
       },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
+      onChanged: () => this.files.update(),
       onUnhealthy: (run, check) => {
         const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
         const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
@@ -82,6 +91,14 @@ class SupervisedService {
       },
     });
     this.machine = new ServiceMachine(name, this.life, effects);
+    this.files = new FileWatch({
+      context,
+      name,
+      effects,
+      life: this.life,
+      start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
+      restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
+    });
   }
 
   /** A client's stop, which overrides a restart under way. */
@@ -89,6 +106,7 @@ class SupervisedService {
     this.life.registered();
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
+    this.files.release();
     return this.machine.stop(graceMs);
   }
 
@@ -119,6 +137,7 @@ class SupervisedService {
   async retire(graceMs: number | null): Promise<null> {
     const reopen = this.machine.close('it is being removed');
     this.restarting = null;
+    this.files.release();
     try {
       await this.machine.stop(graceMs);
       await this.effects.forget();
@@ -140,6 +159,7 @@ class SupervisedService {
   async adopt(): Promise<null> {
     this.log.resumeFollow();
     await this.machine.adopt();
+    this.files.resume();
     const { stored, state } = this.life.snapshot();
     if (!stored && state.phase === 'idle') this.endSoon();
     return null;
@@ -151,7 +171,19 @@ class SupervisedService {
     return this.log;
   }
 
-  attach(viewer: string): null {
+  /** Becomes a command, which no service is. */
+  prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
+    const { context, effects, name, terminal } = this;
+    if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
+    const spec = input.service === null ? null : effects.specOf(input.service);
+    this.cancelEnd();
+    const onOver = (): void => this.endSoon();
+    this.command = new CommandSession({ context, name, effects, terminal, spec, input, onOver });
+    return null;
+  }
+
+  attach(viewer: string): null | Promise<null> {
+    if (this.command) return this.command.attach(viewer);
     const { state, stored } = this.life.snapshot();
     const run = liveRun(state);
     if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
@@ -171,8 +203,37 @@ class SupervisedService {
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
-    const facts = { spec, status, state, end, portHolder, foreignHolder, lastLines, droppedBytes, now };
+    const watching = this.files.state;
+    const facts = {
+      spec,
+      status,
+      state,
+      end,
+      portHolder,
+      foreignHolder,
+      watching,
+      lastLines,
+      droppedBytes,
+      now,
+    };
     return explainService(facts);
+  }
+
+  detach(viewer: string): null {
+    this.terminal.detach(viewer);
+    this.command?.detach();
+    return null;
+  }
+
+  exited(end: RunEnd): null {
+    if (this.command) this.command.exited(end);
+    else this.machine.exited(end);
+    return null;
+  }
+
+  async restartRunning(): Promise<null> {
+    if (liveRun(this.life.snapshot().state)) await this.restart({ timeoutMs: null, graceMs: null });
+    return null;
   }
 
   /** Fails not_running without a process. */
@@ -195,7 +256,7 @@ class SupervisedService {
   }
 }
 
-type ServiceMessages = ServiceProtocol & TerminalProtocol;
+type ServiceMessages = ServiceProtocol & TerminalProtocol & WatchedServiceProtocol & CommandProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -216,19 +277,24 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       tailStart: (query) => service.registeredLog().tailStart(query),
       read: ({ offset, limit, ...query }) => service.registeredLog().parts(offset, limit, query),
       explain: () => context.replyLater(service.explain()),
+      restartRunning: () => context.replyLater(service.restartRunning()),
+      filesChanged: ({ paths }) => context.replyLater(service.files.onChange(paths)),
+      watchState: (state) => service.files.onState(state),
+      watchAgain: () => service.files.askAgain(),
       signal: ({ signal }) => context.replyLater(service.signal(signal)),
       overMemory: (message) => service.overMemory(message),
       follow: ({ on }) => log.follow(on),
-      exited: (end) => {
-        machine.exited(end);
-        return null;
-      },
+      exited: (end) => service.exited(end),
       grew: () => {
         log.grew();
         return terminal.onLogGrowth();
       },
-      attach: ({ viewer }) => service.attach(viewer),
-      detach: ({ viewer }) => terminal.detach(viewer),
+      prepare: (message) => service.prepare(message),
+      attach: ({ viewer }) => {
+        const attached = service.attach(viewer);
+        return attached && context.replyLater(attached);
+      },
+      detach: ({ viewer }) => service.detach(viewer),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),

@@ -49,6 +49,8 @@ export interface SharedTerminalOptions {
   clock: Clock;
   /** The last viewer has left. */
   onUnwatched(): void;
+  /** Viewers get all output, however far behind they are, and no screen. */
+  isWhole?: boolean;
   /** Called with an exception, after which the terminal is unusable. */
   onDefect(error: unknown): void;
 }
@@ -100,10 +102,11 @@ export class SharedTerminal {
   }
 
   attach(viewer: string): void {
-    this.viewers.set(viewer, { unacknowledged: 0, position: null });
+    const { isWhole = false } = this.options;
+    this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });
     this.options.viewersInThread.count += 1;
     this.options.viewers.tell('size', { viewer, cols: this.cols, rows: this.rows });
-    this.repaint();
+    if (!isWhole) this.repaint();
     void this.pump();
   }
 
@@ -175,7 +178,7 @@ export class SharedTerminal {
     for (const [name, viewer] of this.viewers) {
       const { position } = viewer;
       if (position === null || position >= end) continue;
-      if (end - position > AGENT.replayBytes) {
+      if (end - position > AGENT.replayBytes && !this.options.isWhole) {
         viewer.position = null;
         continue;
       }

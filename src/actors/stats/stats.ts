@@ -7,7 +7,7 @@ import type { NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { EVENTS, MIB } from '../../settings/limits.ts';
-import { type CpuSample, coresOf, cpuSampleOf } from './cpu_share.ts';
+import { type CpuSample, cpuSampleOf, cpuUseOf } from './cpu_share.ts';
 
 export interface TrackedRun {
   name: string;
@@ -95,9 +95,11 @@ class StatsSampler {
       const one = tracked.get(run);
       // Untracked during the pass.
       if (!one) continue;
-      const cpu = Number(coresOf(processes, nowTicks, since).toFixed(CPU_DIGITS));
+      const { cores, usedTicks } = cpuUseOf(processes, nowTicks, since);
+      const cpu = Number(cores.toFixed(CPU_DIGITS));
       const bytes = processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0);
-      const row = { name: one.name, run, cpu, rssMB: Math.ceil(bytes / MIB) };
+      const usedSeconds = usedTicks / TICKS_PER_SECOND;
+      const row = { name: one.name, run, cpu, rssMB: Math.ceil(bytes / MIB), usedSeconds };
       rows.push(row);
       if (one.running) due.push(statsEvent(row));
       if (one.limitMB !== undefined && row.rssMB > one.limitMB)

@@ -1,41 +1,50 @@
-// Connections that wait for a pod: the workload is woken for them once, and they are reset when waiting is in
-// vain.
-import type { TetherTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
-import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
+// Connections that wait for what they lead to: it is woken for all of them once, and they are reset when
+// waiting is in vain.
+import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
-import type { PodWatch, Trouble } from './pod_watch.ts';
+import type { HeldConnections } from './held_connections.ts';
 import type { Session } from './session.ts';
+
+/** Why connections should not wait any longer. `since`: monotonic time; after `graceMs` they are reset. */
+export interface Trouble {
+  reason: string;
+  since: number;
+  graceMs: number;
+}
+
+/** Those who wait, as their target sees them. */
+export interface Waiters {
+  /** Whether nobody waits any more. */
+  readonly areGone: boolean;
+  /** Whether a client still waits, once port scans have closed. */
+  areStillThere(): Promise<boolean>;
+}
+
+/** What connections wait for. */
+export interface WakeTarget {
+  /** Why nobody should wait for it any longer; null: nothing is known. */
+  readonly trouble: Trouble | null;
+  /** Why who has waited to the end has waited in vain, when there is no trouble. */
+  readonly timeoutReason: string;
+  /**
+   * Wakes it if it sleeps. Resolves with why waiting is in vain; null: it is not; undefined: nobody could
+   * say. Rejects with defects alone.
+   */
+  ensureAwake(waiters: Waiters): Promise<Omit<Trouble, 'since'> | null | undefined>;
+}
 
 export interface PendingConnectionsOptions {
   clock: Clock;
-  workloads: Ref<WorkloadsProtocol>;
-  workloadId: string;
-  /** Whether the workload may be woken. */
-  wake: boolean;
-  pods: PodWatch;
-  /** Waiting connections of all tethers of the thread. */
-  pendingInThread: { count: number };
+  held: HeldConnections;
+  target: WakeTarget;
   /** Takes an error that is no Failure. */
   onDefect(error: unknown): void;
 }
 
-/** Codes that say nothing about the cluster: the cloud thread is busy or restarts. */
-const TRANSIENT_CODES: ReadonlySet<string> = new Set([
-  'overloaded',
-  'deadline',
-  'crashed',
-  'gone',
-  'daemon_busy',
-]);
-
-const isAsleep = ({ state, replicas }: TetherTarget): boolean =>
-  state === 'asleep' || state === 'sleeping' || replicas === 0;
-
 /**
- * The sessions of one tether that wait for a pod. Owned by the tether's SessionRouter, which has it reviewed
- * once a second.
+ * The sessions of one listener that wait. Owned by its SessionRouter, which has it reviewed once a second.
  */
-export class PendingConnections {
+export class PendingConnections implements Waiters {
   private readonly options: PendingConnectionsOptions;
   private readonly pending = new Set<Session>();
   private trouble: Trouble | null = null;
@@ -50,96 +59,80 @@ export class PendingConnections {
     return this.pending;
   }
 
-  /** Has the session wait, and wakes the workload if necessary. Resets the session when too many wait. */
+  get areGone(): boolean {
+    return this.pending.size === 0;
+  }
+
+  async areStillThere(): Promise<boolean> {
+    const { clock } = this.options;
+    // A port scan has closed again by then; the sockets get one more turn of the loop to report it.
+    await new Promise((resolve) => clock.after(TETHER.probeDelayMs, () => setImmediate(resolve)));
+    return [...this.pending].some(({ isClientGone }) => !isClientGone);
+  }
+
+  /** Has the session wait, and wakes the target if necessary. Resets the session when too many wait. */
   add(session: Session): void {
     if (this.pending.has(session)) return;
-    const { pendingInThread } = this.options;
-    if (this.pending.size >= TETHER.maxPending || pendingInThread.count >= TETHER.maxPendingPerThread) {
-      session.reset(`${this.pending.size} connections are waiting for a pod: no more are held`);
+    const { held } = this.options;
+    if (held.isCrowded) {
+      session.reset(`${held.count} connections are waiting: no more are held`);
       return;
     }
     this.pending.add(session);
-    pendingInThread.count += 1;
+    held.add(1);
     void this.ensureAwake();
   }
 
   /** The session waits no longer. Harmless if it does not wait. */
   remove(session: Session): void {
-    if (this.pending.delete(session)) this.options.pendingInThread.count -= 1;
+    if (this.pending.delete(session)) this.options.held.add(-1);
   }
 
   /**
-   * Resets the sessions that wait in vain or have waited too long, and sees to the workload for the others.
+   * Resets the sessions that wait in vain or have waited too long, and sees to the target for the others.
    */
   review(): void {
-    const now = this.options.clock.monotonic();
-    const trouble = this.options.pods.trouble ?? this.trouble;
+    const { clock, target } = this.options;
+    const now = clock.monotonic();
+    const trouble = target.trouble ?? this.trouble;
     for (const session of this.pending) {
       const inTrouble = trouble ? now - Math.max(session.acceptedAt, trouble.since) : 0;
       if (trouble && inTrouble >= trouble.graceMs) session.reset(trouble.reason);
       else if (now - session.acceptedAt >= TETHER.podWaitTimeoutMs)
-        session.reset(trouble?.reason ?? `no pod became ready within ${TETHER.podWaitTimeoutMs / 1000} s`);
+        session.reset(trouble?.reason ?? target.timeoutReason);
     }
     if (this.pending.size > 0 && now - this.wakeAttemptedAt >= TETHER.wakeCheckIntervalMs)
       void this.ensureAwake();
   }
 
-  /** The access to the cluster has changed: what was wrong with the old one does not count. */
+  /** The way to the target has changed: what was wrong with the old one does not count. */
   renew(): void {
     this.trouble = null;
     if (this.pending.size > 0) void this.ensureAwake();
   }
 
-  /** Finds the workload, watches its pods, and wakes it if it sleeps. Never rejects. */
+  /** Never rejects. */
   private async ensureAwake(): Promise<void> {
     if (this.isWaking) return;
-    const { clock, workloads, workloadId, wake, pods } = this.options;
+    const { clock, target, onDefect } = this.options;
     this.isWaking = true;
     this.wakeAttemptedAt = clock.monotonic();
     try {
-      const target = await workloads.ask('tetherTarget', { id: workloadId });
-      this.trouble = null;
-      if (this.pending.size === 0) return;
-      if (target.workload.selector === '') {
-        this.setTrouble('the selector of the workload is not understood', 0);
-        return;
-      }
-      pods.start(target);
-      // Without a pod the state may be older than a sleep by somebody else. A wake leaves alone what is
-      // awake.
-      const isDoubtful = wake && target.state === 'awake' && pods.isEmpty;
-      if (isAsleep(target) || isDoubtful) await this.wakeWorkload();
+      const trouble = await target.ensureAwake(this);
+      if (trouble !== undefined) this.setTrouble(trouble);
     } catch (error) {
-      this.onWakeFailed(error);
+      onDefect(error);
     } finally {
       this.isWaking = false;
     }
   }
 
-  private async wakeWorkload(): Promise<void> {
-    const { clock, workloads, workloadId, wake } = this.options;
-    if (!wake) {
-      this.setTrouble('the workload is asleep, and this tether does not wake it', 0);
-      return;
-    }
-    // A port scan has closed again by then; the sockets get one more turn of the loop to report it.
-    await new Promise((resolve) => clock.after(TETHER.probeDelayMs, () => setImmediate(resolve)));
-    const isWanted = [...this.pending].some(({ isClientGone }) => !isClientGone);
-    if (isWanted) await workloads.ask('wake', { id: workloadId, by: 'connection', waitMs: null });
-  }
-
-  private onWakeFailed(error: unknown): void {
-    if (!isFailure(error)) {
-      this.options.onDefect(error);
-      return;
-    }
-    if (TRANSIENT_CODES.has(error.code)) return;
-    this.setTrouble(error.message, error.code === 'cluster_unreachable' ? TETHER.retryWindowMs : 0);
-  }
-
-  private setTrouble(reason: string, graceMs: number): void {
-    const since = this.trouble?.graceMs === graceMs ? this.trouble.since : this.options.clock.monotonic();
-    this.trouble = { reason, since, graceMs };
-    this.review();
+  private setTrouble(trouble: Omit<Trouble, 'since'> | null): void {
+    const since =
+      trouble && this.trouble?.graceMs === trouble.graceMs
+        ? this.trouble.since
+        : this.options.clock.monotonic();
+    this.trouble = trouble && { ...trouble, since };
+    if (trouble) this.review();
   }
 }

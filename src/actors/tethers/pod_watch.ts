@@ -2,20 +2,35 @@
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import { type ClusterDialer, createClusterDialer } from '../../adapters/cluster_dialer.ts';
 import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import { isCallError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../adapters/kube/kube_http.ts';
 import { listAndWatch } from '../../adapters/kube/list_watch.ts';
 import { type PodRow, podsResource, podsTrouble, type SelectedWorkload } from '../../adapters/kube/pods.ts';
+import { eventTroubles } from '../../adapters/kube/workload_events.ts';
 import type { TetherTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import type { Trouble } from './pending_connections.ts';
+import type { PodSource } from './session_router.ts';
 
-/** Why connections should not wait any longer. `since`: monotonic time; after `graceMs` they are reset. */
-export interface Trouble {
-  reason: string;
-  since: number;
-  graceMs: number;
+/** Which pods of the workload connections may go to. */
+export interface PodChoice {
+  /** The name of the only one; null: any. */
+  pod: string | null;
+  /** Whether one that runs will do while none is Ready. */
+  allowNotReady: boolean;
 }
+
+export interface PodWatchOptions {
+  clock: Clock;
+  rule: AddressRule;
+  choice: PodChoice;
+  /** The pods or the trouble with them have changed. */
+  onChange(): void;
+  onDefect(error: unknown): void;
+}
+
+const NO_EVENTS = { text: null, readAt: Number.NEGATIVE_INFINITY };
 
 interface RunningWatch {
   dialer: ClusterDialer;
@@ -30,29 +45,36 @@ interface RunningWatch {
 }
 
 /** The pods of one tether's workload, and why none of them is ready. Owned by the tether's SessionRouter. */
-export class PodWatch {
+export class PodWatch implements PodSource {
+  private readonly options: PodWatchOptions;
   private readonly clock: Clock;
-  private readonly rule: AddressRule;
-  private readonly onChange: () => void;
-  private readonly onDefect: (error: unknown) => void;
   private readonly rows = new Map<string, PodRow>();
+  /** When each has become Ready, or has ceased to be, in monotonic milliseconds. */
+  private readonly readyChangedAt = new Map<string, number>();
   private watch: RunningWatch | null = null;
   private lastTrouble: Trouble | null = null;
+  /** What the events of the cluster say of pods that do not come, and when they were last asked for. */
+  private events: { text: string | null; readAt: number } = NO_EVENTS;
 
-  constructor(clock: Clock, rule: AddressRule, onChange: () => void, onDefect: (error: unknown) => void) {
-    this.clock = clock;
-    this.rule = rule;
-    this.onChange = onChange;
-    this.onDefect = onDefect;
+  constructor(options: PodWatchOptions) {
+    this.options = options;
+    this.clock = options.clock;
   }
 
-  /** The dialer of the cluster; null while nothing is watched. */
   get dialer(): ClusterDialer | null {
     return this.watch?.dialer ?? null;
   }
 
-  get ready(): PodRow[] {
-    return [...this.rows.values()].filter(({ isReady }) => isReady);
+  get usable(): PodRow[] {
+    const ready = this.chosen.filter(({ isReady }) => isReady);
+    if (ready.length > 0 || !this.options.choice.allowNotReady) return ready;
+    return this.chosen.filter(({ isRunning }) => isRunning);
+  }
+
+  /** That none of them came, for people. */
+  get absence(): string {
+    const { pod } = this.options.choice;
+    return pod === null ? 'no pod became ready' : `the pod ${pod} did not become ready`;
   }
 
   /** Whether the cluster has reported that there are no pods but those that end. */
@@ -61,8 +83,14 @@ export class PodWatch {
     return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
   }
 
-  isReady(uid: string): boolean {
-    return this.rows.get(uid)?.isReady === true;
+  isUsable(uid: string): boolean {
+    const row = this.rows.get(uid);
+    return row !== undefined && (row.isReady || (this.options.choice.allowNotReady && row.isRunning));
+  }
+
+  isFresh(uid: string): boolean {
+    const changedAt = this.readyChangedAt.get(uid) ?? Number.NEGATIVE_INFINITY;
+    return this.clock.monotonic() - changedAt < TETHER.freshPodMs;
   }
 
   get trouble(): Trouble | null {
@@ -79,7 +107,7 @@ export class PodWatch {
       return;
     }
     this.stop();
-    this.startWatch(createClusterDialer(access, this.rule), workload);
+    this.startWatch(createClusterDialer(access, this.options.rule), workload);
   }
 
   /**
@@ -87,15 +115,59 @@ export class PodWatch {
    * keeps what is known until then.
    */
   reportAbsent(uid: string): void {
-    if (this.isReady(uid)) this.relist();
+    if (this.isUsable(uid)) this.relist();
   }
 
   stop(): void {
     const watch = this.watch;
     this.watch = null;
     this.rows.clear();
+    this.readyChangedAt.clear();
     this.lastTrouble = null;
+    this.events = NO_EVENTS;
     if (watch) this.closeWatch(watch);
+  }
+
+  /**
+   * Finds out, now and then, what the events of the cluster say of pods that do not come: a status does not
+   * tell of a quota or a volume. To be called while somebody waits.
+   */
+  readEvents(): void {
+    const { watch } = this;
+    const now = this.clock.monotonic();
+    if (!watch?.isListed || this.usable.length > 0 || podsTrouble(this.chosen)) return;
+    if (now - Math.max(this.events.readAt, watch.startedAt) < TETHER.eventsIntervalMs) return;
+    this.events = { ...this.events, readAt: now };
+    this.readEventsOf(watch).catch(this.options.onDefect);
+  }
+
+  private async readEventsOf({ cluster, workload, abort }: RunningWatch): Promise<void> {
+    try {
+      const found = await eventTroubles(cluster, workload, this.chosen);
+      if (abort.signal.aborted) return;
+      this.events = { ...this.events, text: found.length === 0 ? null : found.join('; ') };
+      this.update();
+    } catch (error) {
+      // The account may not list events: then nothing more is known.
+      if (!isCallError(error)) throw error;
+    }
+  }
+
+  private get chosen(): PodRow[] {
+    const { pod } = this.options.choice;
+    return [...this.rows.values()].filter(({ name }) => pod === null || name === pod);
+  }
+
+  /** Takes over what is known of a pod. A first look tells by the cluster's clock how old its state is. */
+  private put(row: PodRow, changedAt: number): void {
+    const before = this.rows.get(row.uid);
+    this.rows.set(row.uid, row);
+    if (before?.isReady !== row.isReady) this.readyChangedAt.set(row.uid, changedAt);
+  }
+
+  private forget(uid: string): void {
+    this.rows.delete(uid);
+    this.readyChangedAt.delete(uid);
   }
 
   private relist(): void {
@@ -123,14 +195,19 @@ export class PodWatch {
     const follower = {
       onListed: (rows: PodRow[]) => {
         podWatch.isListed = true;
-        this.rows.clear();
-        for (const row of rows) if (row.isOwn) this.rows.set(row.uid, row);
+        const own = new Map(rows.filter(({ isOwn }) => isOwn).map((row) => [row.uid, row]));
+        for (const uid of this.rows.keys()) if (!own.has(uid)) this.forget(uid);
+        const now = this.clock.monotonic();
+        for (const row of own.values()) {
+          const ageMs = this.clock.now() - (row.readyChangedAt ?? Number.NEGATIVE_INFINITY);
+          this.put(row, now - Math.max(0, ageMs));
+        }
         this.update();
       },
       onChanged: (row: PodRow, gone: boolean) => {
         // The workload may have released a pod that was its own.
-        if (gone || !row.isOwn) this.rows.delete(row.uid);
-        else this.rows.set(row.uid, row);
+        if (gone || !row.isOwn) this.forget(row.uid);
+        else this.put(row, this.clock.monotonic());
         this.update();
       },
       onHealth: (error: unknown) => {
@@ -139,19 +216,21 @@ export class PodWatch {
       },
     };
     listAndWatch(cluster, podsResource(workload), null, follower, abort.signal, { clock: this.clock }).catch(
-      this.onDefect,
+      this.options.onDefect,
     );
   }
 
   private closeWatch({ abort, cluster }: RunningWatch): void {
     abort.abort();
-    cluster.close().catch(this.onDefect);
+    cluster.close().catch(this.options.onDefect);
   }
 
   private update(): void {
-    const trouble = podsTrouble(this.rows.values());
+    const trouble = podsTrouble(this.chosen);
+    const { text } = this.events;
     // Trouble that may pass resets nobody early, but is the reason in the end.
-    this.setTrouble(trouble && { ...trouble, graceMs: trouble.mayPass ? TETHER.podWaitTimeoutMs : 0 });
+    if (trouble) this.setTrouble({ ...trouble, graceMs: trouble.mayPass ? TETHER.podWaitTimeoutMs : 0 });
+    else this.setTrouble(text === null ? null : { reason: text, graceMs: TETHER.podWaitTimeoutMs });
   }
 
   /** The cluster has stopped answering, or answers again. Known pods are still tried. */
@@ -170,6 +249,6 @@ export class PodWatch {
         ? this.lastTrouble.since
         : this.clock.monotonic();
     this.lastTrouble = trouble && { reason: trouble.reason, graceMs: trouble.graceMs, since };
-    this.onChange();
+    this.options.onChange();
   }
 }

@@ -11,15 +11,21 @@ import type {
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import { type HeldConnections, Replay } from './held_connections.ts';
 
 /** What the sessions of one tether report to. */
 export interface SessionOwner {
   readonly peers: LoopbackPeers;
   readonly clock: Clock;
+  readonly held: HeldConnections;
+  /** Silence of the pod that ends a connection whose client has half-closed, in ms. */
+  readonly halfClosedTimeoutMs: number;
   /** Bytes from the client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
   /** A pod could not be reached, and nothing has been lost: `forward` may be called again. */
   onForwardFailed(session: Session, error: ForwardError): void;
+  /** The pod has answered for the first time, or has closed in order. */
+  onAnswered(session: Session): void;
   /** The session is over. `reason`: why the client was reset; null if it was not for an error. */
   onClosed(session: Session, reason: string | null): void;
 }
@@ -28,12 +34,6 @@ export interface SessionOwner {
 const RETRYABLE: ReadonlySet<ForwardErrorCode> = new Set(['absent', 'refused']);
 /** Errors after which it has seen nothing if nothing had been written. */
 const RETRYABLE_IF_NOTHING_SENT: ReadonlySet<ForwardErrorCode> = new Set(['unreachable', 'lost']);
-
-/** What the client has sent and the pod has not yet answered. */
-interface Replay {
-  chunks: Buffer[];
-  bytes: number;
-}
 
 type SessionState =
   | { phase: 'waiting'; replay: Replay }
@@ -62,9 +62,6 @@ interface SessionRow<S> {
   disconnect(session: Session, state: S): void;
 }
 
-/** Why a client is reset whose pod has closed only because it has heard of the half-close. */
-const SILENT = `the pod was silent for ${TETHER.halfClosedIdleMs / 1000} s after its client had half-closed`;
-
 const ignore = (): void => undefined;
 
 /**
@@ -76,14 +73,13 @@ export class Session implements ForwardStreamEvents {
   private static readonly UNSENT = {
     clientData(session: Session, { replay }: { replay: Replay }, bytes: Buffer): void {
       session.owner.onBytes(bytes.length, 0);
-      replay.chunks.push(bytes);
-      replay.bytes += bytes.length;
-      if (replay.bytes >= TETHER.maxPendingBytes) session.socket.pause();
+      replay.push(bytes);
+      if (replay.isFull) session.socket.pause();
     },
     clientDrained: ignore,
     // What it has sent is still carried if a pod is at hand, but nothing is woken for it.
     clientGone(session: Session, { replay }: { replay: Replay }): void {
-      if (replay.bytes === 0) session.abandon();
+      if (replay.isEmpty) session.abandon();
       else session.client = { side: 'gone', since: session.owner.clock.monotonic() };
     },
     opened: ignore,
@@ -121,27 +117,25 @@ export class Session implements ForwardStreamEvents {
     open: {
       clientData(session, state, bytes) {
         session.owner.onBytes(bytes.length, 0);
-        if (state.replay) {
-          state.replay.bytes += bytes.length;
-          if (state.replay.bytes > TETHER.maxPendingBytes) state.replay = null;
-          else state.replay.chunks.push(bytes);
-        }
+        if (state.replay?.hasRoomFor(bytes.length)) state.replay.push(bytes);
+        else session.forgetReplay(state);
         if (!state.stream.write(bytes)) session.socket.pause();
       },
       clientDrained: (_, { stream }) => stream.resume(),
       clientGone: (session) => session.abandon(),
       opened: ignore,
       podData(session, state, bytes) {
-        state.replay = null;
+        session.forgetReplay(state);
         session.writeToClient(state.stream, bytes);
       },
       podEnded(session, { isEndSent }) {
         // Nobody knows whether that was the whole reply.
-        if (isEndSent) session.reset(SILENT);
+        if (isEndSent) session.resetAfterSilence();
         else session.close();
       },
-      podFailed(session, { replay }, error) {
-        session.retryOrReset(RETRYABLE.has(error.code) ? replay : null, error);
+      podFailed(session, { replay, isEndSent }, error) {
+        if (isEndSent) session.resetAfterSilence();
+        else session.retryOrReset(RETRYABLE.has(error.code) ? replay : null, error);
       },
       disconnect: (_, { stream }) => stream.destroy(),
     },
@@ -153,21 +147,24 @@ export class Session implements ForwardStreamEvents {
   readonly acceptedAt: number;
   private readonly socket: Socket;
   private readonly owner: SessionOwner;
-  private state: SessionState = { phase: 'waiting', replay: { chunks: [], bytes: 0 } };
+  private state: SessionState;
   private client: ClientState = { side: 'open' };
   private lastClientDataAt: number;
-  private lastPodDataAt = 0;
+  /** null: nothing has come yet. */
+  private lastPodDataAt: number | null = null;
 
   constructor(socket: Socket, owner: SessionOwner) {
     this.socket = socket;
     this.owner = owner;
     this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
+    this.state = { phase: 'waiting', replay: new Replay(owner.held, TETHER.maxPendingBytes) };
     socket.on('data', (bytes: Buffer) => this.onClientData(bytes));
     socket.on('end', () => this.onClientEnd());
     socket.on('drain', () => this.row.clientDrained(this, this.state));
     socket.on('error', () => this.abandon());
     socket.on('close', () => this.abandon());
+    if (owner.held.isFull) socket.pause();
   }
 
   /** The client has closed, and only what it had sent is left to be carried. */
@@ -180,7 +177,7 @@ export class Session implements ForwardStreamEvents {
    */
   forward(open: (events: ForwardStreamEvents) => Destroyable): void {
     if (this.state.phase !== 'waiting') return;
-    this.state = { phase: 'connecting', replay: this.state.replay, request: open(this) };
+    this.become({ phase: 'connecting', replay: this.state.replay, request: open(this) });
   }
 
   /** Resets the client's connection, so that the client does not take what it has for a whole reply. */
@@ -195,13 +192,13 @@ export class Session implements ForwardStreamEvents {
   tick(now: number): void {
     const { client, state } = this;
     if (client.side === 'gone') {
-      if (now - client.since >= TETHER.clientGoneGraceMs) this.abandon();
+      if (state.phase === 'waiting' && now - client.since >= TETHER.clientGoneGraceMs) this.abandon();
     } else if (client.side === 'halfClosed') {
       this.onClientEnd();
       if (this.state.phase === 'open') this.checkSilence(now, this.state);
     } else if (this.socket.isPaused()) {
       // Bytes that nobody takes hold up the sign that the client has gone.
-      const isStuck = state.phase !== 'open' || now - this.lastClientDataAt >= TETHER.halfClosedIdleMs;
+      const isStuck = state.phase !== 'open' || now - this.lastClientDataAt >= TETHER.unreadClientMs;
       if (isStuck && this.owner.peers.isPeerGone(this.socket)) this.abandon();
     }
   }
@@ -230,6 +227,17 @@ export class Session implements ForwardStreamEvents {
     return Session.PHASES[this.state.phase];
   }
 
+  private become(state: SessionState): void {
+    const before = 'replay' in this.state ? this.state.replay : null;
+    if (before !== ('replay' in state ? state.replay : null)) before?.clear();
+    this.state = state;
+  }
+
+  private forgetReplay(state: SessionState & { phase: 'open' }): void {
+    state.replay?.clear();
+    state.replay = null;
+  }
+
   private onClientData(bytes: Buffer): void {
     this.lastClientDataAt = this.owner.clock.monotonic();
     this.row.clientData(this, this.state, bytes);
@@ -244,7 +252,7 @@ export class Session implements ForwardStreamEvents {
   }
 
   private open(stream: ForwardStream, replay: Replay): void {
-    this.state = { phase: 'open', stream, replay, isEndSent: false };
+    this.become({ phase: 'open', stream, replay, isEndSent: false });
     let takesMore = true;
     for (const bytes of replay.chunks) takesMore = stream.write(bytes);
     if (this.isClientGone) this.abandon();
@@ -253,6 +261,7 @@ export class Session implements ForwardStreamEvents {
 
   private writeToClient(stream: ForwardStream, bytes: Buffer): void {
     const { socket } = this;
+    if (this.lastPodDataAt === null) this.owner.onAnswered(this);
     this.lastPodDataAt = this.owner.clock.monotonic();
     this.owner.onBytes(0, bytes.length);
     if (socket.writableCorked === 0) {
@@ -269,14 +278,23 @@ export class Session implements ForwardStreamEvents {
    * client.
    */
   private retryOrReset(replay: Replay | null, error: ForwardError): void {
-    this.state = replay ? { phase: 'waiting', replay } : { phase: 'closing' };
+    this.become(replay ? { phase: 'waiting', replay } : { phase: 'closing' });
+    // The attempt does not count as time without a pod.
+    if (this.client.side === 'gone') this.client.since = this.owner.clock.monotonic();
     if (replay) this.owner.onForwardFailed(this, error);
     else this.reset(error.text);
   }
 
+  /** Resets a client whose pod has closed only because it has heard of the half-close. */
+  private resetAfterSilence(): void {
+    const seconds = this.owner.halfClosedTimeoutMs / 1000;
+    this.reset(`the pod was silent for ${seconds} s after its client had half-closed`);
+  }
+
   /** The pod has closed: the client gets what is left and some time to close as well. */
   private close(): void {
-    this.state = { phase: 'closing' };
+    if (this.lastPodDataAt === null) this.owner.onAnswered(this);
+    this.become({ phase: 'closing' });
     // What the client still sends has nowhere to go.
     this.socket.resume();
     this.socket.end(() => {
@@ -292,7 +310,8 @@ export class Session implements ForwardStreamEvents {
   private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
     // A pod that its client holds back is not silent.
     if (this.socket.writableLength > 0) this.lastPodDataAt = now;
-    if (now - Math.max(this.lastPodDataAt, this.lastClientDataAt) <= TETHER.halfClosedIdleMs) return;
+    const lastDataAt = Math.max(this.lastPodDataAt ?? 0, this.lastClientDataAt);
+    if (now - lastDataAt <= this.owner.halfClosedTimeoutMs) return;
     state.isEndSent = true;
     state.stream.end();
   }
@@ -305,7 +324,7 @@ export class Session implements ForwardStreamEvents {
   }
 
   private finish(reason: string | null): void {
-    this.state = { phase: 'closed' };
+    this.become({ phase: 'closed' });
     this.owner.onClosed(this, reason);
   }
 }

@@ -1,23 +1,44 @@
-// The clients of one open tether: each is given to a Ready pod, waits while there is none, and is given to a
-// pod again as long as no pod has seen anything of it.
+// The clients of one open tether: each is given to a pod, waits while there is none, and is given to a pod
+// again as long as no pod has seen anything of it.
 import type { Socket } from 'node:net';
+import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
+import type { PodRow } from '../../adapters/kube/pods.ts';
 import type { ForwardError } from '../../adapters/portforward/transport.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import type { HeldConnections } from './held_connections.ts';
 import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
-import type { PodWatch } from './pod_watch.ts';
 import { Session, type SessionOwner } from './session.ts';
 import { type UsedPod, UsedPods } from './used_pods.ts';
 
+/** The pods that sessions may go to. */
+export interface PodSource {
+  /** The dialer of the cluster; null while nothing is known of it. */
+  readonly dialer: ClusterDialer | null;
+  readonly usable: readonly PodRow[];
+  /** Whether open connections to the pod may be used again. */
+  isUsable(uid: string): boolean;
+  /** Whether the pod has become Ready so recently that its program may not listen yet. */
+  isFresh(uid: string): boolean;
+  /** The pod does not exist. */
+  reportAbsent(uid: string): void;
+  /** Nobody needs the pods any more. */
+  stop(): void;
+}
+
 export interface SessionRouterOptions extends PendingConnectionsOptions {
+  pods: PodSource;
   /** Port of the pods. */
   port: number;
+  halfClosedTimeoutMs: number;
   peers: LoopbackPeers;
   /** The clock of the connections to the pods. */
   networkClock: Clock;
   /** Bytes from a client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
+  /** A pod has answered a client for the first time. */
+  onAnswered(): void;
   /** A client has gone. `reason`: why it was reset; null if it was not for an error. */
   onClosed(reason: string | null): void;
 }
@@ -35,8 +56,10 @@ type Route =
 export class SessionRouter implements SessionOwner {
   readonly peers: LoopbackPeers;
   readonly clock: Clock;
+  readonly held: HeldConnections;
+  readonly halfClosedTimeoutMs: number;
   private readonly options: SessionRouterOptions;
-  private readonly pods: PodWatch;
+  private readonly pods: PodSource;
   private readonly usedPods: UsedPods;
   private readonly pending: PendingConnections;
   private readonly routes = new Map<Session, Route>();
@@ -46,6 +69,8 @@ export class SessionRouter implements SessionOwner {
     this.options = options;
     this.peers = options.peers;
     this.clock = options.clock;
+    this.held = options.held;
+    this.halfClosedTimeoutMs = options.halfClosedTimeoutMs;
     this.pods = options.pods;
     this.usedPods = new UsedPods(options.networkClock);
     this.pending = new PendingConnections(options);
@@ -64,7 +89,7 @@ export class SessionRouter implements SessionOwner {
 
   /** To be called when the pods or the trouble with them have changed. */
   onPodsChange(): void {
-    this.usedPods.retainReady((uid) => this.pods.isReady(uid));
+    this.usedPods.retain((uid) => this.pods.isUsable(uid));
     for (const session of [...this.pending.sessions]) this.assign(session, null);
     this.pending.review();
   }
@@ -83,7 +108,7 @@ export class SessionRouter implements SessionOwner {
 
   /** Has the next session ask for the cluster's access again. Sessions on a pod stay there. */
   renew(): void {
-    this.usedPods.retainReady(() => false);
+    this.usedPods.retain(() => false);
     this.pods.stop();
     this.pending.renew();
   }
@@ -98,18 +123,21 @@ export class SessionRouter implements SessionOwner {
     this.options.onBytes(fromClient, toClient);
   }
 
+  onAnswered(): void {
+    this.options.onAnswered();
+  }
+
   onForwardFailed(session: Session, error: ForwardError): void {
     const route = this.routes.get(session);
     if (route?.at !== 'pod') return;
     const { pod } = route;
     pod.sessions -= 1;
-    this.usedPods.avoid(pod);
+    this.usedPods.avoid(pod, error.code === 'unreachable' ? TETHER.unreachableAvoidMs : TETHER.podAvoidMs);
     if (error.code === 'absent') this.pods.reportAbsent(pod.uid);
     const now = this.clock.monotonic();
     const failingSince = route.failingSince ?? now;
     const triedMs = now - failingSince;
-    const windowMs = error.code === 'refused' ? TETHER.refusedRetryWindowMs : TETHER.retryWindowMs;
-    if (triedMs >= windowMs) {
+    if (triedMs >= this.retryWindowMs(session, error, pod)) {
       this.routes.set(session, { at: 'queue' });
       session.reset(error.text);
       return;
@@ -130,10 +158,19 @@ export class SessionRouter implements SessionOwner {
     this.options.onClosed(reason);
   }
 
+  /** For how long the session is tried again after an error of its attempt at `pod`. */
+  private retryWindowMs(session: Session, { code }: ForwardError, pod: UsedPod): number {
+    if (code !== 'refused') return TETHER.retryWindowMs;
+    // Without a probe a pod is Ready before its program listens.
+    const heldMs = this.clock.monotonic() - session.acceptedAt;
+    const mayListenSoon = this.pods.isFresh(pod.uid) && heldMs < TETHER.podWaitTimeoutMs;
+    return mayListenSoon ? TETHER.podWaitTimeoutMs : TETHER.refusedRetryWindowMs;
+  }
+
   /** Gives the session to a pod, or has it wait for one. */
   private assign(session: Session, failingSince: number | null): void {
-    const { dialer, ready } = this.pods;
-    const pod = dialer && this.usedPods.choose(ready, dialer);
+    const { dialer, usable } = this.pods;
+    const pod = dialer && this.usedPods.choose(usable, dialer);
     if (!pod) {
       // The window for retries begins anew with the next pod.
       this.routes.set(session, { at: 'queue' });

@@ -3,11 +3,18 @@ import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
-import type { StoredTether, TetherStats, TethersProtocol } from '../../protocol/tethers.ts';
+import {
+  type StoredTether,
+  type TetherStats,
+  type TethersProtocol,
+  tetherSettings,
+} from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import type { HeldConnections } from './held_connections.ts';
 import { PodWatch } from './pod_watch.ts';
 import { SessionRouter } from './session_router.ts';
+import { WorkloadWaker } from './workload_waker.ts';
 
 /** What the tethers of a thread share. */
 export interface TetherConfig {
@@ -15,8 +22,7 @@ export interface TetherConfig {
   peers: LoopbackPeers;
   /** The clock of connections to pods: their timers may outlast the actor that has begun them. */
   networkClock: Clock;
-  /** Connections of all tethers that wait for a pod. */
-  pendingInThread: { count: number };
+  held: HeldConnections;
 }
 
 /** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
@@ -40,7 +46,7 @@ export class TetherClients {
     context: Context,
     tether: StoredTether,
     stats: TetherStats,
-    { rule, peers, networkClock, pendingInThread }: TetherConfig,
+    { rule, peers, networkClock, held }: TetherConfig,
   ) {
     const { clock } = context;
     const onDefect = (error: unknown): void => context.crash(error);
@@ -49,18 +55,31 @@ export class TetherClients {
     this.stats = { ...stats, connections: 0 };
     this.workloads = context.ref('workloads');
     this.tethers = context.ref('tethers');
+    const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(tether);
+    const pods = new PodWatch({
+      clock,
+      rule,
+      choice: { pod, allowNotReady },
+      onChange: () => this.router.onPodsChange(),
+      onDefect,
+    });
     this.router = new SessionRouter({
       clock,
       networkClock,
       peers,
+      held,
       port: tether.containerPort,
-      workloads: this.workloads,
-      workloadId: tether.workloadId,
-      wake: tether.wake,
-      pods: new PodWatch(clock, rule, () => this.router.onPodsChange(), onDefect),
-      pendingInThread,
+      halfClosedTimeoutMs,
+      pods,
+      target: new WorkloadWaker({
+        workloads: this.workloads,
+        workloadId: tether.workloadId,
+        wake: tether.wake,
+        pods,
+      }),
       onDefect,
       onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
+      onAnswered: () => this.recordError(null),
       onClosed: (reason) => this.onClosed(reason),
     });
     this.stopTicks = clock.every(TETHER.tickIntervalMs, () => this.tick());
@@ -121,7 +140,9 @@ export class TetherClients {
     this.reportTraffic();
   }
 
-  private recordError(reason: string): void {
+  /** null: the tether works. */
+  private recordError(reason: string | null): void {
+    if (reason === this.stats.lastError) return;
     this.stats.lastError = reason;
     this.areStatsReported = false;
   }

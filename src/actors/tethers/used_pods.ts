@@ -5,7 +5,6 @@ import type { PodRow } from '../../adapters/kube/pods.ts';
 import { PodConnections } from '../../adapters/portforward/pod_connections.ts';
 import { ClusterTransports } from '../../adapters/portforward/transports.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { TETHER } from '../../settings/cloud_limits.ts';
 
 /** A pod that is used. */
 export interface UsedPod {
@@ -45,15 +44,15 @@ export class UsedPods {
     return this.entryFor(pod, dialer);
   }
 
-  /** The pod could not be reached. */
-  avoid(pod: UsedPod): void {
-    pod.avoidUntil = this.clock.monotonic() + TETHER.podAvoidMs;
+  /** The pod could not be reached for `ms`. */
+  avoid(pod: UsedPod, ms: number): void {
+    pod.avoidUntil = this.clock.monotonic() + ms;
   }
 
-  /** Retires the connections to pods that are not ready. */
-  retainReady(isReady: (uid: string) => boolean): void {
+  /** Retires the connections to the other pods. */
+  retain(isUsable: (uid: string) => boolean): void {
     for (const [uid, { connections }] of this.pods) {
-      if (isReady(uid)) continue;
+      if (isUsable(uid)) continue;
       this.pods.delete(uid);
       connections.retire();
       this.retired.add(connections);

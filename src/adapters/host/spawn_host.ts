@@ -1,7 +1,6 @@
 // Starts the process host. In a file of its own, because it is the first thing that a daemon does.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { join } from 'node:path';
 import type { DaemonProcess } from '../../protocol/host_handshake.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { processRow } from '../process/process_table.ts';
@@ -21,9 +20,9 @@ export const thisDaemon = (): DaemonProcess => ({
  * because this one may be listening already. The host logs to `<stateDir>/host/host.log`.
  */
 export function spawnHost(stateDir: string, entry: string): void {
-  const folder = statePaths(stateDir).host;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const log = openSync(join(folder, 'host.log'), 'a', 0o600);
+  const { host, hostLog } = statePaths(stateDir);
+  mkdirSync(host, { recursive: true, mode: 0o700 });
+  const log = openSync(hostLog, 'a', 0o600);
   try {
     const env = Object.fromEntries(
       INHERITED.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),

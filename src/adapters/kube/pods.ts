@@ -1,7 +1,7 @@
 // The pods of a workload: which are ready for a connection, and why the others are not.
 import type { Resource, WorkloadReference } from './kube_cluster.ts';
 import { DNS_SUBDOMAIN, KUBE_UID } from './parse_objects.ts';
-import { arrayOrEmpty, boundedText, oneLine } from './untrusted_values.ts';
+import { arrayOrEmpty, boundedText, oneLine, timeOrNull } from './untrusted_values.ts';
 import {
   type V1ContainerStatus,
   type V1OwnerReference,
@@ -27,6 +27,10 @@ export interface PodRow {
   isOwn: boolean;
   /** Ready, and not being deleted. */
   isReady: boolean;
+  /** Its containers run, and it is not being deleted. */
+  isRunning: boolean;
+  /** When it became Ready, or ceased to be, by the cluster's clock (epoch milliseconds); null: not known. */
+  readyChangedAt: number | null;
   /** It is ending or has ended, and will not become ready. */
   isEnding: boolean;
   /** Why it does not become ready; null: not known, or it does. */
@@ -100,6 +104,8 @@ export function podRowOf(object: unknown, workload: Omit<SelectedWorkload, 'sele
     name,
     isOwn: isOwned(metadata, workload),
     isReady: condition('Ready')?.status === 'True' && !isEnding,
+    isRunning: status?.phase === 'Running' && !isEnding,
+    readyChangedAt: timeOrNull(condition('Ready')?.lastTransitionTime),
     isEnding,
     trouble: trouble === null ? null : `pod ${name}: ${trouble}`,
     mayPass: isUnschedulable,

@@ -11,6 +11,12 @@ export const boundedCount = (value: unknown, fallback: number): number =>
     ? value
     : fallback;
 
+/** The time in `value`, RFC 3339, in epoch milliseconds; null when it is none. */
+export function timeOrNull(value: unknown): number | null {
+  const at = Date.parse(boundedText(value, 40));
+  return Number.isNaN(at) ? null : at;
+}
+
 /** Untrusted text as one line of printable characters, cut to `maxLength`; '' when it is not a string. */
 export function oneLine(value: unknown, maxLength = 300): string {
   if (typeof value !== 'string') return '';

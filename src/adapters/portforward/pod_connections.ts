@@ -5,6 +5,7 @@ import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
 import { SpdyConnection } from './spdy_connection.ts';
 import {
+  DEAD_PEER,
   type Destroyable,
   FORWARD_CLOSED,
   type ForwardError,
@@ -29,6 +30,8 @@ export class PodConnections {
   private waiting: StreamRequest[] = [];
   private dialCount = 0;
   private isRetired = false;
+  /** A dial that is to show whether the node lives is under way. */
+  private isProving = false;
   private readonly abort = new AbortController();
   private readonly cancelCheckUps: () => void;
 
@@ -69,7 +72,8 @@ export class PodConnections {
   /** Takes no more streams; those that are open go on. */
   retire(): void {
     this.isRetired = true;
-    this.cancelCheckUps();
+    // Streams that go on must not outlive a dead node.
+    if (this.isEmpty) this.cancelCheckUps();
     for (const connection of this.connections) connection.retire(FORWARD_CLOSED);
     this.failWaiting({ code: 'absent', text: 'the pod is gone' });
   }
@@ -78,6 +82,7 @@ export class PodConnections {
   close(): void {
     this.retire();
     this.abort.abort();
+    this.cancelCheckUps();
     for (const connection of this.connections) connection.close(FORWARD_CLOSED);
   }
 
@@ -102,7 +107,8 @@ export class PodConnections {
       void this.dial(transport);
   }
 
-  private async dial(transport: ForwardTransport): Promise<void> {
+  /** Resolves with whether the node has answered. */
+  private async dial(transport: ForwardTransport): Promise<boolean> {
     const { clock, dialer } = this.cluster;
     const startedAt = clock.monotonic();
     const deadline = deadlineSignal(clock, TETHER.dialTimeoutMs, this.abort.signal);
@@ -115,6 +121,7 @@ export class PodConnections {
     // Where the transport is no longer offered, the waiting streams get the next one instead.
     else if (transport.isOffered) this.failWaiting(result);
     this.assignStreams();
+    return result instanceof Duplex || (result.code !== 'unreachable' && result.code !== 'lost');
   }
 
   private add(socket: Duplex): void {
@@ -122,7 +129,10 @@ export class PodConnections {
       onFree: () => this.assignStreams(),
       mayLinger: () =>
         [...this.connections].filter(({ isLingering }) => isLingering).length < TETHER.maxStuckConnections,
-      onClosed: () => this.connections.delete(connection),
+      onClosed: () => {
+        this.connections.delete(connection);
+        if (this.isRetired && this.isEmpty) this.cancelCheckUps();
+      },
     });
     this.connections.add(connection);
     if (this.isRetired) connection.close(FORWARD_CLOSED);
@@ -137,5 +147,25 @@ export class PodConnections {
       const isLast = this.connections.size === 1;
       connection.checkUp(isLast ? TETHER.lastConnectionIdleMs : TETHER.connectionIdleMs);
     }
+    if (this.doubtful.length > 0 && !this.isProving && !this.isNodeHeard) void this.proveNode();
+  }
+
+  private get doubtful(): SpdyConnection[] {
+    return [...this.connections].filter(({ isDoubtful }) => isDoubtful);
+  }
+
+  private get isNodeHeard(): boolean {
+    const since = this.cluster.clock.monotonic() - TETHER.deadPeerMs;
+    return [...this.connections].some(({ heardAt }) => heardAt > since);
+  }
+
+  /** Closes what has been silent for long if the node does not answer a new connection either. */
+  private async proveNode(): Promise<void> {
+    const { transport } = this.cluster;
+    if (!transport) return;
+    this.isProving = true;
+    const isAlive = await this.dial(transport);
+    this.isProving = false;
+    if (!isAlive) for (const connection of this.doubtful) connection.close(DEAD_PEER);
   }
 }

@@ -14,6 +14,7 @@ import { dataFrameHeader, FrameReader, pingFrame, synStreamFrame } from './spdy_
 import { SpdyStream, type StreamConnection } from './spdy_stream.ts';
 import { StreamIds } from './stream_ids.ts';
 import {
+  DEAD_PEER,
   errorLine,
   FORWARD_CLOSED,
   type ForwardError,
@@ -182,8 +183,23 @@ export class SpdyConnection implements StreamConnection {
     return stream;
   }
 
+  /** When the node was last heard, in monotonic milliseconds. */
+  get heardAt(): number {
+    return this.lastReceivedAt;
+  }
+
   /**
-   * Retires a connection that is idle for longer than `maxIdleMs`; asks one that is used for a sign of life.
+   * Whether the node has been silent for so long that it may be dead. Bytes that its pod does not take look
+   * the same: only another connection can tell.
+   */
+  get isDoubtful(): boolean {
+    const isQuestioned = this.drainCheck.isPending || this.socket.writableNeedDrain;
+    return isQuestioned && !this.socket.isPaused() && this.silentMs >= 2 * TETHER.pingIntervalMs;
+  }
+
+  /**
+   * Retires a connection that is idle for longer than `maxIdleMs`; asks one that is silent for a sign of
+   * life.
    */
   checkUp(maxIdleMs: number): void {
     const { state } = this;
@@ -302,17 +318,20 @@ export class SpdyConnection implements StreamConnection {
     else this.close(error);
   }
 
+  private get silentMs(): number {
+    return this.clock.monotonic() - this.lastReceivedAt;
+  }
+
   /**
-   * Asks for a sign of life. Closes the connection if the last one has not come and nothing could be in its
-   * way.
+   * Asks for a sign of life if none has come for a while. Closes the connection if none comes and nothing
+   * could be in its way.
    */
   private probe(): void {
-    if (this.state.phase === 'closed' || this.socket.isPaused() || this.socket.writableNeedDrain) return;
-    const isSilent = this.clock.monotonic() - this.lastReceivedAt >= TETHER.pingIntervalMs;
-    if (!this.drainCheck.isPending) this.drainCheck.sendPings(NODE_WORKERS);
-    else if (isSilent && (this.drainCheck.isDrained || this.streams.size === 0)) {
-      this.close(lost('the API server does not answer any more'));
-    }
+    const { drainCheck, silentMs, socket } = this;
+    if (socket.isPaused() || socket.writableNeedDrain || silentMs < TETHER.pingIntervalMs) return;
+    if (!drainCheck.isPending) drainCheck.sendPings(NODE_WORKERS);
+    else if (silentMs >= TETHER.deadPeerMs && (drainCheck.isDrained || this.streams.size === 0))
+      this.close(DEAD_PEER);
   }
 
   private releaseStream(): void {

@@ -61,6 +61,9 @@ export interface ForwardStream {
 /** A stream that can be given up, also before it is opened. */
 export type Destroyable = Pick<ForwardStream, 'destroy'>;
 
+/** The error of streams whose node has died without a sign. */
+export const DEAD_PEER: ForwardError = { code: 'lost', text: 'the node does not answer any more' };
+
 export interface PodName {
   namespace: string;
   name: string;

@@ -6,6 +6,7 @@ import { deadlineSignal } from '../deadline_signal.ts';
 import { type WebSocket, webSocketOver } from '../websocket.ts';
 import { upgradeError } from './spdy_dialer.ts';
 import {
+  DEAD_PEER,
   type Destroyable,
   dialError,
   errorLine,
@@ -106,6 +107,13 @@ class WebSocketStream implements ForwardStream {
   private errorText = '';
   /** `write` has returned false, and `onDrained` is due. */
   private isFull = false;
+  /** When the server was last heard, in monotonic milliseconds. */
+  private heardAt = 0;
+  private ping: 'none' | 'due' | 'answered' = 'none';
+  /** Something has been written since the last ping. */
+  private hasWritten = false;
+  /** The last pong has shown that the pod has taken everything: silence after it means death. */
+  private isProven = false;
 
   constructor(cluster: ClusterTransports, port: number, user: ForwardStreamEvents) {
     this.cluster = cluster;
@@ -166,16 +174,36 @@ class WebSocketStream implements ForwardStream {
     if (this.state.phase !== 'upgrading') return;
     const { user } = this.state;
     this.become({ phase: 'open', user, socket });
-    // Nodes close what is idle for hours, proxies much sooner. An empty message counts for both and means
-    // nothing.
-    this.cancelKeepAlive = this.cluster.clock.every(TETHER.pingIntervalMs, () => {
-      if (socket.bufferedAmount === 0) socket.send(Buffer.alloc(0));
-    });
+    this.heardAt = this.cluster.clock.monotonic();
+    socket.on('pong', () => this.onPong());
+    this.cancelKeepAlive = this.cluster.clock.every(TETHER.pingIntervalMs, () => this.checkUp(socket));
     user.onOpened(this);
+  }
+
+  /**
+   * Asks for a sign of life after a while of silence, which also keeps nodes and proxies from closing what is
+   * idle. Ends a stream that has no answer although nothing could be in its way.
+   */
+  private checkUp(socket: WebSocket): void {
+    const silentMs = this.cluster.clock.monotonic() - this.heardAt;
+    if (socket.isPaused || socket.bufferedAmount > 0 || silentMs < TETHER.pingIntervalMs) return;
+    if (this.ping !== 'due') {
+      this.ping = 'due';
+      this.hasWritten = false;
+      socket.ping();
+    } else if (silentMs >= TETHER.deadPeerMs && this.isProven) this.finish(DEAD_PEER);
+  }
+
+  private onPong(): void {
+    this.heardAt = this.cluster.clock.monotonic();
+    this.ping = 'answered';
+    // The node answers in order: its pod has taken what was written before.
+    this.isProven = !this.hasWritten;
   }
 
   /** Returns what no server may send; null if the message is a proper one. */
   private onMessage(message: Buffer): string | null {
+    this.heardAt = this.cluster.clock.monotonic();
     const channel = message[0];
     if (channel === undefined) return 'an empty message';
     if (channel !== DATA_CHANNEL && channel !== ERROR_CHANNEL) return `channel ${channel}`;
@@ -200,6 +228,8 @@ class WebSocketStream implements ForwardStream {
   write(bytes: Buffer): boolean {
     if (!('socket' in this.state)) return true;
     const { socket } = this.state;
+    this.hasWritten = true;
+    this.isProven = false;
     const message = Buffer.allocUnsafe(bytes.length + 1);
     message[0] = DATA_CHANNEL;
     bytes.copy(message, 1);

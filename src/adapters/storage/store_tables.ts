@@ -2,6 +2,7 @@
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
+import type { StoredStack } from '../../protocol/stacks.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 
 /** Every table with the type of its rows. The keys are names and ids. */
@@ -10,6 +11,7 @@ export interface StoreTables {
   services: StoredService;
   /** The end of the last process of each service. */
   ends: LastEnd;
+  stacks: StoredStack;
   /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
@@ -37,6 +39,7 @@ interface TableRules {
 export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
+  stacks: { isText: true, isEssential: false },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },

@@ -28,6 +28,8 @@ const portOption: Option<number | 'none' | undefined> = {
   parse: (value) => (value === 'none' ? value : PORT_RANGE.parse?.(value, undefined)),
 };
 
+import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
+
 export const addCommand = defineCommand({
   about:
     'Registers a service under a name, or replaces its registration. Does not start it. The command runs ' +
@@ -60,13 +62,17 @@ export const addCommand = defineCommand({
     stopSignal: textOption('--stop-signal <signal>', 'the signal that stops it; default SIGTERM'),
     stopGrace: durationOption('--stop-grace <time>', 'time it has to end before it is killed; default 5s'),
     startTimeout: durationOption('--start-timeout <time>', 'time it has to become ready; default 30s'),
+    ...PLACE_OPTIONS,
   },
   examples: [
     ['berth add web --ready / -- npm run dev', 'then: berth start web'],
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
-  run: async (context, [name = '', ...line], { port: given = 0, cwd, ready, env, ...rest }) => {
+  run: async (context, [called = '', ...line], options) => {
+    const { port: given = 0, cwd, ready, env, stack, project, all, dependsOn, group, ...rest } = options;
     const client = await context.client();
+    const place = await placeInStack(context, client, { stack, project, all });
+    const name = place.nameOf(called);
     const port = given === 'none' ? null : given;
     const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
@@ -76,6 +82,9 @@ export const addCommand = defineCommand({
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
+      dependsOn: dependsOn.map(place.nameOf),
+      group: place.groupOf(group) ?? null,
+      stack: place.stack,
     };
     if (port === null && isOnOwnPort(ready ?? null))
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);

@@ -14,11 +14,14 @@ import {
 } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import type { Column } from '../kit/output.ts';
+import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
+import { namedServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-const COLUMNS: readonly Column<Agent>[] = [
-  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
+const columnsOf = ({ label }: StackScope): readonly Column<Agent>[] => [
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
   {
     title: 'ACTIVE',
     cell: ({ active }) => (active ? 'yes' : 'no'),
@@ -47,16 +50,20 @@ export const agentSpinupCommand = defineCommand({
       '-e, --env <KEY=value>',
       'an environment variable; a name alone passes on your value',
     ),
+    ...PLACE_OPTIONS,
   },
   examples: [
     ['berth agent spinup bot --type langgraph', 'in a folder with a langgraph.json'],
     ['berth agent spinup sh -- bash', 'a shell to attach to'],
   ],
-  run: async (context, [name = '', ...line], { type, port, cwd, ready, env }) => {
+  run: async (context, [called = '', ...line], { type, port, cwd, ready, env, ...choice }) => {
     const client = await context.client();
+    const { stack, nameOf } = await placeInStack(context, client, choice);
+    const name = nameOf(called);
     const cmd = commandLine(line);
     const spec: SpinupRequest = {
       name,
+      stack,
       cwd: resolve(cwd ?? '.'),
       ...(cmd ? { cmd } : {}),
       ...(type ? { agent_type: type } : {}),
@@ -68,17 +75,20 @@ export const agentSpinupCommand = defineCommand({
     context.out.record(
       agent,
       () =>
-        `${name} is up at ${agent.gatewayUrl ?? agent.url} (port ${agent.port}, pid ${agent.pid}); ` +
-        `\`berth agent attach ${name}\` shows its terminal`,
+        `${called} is up at ${agent.gatewayUrl ?? agent.url} (port ${agent.port}, pid ${agent.pid}); ` +
+        `\`berth agent attach ${called}\` shows its terminal`,
     );
   },
 });
 
 export const agentListCommand = defineCommand({
-  run: async (context) => {
+  options: SCOPE_OPTIONS,
+  run: async (context, _names, choice) => {
+    const client = await context.client();
+    const scope = await stackScope(client, choice);
     context.out.rows(
-      await (await context.client()).agents(),
-      COLUMNS,
+      (await client.agents()).filter(scope.has),
+      columnsOf(scope),
       'There are no agents. `berth agent spinup` starts one.',
     );
   },
@@ -96,9 +106,12 @@ export const agentLogsCommand = defineCommand({
     ),
     tail: integerOption('--tail <count>', 'same as --lines', [1, LOGS.maxLines]),
     raw: flagOption('--raw', 'print the bytes unchanged'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, [name = ''], { follow, tail = LOGS.defaultLines, lines = tail, raw }) => {
+  run: async (context, [given = ''], options) => {
+    const { follow, tail = LOGS.defaultLines, lines = tail, raw, ...choice } = options;
     const client = await context.client();
+    const name = (await stackScope(client, choice)).full(given);
     // Asking for the logs of an agent first refuses the name of a plain service.
     const answer = await client.agentLogs(name, { lines: follow ? 1 : lines, raw });
     if (follow) {
@@ -112,9 +125,11 @@ export const agentLogsCommand = defineCommand({
 export const agentRemoveCommand = defineCommand({
   about: 'Ends the whole process tree, deletes the logs and frees the port.',
   args: [{ syntax: '<names...>', about: 'the agents', completes: 'agent' }],
-  run: async (context, names) => {
+  options: SCOPE_OPTIONS,
+  run: async (context, names, choice) => {
     const client = await context.client();
-    return runBatch(context, names, 'removing', async (name) => ({
+    const selected = namedServices(await stackScope(client, choice), names);
+    return runBatch(context, selected, 'removing', async (name) => ({
       record: await client.removeAgent(name),
       text: 'is removed',
     }));

@@ -2,6 +2,7 @@
 import { defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit } from '../kit/format.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stdout } from '../kit/standard_streams.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from '../kit/terminal_filter.ts';
 
@@ -19,7 +20,8 @@ export const agentAttachCommand = defineCommand({
     'Connects your keyboard and screen to the terminal of the agent until you leave with Ctrl-] or the ' +
     'agent ends. The agent keeps running when you leave.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
-  run: async (context, [name = '']) => {
+  options: SCOPE_OPTIONS,
+  run: async (context, [name = ''], choice) => {
     const { stdin } = process;
     const screen = stdout();
     if (!stdin.isTTY || !screen.isTTY) {
@@ -39,7 +41,7 @@ export const agentAttachCommand = defineCommand({
       isEntered = true;
       return writeToScreen(filter.filter(bytes));
     };
-    const terminal = await client.attach(name, { onOutput: output });
+    const terminal = await client.attach((await stackScope(client, choice)).full(name), { onOutput: output });
     const resize = (): void => terminal.resize(screen.columns, screen.rows);
     const restore = (): void => {
       stdin.setRawMode(false);

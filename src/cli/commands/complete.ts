@@ -8,26 +8,36 @@ import type { GlobalOptions } from '../kit/context.ts';
 import { commandWords, GLOBAL_OPTIONS } from '../kit/global_options.ts';
 import { workloadName } from '../kit/k8s_lookup.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
+import { stackScope } from '../kit/stack_scope.ts';
 
 type Candidate = [word: string, about: string];
 
 /** Longer than this, no completions are better than late ones. */
 const DEADLINE_MS = 400;
 
-const serviceCandidates = async (client: Client, fits: (alive: boolean) => boolean): Promise<Candidate[]> =>
-  (await client.services())
+/** Short names for those of this folder's stack. */
+async function serviceCandidates(client: Client, fits: (alive: boolean) => boolean): Promise<Candidate[]> {
+  const [all, { label }] = await Promise.all([client.services(), stackScope(client, {})]);
+  return all
     .filter(({ pid }) => fits(pid !== undefined))
-    .map(({ name, status, url }) => [name, `${status} ${url}`]);
+    .map(({ name, status, url }) => [label(name), `${status} ${url}`]);
+}
 
 /** Lists the names of each kind. */
 const NAME_SOURCES: Record<Extract<CompletionSource, string>, (client: Client) => Promise<Candidate[]>> = {
   service: (client) => serviceCandidates(client, () => true),
   running: (client) => serviceCandidates(client, (alive) => alive),
   stopped: (client) => serviceCandidates(client, (alive) => !alive),
-  group: async (client) =>
-    (await client.groups()).map((group) => [group.name, `${group.running} of ${group.services} running`]),
-  agent: async (client) =>
-    (await client.agents()).map(({ name, active }) => [name, active ? 'active' : 'ended']),
+  group: async (client) => {
+    const [all, { label }] = await Promise.all([client.groups(), stackScope(client, {})]);
+    return all.map(({ name, running, services }) => [label(name), `${running} of ${services} running`]);
+  },
+  stack: async (client) =>
+    (await client.stacks()).map(({ name, running, services }) => [name, `${running} of ${services} running`]),
+  agent: async (client) => {
+    const [all, { label }] = await Promise.all([client.agents(), stackScope(client, {})]);
+    return all.map(({ name, active }) => [label(name), active ? 'active' : 'ended']);
+  },
   cluster: async (client) => (await client.cloud.clusters()).map(({ name, provider }) => [name, provider]),
   workload: async (client) => (await client.cloud.workloads()).map((one) => [workloadName(one), one.state]),
   tether: async (client) =>

@@ -1,9 +1,14 @@
 // berth config
 import { stringifyYaml } from '../../adapters/yaml.ts';
-import { type ProjectService, readProject } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/read_project.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { pluralize, relativePath } from '../kit/format.ts';
-import { projectFilePath } from '../kit/project_file.ts';
+import { loadProject, projectFilePath } from '../kit/load_project.ts';
+
+const watchEntry = ({ debounceMs, ...watch }: NonNullable<ProjectService['watch']>): object => ({
+  ...watch,
+  debounce_ms: debounceMs,
+});
 
 /** A service in the words of berth.yaml; JSON leaves out what is undefined. */
 const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
@@ -14,7 +19,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
     {
       cmd: service.cmd,
       cwd: service.cwd,
-      port: service.port,
+      port: service.isPortFixed ? { fixed: service.port } : service.port,
       ready: service.ready ?? undefined,
       env: service.env.length > 0 ? Object.fromEntries(service.env) : undefined,
       depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
@@ -22,6 +27,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       restart: service.restart,
       autostart: service.autostart || undefined,
       start_timeout: service.startTimeout,
+      watch: service.watch ? watchEntry(service.watch) : undefined,
       stop: stopSignal === undefined && stopGrace === undefined ? undefined : stop,
     },
   ];
@@ -40,7 +46,7 @@ export const configCommand = defineCommand({
     quiet: flagOption('-q, --quiet', 'only check the file'),
   },
   run: async (context, _args, { file, quiet }) => {
-    const project = readProject(projectFilePath(file), process.env);
+    const project = loadProject(context, projectFilePath(file));
     if (quiet) {
       const count = pluralize(project.services.length, 'service');
       context.out.note(`${relativePath(project.file)} is correct: ${count}.`);

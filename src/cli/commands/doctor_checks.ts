@@ -335,6 +335,26 @@ const clusters = withLocal(async (_cli, local) => {
   }
 });
 
+/** Whether everything that services want watched is. */
+const watches = withLocal(async (_cli, { client, stateDir }) => {
+  if (!runningDaemon(stateDir)) return [];
+  try {
+    const names = (await client.services()).filter(({ pid }) => pid !== undefined).map(({ name }) => name);
+    const all = await Promise.all(names.map(async (name) => ({ name, ...(await client.explain(name)) })));
+    const watching = all.flatMap(({ name, watching: state }) => (state ? [{ name, ...state }] : []));
+    const troubled = watching.filter(({ trouble }) => trouble !== null);
+    const folders = watching.reduce((sum, one) => sum + one.folders, 0);
+    if (watching.length > 0 && troubled.length === 0)
+      return ok(`files are watched for services (${watching.length}; ${folders} folders)`);
+    return troubled.map(({ name, trouble }) => ({
+      state: 'warning',
+      about: `changes of the files of ${name} may go unnoticed: ${trouble}`,
+    }));
+  } catch (error) {
+    return [{ state: 'warning', about: `services cannot be asked for: ${messageOf(error)}` }];
+  }
+});
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
@@ -348,5 +368,6 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   gateway,
   token,
   agentHostNames,
+  watches,
   clusters,
 ];

@@ -1,11 +1,14 @@
 // berth down
+import { dirname } from 'node:path';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
 import { describeStop } from '../kit/format.ts';
+import { projectFilePath } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
-import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
+import { projectFileOf } from '../kit/project_file.ts';
+import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
 
 export const downCommand = defineCommand({
   about:
@@ -22,22 +25,30 @@ export const downCommand = defineCommand({
     ),
     grace: durationOption('--grace <time>', 'time each service has to end; default: its own'),
     keep: flagOption('--keep', 'only stop them: they keep their registrations, logs and URLs'),
+    ...STACK_OPTIONS,
   },
-  run: async (context, names, { file, grace, keep }) => {
+  run: async (context, names, { file, grace, keep, ...choice }) => {
     const path = projectFilePath(file);
     const client = await context.client();
     const all = await client.services();
+    const stack = await chosenStack(client, { ...choice, folder: dirname(path) });
+    const { full, label } = scopeOf(stack, all);
+    const wanted = names.map(full);
     const details = await Promise.all(all.map(({ name }) => client.service(name)));
     const ours = details.filter(
-      ({ labels, name }) => projectFileOf(labels) === path && (names.length === 0 || names.includes(name)),
+      (one) =>
+        projectFileOf(one.labels) === path &&
+        // An earlier version registered them in no stack.
+        (one.stack === stack || one.stack === null) &&
+        (names.length === 0 || wanted.includes(one.name)),
     );
-    const missing = names.find((name) => !ours.some((service) => service.name === name));
+    const missing = names.find((name) => !ours.some((service) => service.name === full(name)));
     if (missing !== undefined) throw new CommandError(`${missing} is no service that came from ${path}`);
     const progress = createProgress(context.out);
-    const report = batchReporter(context, progress);
+    const report = batchReporter(context, progress, { label });
     const removeInterrupt = context.onInterrupt(() => progress.stop());
     const outcomes = await runInDependencyOrder(reverseDependencies(ours), async ({ name }) => {
-      progress.begin(name, 'stopping');
+      progress.begin(label(name), 'stopping');
       try {
         const stopped = await client.stop(name, { grace });
         if (!keep) await client.remove(name);
@@ -46,13 +57,16 @@ export const downCommand = defineCommand({
           : `${describeStop(stopped).replace('stopped', 'stopped and removed')}`;
         report.done(name, { record: { ...stopped, removed: !keep }, text });
       } finally {
-        progress.end(name);
+        progress.end(label(name));
       }
     });
     for (const [name, outcome] of outcomes) {
       if ('failed' in outcome) report.failed(name, outcome.failed);
       if ('skipped' in outcome)
-        report.failed(name, new CommandError(`not stopped: ${outcome.skipped} needs it and still runs`));
+        report.failed(
+          name,
+          new CommandError(`not stopped: ${label(outcome.skipped)} needs it and still runs`),
+        );
     }
     removeInterrupt();
     if (ours.length === 0) context.out.note(`Nothing of ${path} is up.`);

@@ -17,6 +17,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.unhealthy': ({ name, check, error }) => `${name} fails its live-check ${check}: ${error}`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
+  'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
   'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,

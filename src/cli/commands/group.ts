@@ -4,9 +4,10 @@ import { defineCommand, durationOption } from '../kit/command.ts';
 import { pluralize } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { createProgress } from '../kit/progress.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-const COLUMNS: readonly Column<Group>[] = [
-  { title: 'NAME', cell: ({ name }) => name },
+const columnsOf = ({ label }: StackScope): readonly Column<Group>[] => [
+  { title: 'NAME', cell: ({ name }) => label(name) },
   { title: 'SERVICES', cell: ({ services }) => services, alignRight: true },
   {
     title: 'RUNNING',
@@ -17,10 +18,15 @@ const COLUMNS: readonly Column<Group>[] = [
 ];
 
 export const groupListCommand = defineCommand({
-  run: async (context) => {
+  options: SCOPE_OPTIONS,
+  run: async (context, _names, choice) => {
+    const client = await context.client();
+    const scope = await stackScope(client, choice);
+    const isHere = ({ name }: Group) =>
+      scope.stack === null || name === scope.stack || scope.label(name) !== name;
     context.out.rows(
-      await (await context.client()).groups(),
-      COLUMNS,
+      (await client.groups()).filter(isHere),
+      columnsOf(scope),
       'There are no groups. `berth add --group` puts a service in one.',
     );
   },
@@ -34,13 +40,16 @@ export const groupStartCommand = defineCommand({
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
   options: {
     timeout: durationOption('--timeout <time>', 'time each service has to become ready; default: its own'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, [name = ''], { timeout }) => {
+  run: async (context, [given = ''], { timeout, ...choice }) => {
     const client = await context.client();
+    const { group, label } = await stackScope(client, choice);
+    const name = group(given);
     const progress = createProgress(context.out);
     const removeInterrupt = context.onInterrupt(() => {
       progress.stop();
-      context.out.note(`The group goes on starting without you; \`berth group stop ${name}\` ends it.`);
+      context.out.note(`The group goes on starting without you; \`berth group stop ${given}\` ends it.`);
     });
     progress.begin(name, 'starting');
     const timer = setInterval(() => {
@@ -55,7 +64,9 @@ export const groupStartCommand = defineCommand({
       const answer = await client.startGroup(name, { timeout });
       progress.stop();
       context.out.record(answer, () =>
-        answer.services.map((one) => `${one.name} is ${one.status} (pid ${one.pid ?? 'unknown'})`).join('\n'),
+        answer.services
+          .map((one) => `${label(one.name)} is ${one.status} (pid ${one.pid ?? 'unknown'})`)
+          .join('\n'),
       );
     } finally {
       clearInterval(timer);
@@ -70,9 +81,12 @@ export const groupStopCommand = defineCommand({
   args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
   options: {
     grace: durationOption('--grace <time>', 'time each service has to end; default: its own'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, [name = ''], { grace }) => {
+  run: async (context, [given = ''], { grace, ...choice }) => {
     const client = await context.client();
+    const { group, label } = await stackScope(client, choice);
+    const name = group(given);
     const progress = createProgress(context.out);
     const removeInterrupt = context.onInterrupt(() => progress.stop());
     progress.begin(name, 'stopping');
@@ -80,7 +94,7 @@ export const groupStopCommand = defineCommand({
       const answer = await client.stopGroup(name, { grace });
       progress.stop();
       context.out.record(answer, () =>
-        answer.services.map((one) => `${one.name} is ${one.status}`).join('\n'),
+        answer.services.map((one) => `${label(one.name)} is ${one.status}`).join('\n'),
       );
     } finally {
       progress.stop();

@@ -86,7 +86,7 @@ export const clusterRemoveCommand = defineCommand({
   args: [{ syntax: '<clusters...>', about: 'the clusters, by name or id', completes: 'cluster' }],
   run: async (context, clusters) => {
     const client = await context.client();
-    return runBatch(context, clusters, 'removing', async (reference) => {
+    return runBatch(context, { names: clusters }, 'removing', async (reference) => {
       const { id, name } = await findCluster(client, reference);
       return {
         record: { name, ...(await client.cloud.removeCluster(id)) },
@@ -107,7 +107,7 @@ export const clusterSyncCommand = defineCommand({
       reference.length > 0 ? reference : (await client.cloud.clusters()).map(({ name }) => name);
     if (clusters.length === 0)
       throw new UsageError('there are no clusters', '`berth k8s add` registers one.');
-    return runBatch(context, clusters, 'syncing', async (one, { progress }) => {
+    return runBatch(context, { names: clusters }, 'syncing', async (one, { progress }) => {
       const { id, name } = await findCluster(client, one);
       const { synced } = await client.cloud.sync(id);
       if (!context.out.isData) {

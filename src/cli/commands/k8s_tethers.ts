@@ -1,7 +1,7 @@
 // berth k8s tether, tethers, untether
 import type { Tether } from '../../client/records.ts';
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, negatedFlagOption, textOption } from '../kit/command.ts';
+import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { findTether, findWorkload, workloadName } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
@@ -21,7 +21,7 @@ const COLUMNS: readonly Column<TetherRow>[] = [
     cell: ({ state }) => state,
     style: ({ state }) => (state === 'active' ? 'green' : 'dim'),
   },
-  { title: 'WORKLOAD', cell: ({ workload }) => workload },
+  { title: 'WORKLOAD', cell: ({ workload, pod }) => (pod === null ? workload : `${workload} (${pod})`) },
   { title: 'POD PORT', cell: ({ container_port }) => container_port, alignRight: true },
   { title: 'LABEL', cell: ({ label }) => label },
   { title: 'OPEN', cell: ({ connections }) => connections, alignRight: true },
@@ -44,9 +44,19 @@ export const tetherCommand = defineCommand({
     cluster: textOption('--cluster <cluster>', 'only workloads of this cluster', 'cluster'),
     label: textOption('--label <text>', 'name of the tether'),
     wake: negatedFlagOption('--no-wake', 'do not wake the workload on a connection'),
+    pod: textOption('--pod <name>', 'only this pod of a StatefulSet'),
+    notReady: flagOption('--allow-not-ready', 'use a running pod while none is ready'),
+    halfClosedTimeout: durationOption(
+      '--half-closed-timeout <duration>',
+      'how long a pod may be silent after the client has half-closed; default 60s',
+    ),
   },
   examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is only the address']],
-  run: async (context, [reference = '', port = ''], { cluster, label, wake }) => {
+  run: async (
+    context,
+    [reference = '', port = ''],
+    { cluster, label, wake, pod, notReady, halfClosedTimeout },
+  ) => {
     const number = /^\d+$/.test(port) ? Number(port) : 0;
     if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
     const client = await context.client();
@@ -55,6 +65,9 @@ export const tetherCommand = defineCommand({
       container_port: number,
       wake,
       ...(label === undefined ? {} : { label }),
+      ...(pod === undefined ? {} : { pod }),
+      ...(notReady ? { allow_not_ready: true } : {}),
+      ...(halfClosedTimeout === undefined ? {} : { half_closed_timeout: halfClosedTimeout }),
     });
     const open = await client.cloud.activate(tether_id);
     if (!context.out.isData) {
@@ -97,7 +110,7 @@ export const untetherCommand = defineCommand({
   args: [{ syntax: '<tethers...>', about: 'by local port, label, workload or id', completes: 'tether' }],
   run: async (context, tethers) => {
     const client = await context.client();
-    return runBatch(context, tethers, 'closing', async (reference) => {
+    return runBatch(context, { names: tethers }, 'closing', async (reference) => {
       const { tether_id } = await findTether(client, reference);
       await client.cloud.deactivate(tether_id);
       await client.cloud.removeTether(tether_id);

@@ -84,7 +84,7 @@ export const sleepCommand = defineCommand({
   },
   run: async (context, names, { cluster, hold }) => {
     const client = await context.client();
-    return runBatch(context, names, 'putting to sleep', async (reference) => {
+    return runBatch(context, { names }, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
       const answer = await client.cloud.sleep(id, { hold });
       const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
@@ -107,7 +107,7 @@ export const wakeCommand = defineCommand({
   },
   run: async (context, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
     const client = await context.client();
-    return runBatch(context, names, 'waking', async (reference) => {
+    return runBatch(context, { names }, 'waking', async (reference) => {
       const { id, name } = await findWorkload(client, reference, cluster);
       const answer = await client.cloud.wake(id, wait ? { wait, timeout } : {});
       return {

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 /** The program that opens a URL; undefined on a machine without a browser. */
 function browserOpener(): string | undefined {
@@ -28,8 +29,8 @@ export const openCommand = defineCommand({
     'which is good once, for five minutes. Without a browser, prints the URL; --print does so in any case, ' +
     'as for a browser that cannot read the state directory.',
   args: [{ syntax: '[name]', about: 'the service', completes: 'running' }],
-  options: { print: flagOption('--print', 'print the URL, open nothing') },
-  run: async (context, [name], { print }) => {
+  options: { print: flagOption('--print', 'print the URL, open nothing'), ...SCOPE_OPTIONS },
+  run: async (context, [name], { print, ...choice }) => {
     const { client, url, settings } = await context.local();
     const program = print ? undefined : browserOpener();
     const hasToken = name === undefined && settings.auth.token !== '';
@@ -37,7 +38,9 @@ export const openCommand = defineCommand({
       ? await client.pageCode({ file: program !== undefined })
       : { code: null, file: null };
     const dashboard = (): string => `${url()}/${code === null ? '' : `#code=${code}`}`;
-    const address = name === undefined ? dashboard() : (await client.resolve(name)).url;
+    const addressOf = async (service: string) =>
+      (await client.resolve((await stackScope(client, choice)).full(service))).url;
+    const address = name === undefined ? dashboard() : await addressOf(name);
     if (address === null) throw new CommandError(`${name} has no port, so it has no URL`);
     // Every user of the machine can read the arguments of the browser: the code is in the file.
     const opened = program !== undefined && (await spawnOpener(program, file ?? address));

@@ -1,6 +1,7 @@
 // berth ps
 import type { Service } from '../../client/records.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
+import { shortName } from '../../protocol/stacks.ts';
 import { choiceOption, defineCommand, flagOption, textOption } from '../kit/command.ts';
 import {
   describeExit,
@@ -11,11 +12,19 @@ import {
   statusStyle,
 } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-const COLUMNS: readonly Column<Service>[] = [
-  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
+/** The group as its project file calls it; none if it is that of the whole stack. */
+function groupInStack({ group, stack }: Service): string | null {
+  if (group === null || stack === null) return group;
+  return group === stack ? null : (shortName(group, stack) ?? group);
+}
+
+const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Service>[] => [
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
+  { title: 'STACK', cell: ({ stack }) => stack, canShrink: true, wideOnly: !isAll },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
-  { title: 'GROUP', cell: ({ group }) => group, canShrink: true },
+  { title: 'GROUP', cell: groupInStack, canShrink: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
   { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
@@ -27,37 +36,45 @@ const COLUMNS: readonly Column<Service>[] = [
 ];
 
 export const psCommand = defineCommand({
-  about: 'Lists every registered service, whatever its state.',
+  about:
+    'Lists the services of the stack that this folder is of, whatever their state; elsewhere, and with -A, ' +
+    'every registered one.',
   args: [{ syntax: '[names...]', about: 'the services; default: all', completes: 'service' }],
   options: {
     status: choiceOption('--status <status>', 'only services with this status', SERVICE_STATUSES),
     group: textOption('--group <name>', 'only services of this group', 'group'),
-    all: flagOption('-a, --all', 'accepted and ignored: every service is listed anyway'),
+    everyState: flagOption('-a', 'accepted and ignored: every state is listed anyway'),
     quiet: flagOption('-q, --quiet', 'print only names'),
+    ...SCOPE_OPTIONS,
   },
   examples: [
     ['berth ps --status crashed', 'the services that crashed'],
     ['berth ps --json | jq -r ".[].url"', 'the URL of each service'],
   ],
-  run: async (context, names, { status, group, quiet }) => {
-    const all = await (await context.client()).services();
+  run: async (context, given, { status, group, quiet, everyState: _, ...choice }) => {
+    const client = await context.client();
+    const scope = await stackScope(client, choice);
+    const names = given.map(scope.full);
+    const all = await client.services();
     const shown = all.filter(
       (service) =>
-        (names.length === 0 || names.includes(service.name)) &&
+        (names.length === 0 ? scope.has(service) : names.includes(service.name)) &&
         (status === undefined || service.status === status) &&
-        (group === undefined || service.group === group),
+        (group === undefined || service.group === scope.group(group)),
     );
     const missing = names.filter((name) => !all.some((service) => service.name === name));
     for (const name of missing) context.out.warn(`there is no service ${name}`);
     if (quiet && !context.out.isData) {
-      for (const { name } of shown) context.out.line(name);
+      for (const { name } of shown) context.out.line(scope.label(name));
       return undefined;
     }
     const empty =
       all.length === 0
         ? 'No service is registered. `berth up` starts those of a berth.yaml; `berth add` registers one.'
-        : 'No service matches.';
-    context.out.rows(shown, COLUMNS, empty);
+        : all.some(scope.has)
+          ? 'No service matches.'
+          : 'Nothing is registered here; `berth ps -A` lists the other stacks.';
+    context.out.rows(shown, columnsOf(scope, choice.all), empty);
     return missing.length > 0 ? 1 : undefined;
   },
 });

@@ -2,6 +2,7 @@
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, textOption } from '../kit/command.ts';
 import { selectServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote } from '../kit/start_service.ts';
 
 export const restartCommand = defineCommand({
@@ -11,10 +12,11 @@ export const restartCommand = defineCommand({
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
     timeout: durationOption('--timeout <time>', 'time each service has to start'),
     grace: durationOption('--grace <time>', 'time each service has to end'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, names, { group, timeout, grace }) => {
+  run: async (context, names, { group, timeout, grace, ...choice }) => {
     const client = await context.client();
-    const all = await selectServices(client, names, group);
+    const all = await selectServices(client, names, { ...choice, group });
     return runBatch(
       context,
       all,

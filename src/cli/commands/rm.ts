@@ -2,15 +2,33 @@
 
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand } from '../kit/command.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { pluralize } from '../kit/format.ts';
+import { namedServices } from '../kit/service_selection.ts';
+import { chosenStack, SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 export const rmCommand = defineCommand({
-  about: 'Stops a running service first. Its name no longer resolves, and its logs are deleted.',
-  args: [{ syntax: '<names...>', about: 'the services', completes: 'service' }],
-  run: async (context, names) => {
+  about:
+    'Stops a running service first. Its name no longer resolves, and its logs are deleted. With --stack and ' +
+    'no names, removes the whole stack with its agents and forgets it.',
+  args: [{ syntax: '[names...]', about: 'the services', completes: 'service' }],
+  options: SCOPE_OPTIONS,
+  examples: [['berth rm --stack shop--login', 'when its worktree is no longer needed']],
+  run: async (context, names, choice) => {
     const client = await context.client();
-    return runBatch(context, names, 'removing', async (name) => ({
-      record: await client.remove(name),
-      text: 'is removed',
-    }));
+    if (names.length > 0) {
+      const selected = namedServices(await stackScope(client, choice), names);
+      return runBatch(context, selected, 'removing', async (name) => ({
+        record: await client.remove(name),
+        text: 'is removed',
+      }));
+    }
+    const stack = choice.stack || choice.project ? await chosenStack(client, choice) : null;
+    if (stack === null)
+      throw new UsageError('no service is named', 'Name one or more services, or a whole stack by --stack.');
+    const removed = await client.removeStack(stack);
+    const count = pluralize(removed.services.length, 'service');
+    context.out.record(removed, () => `${stack} is removed with ${count}`);
+    return undefined;
   },
 });

@@ -3,6 +3,7 @@
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import { selectServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
 import { startContinuesNote, startService } from '../kit/start_service.ts';
 
 export const startCommand = defineCommand({
@@ -19,14 +20,15 @@ export const startCommand = defineCommand({
     ),
     wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
     strict: flagOption('--strict', 'fail with exit code 8 if a service already runs'),
+    ...SCOPE_OPTIONS,
   },
   examples: [
     ['berth start web', 'start a service and wait until it is ready'],
     ['berth start web --timeout 2m', 'for a service that starts slowly'],
   ],
-  run: async (context, names, { group, timeout, wait, strict }) => {
+  run: async (context, names, { group, timeout, wait, strict, ...choice }) => {
     const client = await context.client();
-    const all = await selectServices(client, names, group);
+    const all = await selectServices(client, names, { ...choice, group });
     return runBatch(
       context,
       all,

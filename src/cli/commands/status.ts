@@ -4,13 +4,26 @@ import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
-import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
+import {
+  describeStatus,
+  formatCpu,
+  formatElapsed,
+  formatMemory,
+  pluralize,
+  statusStyle,
+} from '../kit/format.ts';
 import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 type FactRow = [title: string, text: string];
 
+function watchText({ watch }: ServiceDetail, { watching }: Explanation): string {
+  if (!watch) return '';
+  const folders = watching ? ` (${pluralize(watching.folders, 'folder')})` : ' (once it is started)';
+  return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
+}
 const limitsText = (limits: ServiceDetail['limits']): string =>
   [
     limits?.memoryMB === undefined ? '' : `${limits.memoryMB} MB`,
@@ -36,12 +49,14 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['use', use],
     ['command', service.cmd],
     ['folder', service.cwd],
-    ['group', service.group ?? ''],
+    ['stack', service.stack ?? ''],
+    ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.join(', ')],
     [
       'ready-check',
       readyCheckOf(service.ready, service.port)?.text ?? 'none: the process being there counts',
     ],
+    ['watches', watchText(service, explanation)],
     ['live-check', liveCheckOf(service.live, service.port)?.text ?? ''],
     ['last check', check],
     ['restarts', service.restarts > 0 || policy !== 'no' ? `${service.restarts} (${policy})` : ''],
@@ -79,9 +94,11 @@ export const statusCommand = defineCommand({
     'Shows what the service does, what it waits for, how it ended, and the end of its log. Exit code 0 if ' +
     'it is running, 3 if it is not, 4 if there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
+  options: SCOPE_OPTIONS,
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
-  run: async (context, [name = '']) => {
+  run: async (context, [given = ''], choice) => {
     const client = await context.client();
+    const name = (await stackScope(client, choice)).full(given);
     try {
       const [service, explanation] = await Promise.all([client.service(name), client.explain(name)]);
       context.out.record({ ...service, ...explanation }, () =>

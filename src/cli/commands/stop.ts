@@ -3,6 +3,7 @@ import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, textOption } from '../kit/command.ts';
 import { describeStop } from '../kit/format.ts';
 import { selectServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
 
 export const stopCommand = defineCommand({
   about:
@@ -12,10 +13,11 @@ export const stopCommand = defineCommand({
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
     grace: durationOption('--grace <time>', 'time each service has to end; default: its own, 5s unless set'),
+    ...SCOPE_OPTIONS,
   },
-  run: async (context, names, { group, grace }) => {
+  run: async (context, names, { group, grace, ...choice }) => {
     const client = await context.client();
-    const all = await selectServices(client, names, group);
+    const all = await selectServices(client, names, { ...choice, group });
     return runBatch(context, all, 'stopping', async (name) => {
       const before = await client.service(name);
       const answer = await client.stop(name, { grace });

@@ -4,12 +4,13 @@ import type { Service } from '../../client/records.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
 import { type Column, formatTable, type Output } from '../kit/output.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 import { stdout } from '../kit/standard_streams.ts';
 
 const REFRESH_MS = 2_000;
 
-const COLUMNS: readonly Column<Service>[] = [
-  { title: 'NAME', cell: ({ name }) => name, canShrink: true },
+const columnsOf = ({ label }: StackScope): readonly Column<Service>[] => [
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
   { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
@@ -21,27 +22,29 @@ const COLUMNS: readonly Column<Service>[] = [
 const byUsage = (a: Service, b: Service): number =>
   (b.cpu ?? -1) - (a.cpu ?? -1) || (b.rssMB ?? 0) - (a.rssMB ?? 0) || a.name.localeCompare(b.name);
 
-function renderScreen(services: readonly Service[], out: Output, height: number): string {
+function renderScreen(services: readonly Service[], scope: StackScope, out: Output, height: number): string {
   const running = services.filter(({ pid }) => pid !== undefined);
   const cpu = running.reduce((sum, service) => sum + (service.cpu ?? 0), 0);
   const memory = running.reduce((sum, service) => sum + (service.rssMB ?? 0), 0);
   const usage = `${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
   const head = `${services.length} services, ${running.length} with a process, ${usage}`;
   const busiest = [...services].sort(byUsage).slice(0, Math.max(1, height - 4));
-  return `${head}\n\n${formatTable(busiest, COLUMNS, out.style, stdout().columns)}`;
+  return `${head}\n\n${formatTable(busiest, columnsOf(scope), out.style, stdout().columns)}`;
 }
 
 export const topCommand = defineCommand({
   about:
     'Sorts by the CPU use of the whole process tree of each service, and refreshes every 2 s until ' +
     'Ctrl-C. Prints once if stdout is no terminal.',
-  options: { stream: negatedFlagOption('--no-stream', 'print once and end') },
-  run: async (context, _names, { stream }) => {
+  options: { stream: negatedFlagOption('--no-stream', 'print once and end'), ...SCOPE_OPTIONS },
+  run: async (context, _names, { stream, ...choice }) => {
     const client = await context.client();
+    const scope = await stackScope(client, choice);
+    const services = async () => (await client.services()).filter(scope.has);
     const out = stdout();
     const isLive = out.isTTY && stream && !context.out.isData;
     if (!isLive) {
-      context.out.rows([...(await client.services())].sort(byUsage), COLUMNS, 'No service is registered.');
+      context.out.rows((await services()).sort(byUsage), columnsOf(scope), 'No service is registered.');
       return;
     }
     // On the alternate screen, so that the user's screen comes back unchanged.
@@ -50,7 +53,7 @@ export const topCommand = defineCommand({
     const removeInterrupt = context.onInterrupt(restore);
     try {
       for (;;) {
-        const text = renderScreen(await client.services(), context.out, out.rows);
+        const text = renderScreen(await services(), scope, context.out, out.rows);
         out.write(`\x1b[H\x1b[2J${text}\n`);
         await pause(REFRESH_MS);
       }

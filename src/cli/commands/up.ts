@@ -1,28 +1,40 @@
 // berth up
 
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { ProjectError } from '../../project/project_error.ts';
-import { type Project, type ProjectService, readProject } from '../../project/read_project.ts';
+import type { Project, ProjectService } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
+import { shortName } from '../../protocol/stacks.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
+import { loadProject, projectFilePath } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
-import { createProgress, type Progress } from '../kit/progress.ts';
-import { projectFileOf, projectFilePath } from '../kit/project_file.ts';
+import { createProgress } from '../kit/progress.ts';
+import { projectFileOf } from '../kit/project_file.ts';
+import { plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import {
   type PlannedChange,
   planRegistration,
   type RegistrationResult,
   registerService,
 } from '../kit/registration_diff.ts';
+import {
+  chosenStack,
+  STACK_OPTIONS,
+  type StackChoice,
+  type StackScope,
+  scopeOf,
+  UNREGISTERED,
+} from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
@@ -37,6 +49,21 @@ function selectedServices(project: Project, names: readonly string[]): ProjectSe
   if (names.length === 0) return project.services;
   const wanted = withDependencies(project.services, names);
   return project.services.filter(({ name }) => wanted.has(name));
+}
+
+/** What one `up` is about. */
+interface Plan {
+  project: Project;
+  /** With their registered names. */
+  services: ProjectService[];
+  stack: string;
+  scope: StackScope;
+  isWhole: boolean;
+}
+
+function planOf(project: Project, names: readonly string[], stack: string): Plan {
+  const services = servicesInStack({ ...project, services: selectedServices(project, names) }, stack);
+  return { project, services, stack, scope: scopeOf(stack, []), isWhole: names.length === 0 };
 }
 
 /** Every registered service, by name. */
@@ -62,14 +89,13 @@ function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: bo
 }
 
 function checkClaims(
-  project: Project,
-  services: readonly ProjectService[],
+  { project, services, scope }: Plan,
   registered: ReadonlyMap<string, ServiceDetail>,
   adopt: boolean,
 ): void {
   const problems = services.flatMap(({ name, at }) => {
     const why = claimRefusal(project.file, registered.get(name), adopt);
-    return why === undefined ? [] : [{ at, message: `services.${name}: ${why}` }];
+    return why === undefined ? [] : [{ at, message: `services.${scope.label(name)}: ${why}` }];
   });
   if (problems.length > 0) throw new ProjectError(project.file, '', problems);
 }
@@ -85,10 +111,9 @@ async function bringUp(
   client: Client,
   { detail, change, mustRestart }: RegistrationResult,
   { timeout, wait, start }: BringUpOptions,
-  progress: Progress,
+  onWaiting: (about: string) => void,
 ): Promise<BatchResult> {
   const { name, url } = detail;
-  const onWaiting = (about: string): void => progress.update(name, about);
   const isUp = detail.status === 'running' || detail.status === 'starting';
   const isUnchanged = change === 'unchanged';
   const record = { name, change, url };
@@ -117,8 +142,7 @@ async function bringUp(
  */
 async function registerAll(
   client: Client,
-  file: string,
-  services: readonly ProjectService[],
+  { project: { file }, services, scope }: Plan,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<Map<string, RegistrationResult>> {
   const rows = await Promise.all(
@@ -127,7 +151,7 @@ async function registerAll(
         return [service.name, await registerService(client, file, service, registered.get(service.name))];
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        const message = `${service.name} cannot be registered: ${reason}`;
+        const message = `${scope.label(service.name)} cannot be registered: ${reason}`;
         throw new CommandError(message, 'Nothing was started.');
       }
     }),
@@ -135,63 +159,101 @@ async function registerAll(
   return new Map(rows);
 }
 
-/** The registered services of the project that its file no longer has. */
+/** The registered services of the stack that its file no longer has. */
 function staleServices(
-  project: Project,
+  { project, stack, isWhole }: Plan,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): readonly ServiceDetail[] {
-  const names = new Set(project.services.map(({ name }) => name));
+  const names = new Set<string | null>(project.services.map(({ name }) => name));
   return [...registered.values()].filter(
-    ({ name, labels }) => projectFileOf(labels) === project.file && !names.has(name),
+    (one) =>
+      isWhole && projectFileOf(one.labels) === project.file && one.stack === stack && !names.has(one.service),
   );
+}
+
+/**
+ * The services that an earlier version registered for this file under their short names, by the names they
+ * have now.
+ */
+function renamedServices(
+  { project, services, stack }: Plan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Map<string, ServiceDetail> {
+  const found = services.flatMap(({ name }): [string, ServiceDetail][] => {
+    const before = registered.get(shortName(name, stack) ?? '');
+    const isOurs = before && before.stack === null && projectFileOf(before.labels) === project.file;
+    return isOurs ? [[name, before]] : [];
+  });
+  return new Map(found);
+}
+
+/** Removes them, and returns the services with the ports that they had. */
+async function takeOverRenamed(
+  context: CommandContext,
+  client: Client,
+  plan: Plan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<Plan> {
+  const renamed = renamedServices(plan, registered);
+  for (const [name, before] of renamed) {
+    await client.remove(before.name);
+    context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
+  }
+  const services = plan.services.map((service) => {
+    const kept = service.port === 'auto' ? renamed.get(service.name)?.port : undefined;
+    return kept === undefined ? service : { ...service, port: kept };
+  });
+  return { ...plan, services };
 }
 
 /** Removes the services that the project file no longer has. */
 async function removeStale(
   context: CommandContext,
   client: Client,
-  project: Project,
+  plan: Plan,
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
-  for (const { name } of staleServices(project, registered)) {
+  for (const { name } of staleServices(plan, registered)) {
     await client.remove(name);
-    context.out.note(`${name} is no longer in ${project.file}: stopped and removed`);
+    const label = plan.scope.label(name);
+    context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
   }
 }
 
 async function bringUpAll(
   context: CommandContext,
   client: Client,
-  services: readonly ProjectService[],
+  { services, scope }: Plan,
   specs: ReadonlyMap<string, RegistrationResult>,
   options: BringUpOptions,
 ): Promise<number | undefined> {
   const progress = createProgress(context.out);
-  const report = batchReporter(context, progress);
+  const report = batchReporter(context, progress, scope);
   const open = new Set<string>();
   let changes = 0;
   const removeInterrupt = context.onInterrupt(() => {
     progress.stop();
-    if (open.size > 0) context.out.note(startContinuesNote([...open]));
+    if (open.size > 0) context.out.note(startContinuesNote([...open].map(scope.label)));
   });
   const outcomes = await runInDependencyOrder(services, async ({ name }) => {
     const spec = specs.get(name);
     if (!spec) return;
     open.add(name);
-    progress.begin(name, spec.mustRestart ? 'restarting' : 'starting');
+    progress.begin(scope.label(name), spec.mustRestart ? 'restarting' : 'starting');
     try {
-      const done = await bringUp(client, spec, options, progress);
+      const onWaiting = (about: string): void => progress.update(scope.label(name), about);
+      const done = await bringUp(client, spec, options, onWaiting);
       if (!done.isUnchanged) changes += 1;
       report.done(name, done);
     } finally {
       open.delete(name);
-      progress.end(name);
+      progress.end(scope.label(name));
     }
   });
   for (const [name, outcome] of outcomes) {
     if ('failed' in outcome) report.failed(name, outcome.failed);
     if ('skipped' in outcome)
-      report.failed(name, new CommandError(`not started: it needs ${outcome.skipped}`));
+      report.failed(name, new CommandError(`not started: it needs ${scope.label(outcome.skipped)}`));
   }
   removeInterrupt();
   const exitCode = report.end();
@@ -206,27 +268,41 @@ const planText = ({ change, fields, restarts }: PlannedChange): string => {
 };
 
 /** Prints what `up` would do. Without a daemon, everything is new. */
-async function printPlan(
-  context: CommandContext,
-  project: Project,
-  services: readonly ProjectService[],
-  { adopt, isWhole }: { adopt: boolean; isWhole: boolean },
-): Promise<undefined> {
+async function printPlan(context: CommandContext, plan: Plan, adopt: boolean): Promise<undefined> {
   const isThere = await isDaemonThere(context);
   if (!isThere) context.out.note('No daemon runs; `berth up` would start one.');
   const registered = isThere ? await registeredServices(await context.client()) : new Map();
-  checkClaims(project, services, registered, adopt);
+  checkClaims(plan, registered, adopt);
+  const { services, project, scope } = plan;
+  const renamed = renamedServices(plan, registered);
+  for (const [name, before] of renamed) context.out.note(`${before.name} would become ${name}`);
   const plans = services.map((service) => ({
     name: service.name,
     ...planRegistration(project.file, service, registered.get(service.name)),
   }));
-  const gone = isWhole ? staleServices(project, registered) : [];
+  const gone = staleServices(plan, registered);
   const removals = gone.map(({ name }) => ({ name, change: 'remove' as const, fields: [], restarts: true }));
-  if (context.out.isData) context.out.rows([...plans, ...removals], [], '');
-  for (const plan of context.out.isData ? [] : plans) context.out.line(`${plan.name} ${planText(plan)}`);
-  for (const { name } of context.out.isData ? [] : removals)
-    context.out.line(`${name} would be stopped and removed`);
+  if (context.out.isData) {
+    context.out.rows([...plans, ...removals], [], '');
+    return undefined;
+  }
+  for (const one of plans) context.out.line(`${scope.label(one.name)} ${planText(one)}`);
+  for (const { name } of removals) context.out.line(`${scope.label(name)} would be stopped and removed`);
   return undefined;
+}
+
+/** The plan of a dry run, which registers no stack. */
+async function dryPlan(
+  context: CommandContext,
+  project: Project,
+  names: readonly string[],
+  choice: StackChoice,
+): Promise<Plan> {
+  const planned = plannedStack(project, choice);
+  if (!(await isDaemonThere(context))) return planOf(project, names, planned);
+  const folder = dirname(project.file);
+  const found = await chosenStack(await context.client(), { ...choice, folder });
+  return planOf(project, names, found === null || found === UNREGISTERED ? planned : found);
 }
 
 export const upCommand = defineCommand({
@@ -247,31 +323,31 @@ export const upCommand = defineCommand({
     dryRun: flagOption('--dry-run', 'print what would change, and change nothing'),
     adopt: flagOption('--adopt', 'take over services that were registered by hand or by another file'),
     attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services keep running'),
+    ...STACK_OPTIONS,
   },
   examples: [
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web and its dependencies'],
   ],
-  run: async (context, names, { file, timeout, wait, start, adopt, attach, dryRun }) => {
-    const project = readProject(projectFilePath(file), process.env);
-    const services = selectedServices(project, names);
-    if (dryRun) return printPlan(context, project, services, { adopt, isWhole: names.length === 0 });
+  run: async (context, names, { file, timeout, wait, start, adopt, attach, dryRun, ...choice }) => {
+    const project = loadProject(context, projectFilePath(file));
+    selectedServices(project, names);
+    if (dryRun) return printPlan(context, await dryPlan(context, project, names, choice), adopt);
     await ensureDaemon(context);
     const client = await context.client();
     const registered = await registeredServices(client);
-    checkClaims(project, services, registered, adopt);
-    const specs = await registerAll(client, project.file, services, registered);
-    if (names.length === 0) await removeStale(context, client, project, registered);
+    const wanted = planOf(project, names, await registerStack(client, project, choice));
+    checkClaims(wanted, registered, adopt);
+    const plan = await takeOverRenamed(context, client, wanted, registered);
+    const specs = await registerAll(client, plan, registered);
+    await removeStale(context, client, plan, registered);
+    const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
-    const exitCode = await bringUpAll(context, client, services, specs, { timeout, wait, start });
+    const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start });
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
-    await followLogs(
-      context,
-      client,
-      services.map(({ name }) => name),
-      { lines: 10 },
-    );
+    const followed = services.map(({ name }) => name);
+    await followLogs(context, client, followed, { lines: 10, label: scope.label });
     return exitCode ?? EXIT_CODE.ok;
   },
 });

@@ -4,6 +4,8 @@ import { formatDuration } from '../../project/duration.ts';
 import { runBatch } from '../kit/batch.ts';
 import { choiceOption, defineCommand, durationOption } from '../kit/command.ts';
 import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
+import { namedServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { withWaitReports } from '../kit/start_service.ts';
 
 const POLL_MS = 100;
@@ -15,13 +17,15 @@ export const waitCommand = defineCommand({
   options: {
     goal: choiceOption('--for <state>', 'what to wait for; default ready', ['ready', 'stopped']),
     timeout: durationOption('--timeout <time>', 'time to wait; default 30s'),
+    ...SCOPE_OPTIONS,
   },
   examples: [['berth start web --no-wait && berth wait web --timeout 2m', 'start now, wait later']],
-  run: async (context, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS }) => {
+  run: async (context, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS, ...choice }) => {
     const client = await context.client();
     const isThere = (status: string): boolean =>
       goal === 'ready' ? status === 'running' : status === 'stopped' || status === 'crashed';
-    return runBatch(context, names, `waiting until it is ${goal}`, (name, { onWaiting }) => {
+    const selected = namedServices(await stackScope(client, choice), names);
+    return runBatch(context, selected, `waiting until it is ${goal}`, (name, { onWaiting }) => {
       const began = performance.now();
       const look = async () => {
         for (;;) {

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
-import { DAEMON_LOG } from '../../settings/limits.ts';
+import { OWN_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
 import { checkStateFiles } from '../../settings/state_files.ts';
 import { statePaths } from '../../settings/state_paths.ts';
@@ -36,7 +36,7 @@ function logTail(path: string, from: number): string {
 
 function openDaemonLog(path: string): { fd: number; from: number } {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  const isFull = size > DAEMON_LOG.maxBytes;
+  const isFull = size > OWN_LOG.maxBytes;
   if (isFull) renameSync(path, `${path}.1`);
   return { fd: openSync(path, 'a', 0o600), from: isFull ? 0 : size };
 }

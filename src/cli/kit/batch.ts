@@ -6,6 +6,7 @@ import { hintOf } from './error_hints.ts';
 import { exitCodeOf } from './exit_codes.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { safeJson, sanitize } from './sanitize.ts';
+import type { StackScope } from './stack_scope.ts';
 
 /** The result for one service. */
 export interface BatchResult {
@@ -45,8 +46,17 @@ function errorRecord(error: unknown): object {
   };
 }
 
+/** How names are shown; default: as they are. */
+export type NameLabels = Partial<Pick<StackScope, 'label'>>;
+
+const asItIs = (name: string): string => name;
+
 /** Prints the results and failures of one command as they come. */
-export function batchReporter(context: CommandContext, progress: Progress) {
+export function batchReporter(
+  context: CommandContext,
+  progress: Progress,
+  { label = asItIs }: NameLabels = {},
+) {
   const records: object[] = [];
   let exitCode: number | undefined;
   const { out } = context;
@@ -55,14 +65,14 @@ export function batchReporter(context: CommandContext, progress: Progress) {
       records.push(record);
       const mark = isUnchanged ? out.style('dim', '·') : out.style('green', '✓');
       if (out.format === 'jsonl') out.line(safeJson(record));
-      else if (!out.isData) progress.print(() => out.line(`${mark} ${name} ${sanitize(text)}`));
+      else if (!out.isData) progress.print(() => out.line(`${mark} ${label(name)} ${sanitize(text)}`));
     },
     failed: (name: string, error: unknown): void => {
       exitCode ??= exitCodeOf(error);
       const mark = out.style('red', '✗', 'err');
       const text = out.isData
         ? safeJson({ name, ...errorRecord(error) })
-        : `${mark} ${name}: ${failureText(error)}`;
+        : `${mark} ${label(name)}: ${failureText(error)}`;
       progress.print(() => out.errorLine(text));
     },
     /** Stops the progress and, with -o json, prints the list. Returns the exit code of the first failure. */
@@ -74,36 +84,42 @@ export function batchReporter(context: CommandContext, progress: Progress) {
   };
 }
 
+/** The registered names of services, and how they are shown. */
+export interface NamedServices extends NameLabels {
+  names: readonly string[];
+}
+
 /**
  * Does `work` for all `names` at once and returns the exit code. When Ctrl-C ends the command, the daemon
  * completes what it was asked to do; `interruptNote` tells the user so for the unfinished names.
  */
 export async function runBatch(
   context: CommandContext,
-  names: readonly string[],
+  { names, ...labels }: NamedServices,
   about: string,
   work: (name: string, work: BatchTask) => Promise<BatchResult>,
   interruptNote?: (names: string[]) => string,
 ): Promise<number | undefined> {
   const progress = createProgress(context.out);
-  const report = batchReporter(context, progress);
+  const report = batchReporter(context, progress, labels);
+  const { label = asItIs } = labels;
   const open = new Set(names);
   const removeInterrupt = context.onInterrupt(() => {
     progress.stop();
-    if (interruptNote && open.size > 0) context.out.note(interruptNote([...open]));
+    if (interruptNote && open.size > 0) context.out.note(interruptNote([...open].map(label)));
   });
   await Promise.all(
     [...open].map(async (name) => {
-      progress.begin(name, about);
+      progress.begin(label(name), about);
       const outcome = await work(name, {
         progress,
-        onWaiting: (text) => progress.update(name, text),
+        onWaiting: (text) => progress.update(label(name), text),
       }).then(
         (done) => ({ done }),
         (error: unknown) => ({ error }),
       );
       open.delete(name);
-      progress.end(name);
+      progress.end(label(name));
       if ('done' in outcome) report.done(name, outcome.done);
       else report.failed(name, outcome.error);
     }),

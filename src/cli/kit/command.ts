@@ -10,6 +10,7 @@ export type CompletionSource =
   | 'running'
   | 'stopped'
   | 'group'
+  | 'stack'
   | 'agent'
   | 'cluster'
   | 'workload'

@@ -11,6 +11,7 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
     'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon. If it ' +
     'is set, another program may have taken the port: `berth doctor` tells more.',
   unknown_service: '`berth ps` lists the services.',
+  unknown_stack: '`berth stacks` lists the stacks.',
   unknown_group: '`berth group ls` lists the groups.',
   unknown_agent: '`berth agent ls` lists the agents.',
   unknown_cluster: '`berth k8s clusters` lists the clusters.',

@@ -12,6 +12,8 @@ export interface LogView {
   raw?: boolean;
   timestamps?: boolean;
   prefix?: boolean;
+  /** How names are shown; default: as they are registered. */
+  label?: (name: string) => string;
 }
 
 /**
@@ -21,17 +23,17 @@ export interface LogView {
 function linePrinter(
   context: CommandContext,
   names: readonly string[],
-  { raw = false, prefix = true }: LogView,
+  { raw = false, prefix = true, label = (name) => name }: LogView,
 ) {
   const { out } = context;
-  const width = Math.max(0, ...names.map((name) => name.length));
+  const width = Math.max(0, ...names.map((name) => label(name).length));
   return (name: string, line: string, time = ''): void => {
     if (out.isData) {
       out.line(safeJson({ name, line, ...(time ? { time } : {}) }));
       return;
     }
     const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
-    const start = prefix && names.length > 1 ? `${out.style(colour, `${name.padEnd(width)} |`)} ` : '';
+    const start = prefix && names.length > 1 ? `${out.style(colour, `${label(name).padEnd(width)} |`)} ` : '';
     out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
   };
 }

@@ -18,5 +18,5 @@ export const agentMethods = (endpoint: Endpoint) => ({
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
   attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
-    attachTerminal(endpoint, name, options),
+    attachTerminal(endpoint, agents.attach, name, options),
 });

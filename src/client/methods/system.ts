@@ -8,6 +8,8 @@ export const systemMethods = (endpoint: Endpoint) => ({
   /** Resolves true when the daemon serves, false while it starts or shuts down. */
   ready: async ({ signal }: CallOptions = {}): Promise<boolean> =>
     (await sendRequest(endpoint, system.readyz, { signal })).status === 200,
+  /** What the daemon is doing. */
+  system: ({ signal }: CallOptions = {}) => call(endpoint, system.system, { signal }),
   /** The OpenAPI 3.1 document of the whole API. */
   openapi: ({ signal }: CallOptions = {}): Promise<object> => call(endpoint, system.openapi, { signal }),
 });

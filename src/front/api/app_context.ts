@@ -1,6 +1,9 @@
 // The dependencies of the handlers.
 import type { Operation } from '../../api/operation.ts';
+import type { SystemReading } from '../../protocol/system.ts';
 import type { Node } from '../../runtime/actor.ts';
+import type { RequestCounts } from '../metrics/request_counts.ts';
+import type { StartTimes } from '../metrics/start_times.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { OpenStreams } from '../streams/open_streams.ts';
@@ -41,10 +44,14 @@ export interface AppContext {
   /** null: there is no cloud part. */
   readonly cloudKeys: AccessKeys | null;
   readonly redirectPages: RedirectPages;
+  readonly requests: RequestCounts;
+  readonly starts: StartTimes;
   readonly daemonInfo: DaemonInfo;
   readonly phase: DaemonPhase;
   /** Why services cannot be shown or changed at the moment, though the phase is `ready`; or null. */
   unreadyReason(): string | null;
+  /** What the daemon is doing. */
+  readSystem(): Promise<SystemReading>;
   /** The API's document. */
   openapi(): Promise<Uint8Array>;
   readonly ref: Node['ref'];

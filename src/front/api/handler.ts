@@ -1,6 +1,11 @@
 // The handlers of operations, typed by the operation, so that query, body and answer cannot disagree with it.
 import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.ts';
-import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
+import type {
+  ResponseHeaders,
+  ResponseStream,
+  ServerWebSocket,
+  WebSocketHandlers,
+} from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
 
 /** What a request is about. */
@@ -17,8 +22,11 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly host: string;
   /** The token or bearer of the request; empty when absent. */
   readonly bearer: string;
-  /** The operation's status; a handler may set another. */
+  /** The header Accept; empty when absent. */
+  readonly accept: string;
+  /** The operation's status and headers; a handler may set others. */
   status: number;
+  headers: ResponseHeaders;
 }
 
 export interface StreamContext<Q = unknown> extends RequestTarget<Q> {

@@ -2,6 +2,7 @@
 // "Errors".
 import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
+import type { RequestCounts } from '../metrics/request_counts.ts';
 import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 
 /** Keep what is sent, and its window, from pages of other origins. */
@@ -74,17 +75,32 @@ function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failu
 
 const isDetail = (detail: unknown): detail is FailureDetail => typeof detail === 'object' && detail !== null;
 
+/** What every answer needs. */
+export interface ReplyContext {
+  /** Counts every answer. */
+  readonly requests: RequestCounts;
+  /** Called for exceptions that are not Failures. */
+  readonly onDefect: (error: unknown) => void;
+}
+
 /** The answer to one exchange. */
 export class HttpReply {
+  /** The id of the operation that answers; empty: none. */
+  operation = '';
   readonly exchange: HttpExchange;
   /** The origin of an allowed extension or page, else empty. */
   readonly origin: string;
-  private readonly onDefect: (error: unknown) => void;
+  private readonly context: ReplyContext;
 
-  constructor(exchange: HttpExchange, origin: string, onDefect: (error: unknown) => void) {
+  constructor(exchange: HttpExchange, origin: string, context: ReplyContext) {
     this.exchange = exchange;
     this.origin = origin;
-    this.onDefect = onDefect;
+    this.context = context;
+  }
+
+  /** Counts an answer that is not sent from here. */
+  count(status: number): void {
+    this.context.requests.add(this.operation, status);
   }
 
   /** `head` with the CORS headers that let an allowed extension or page read the answer. */
@@ -93,6 +109,7 @@ export class HttpReply {
   }
 
   empty(status: number, head: ResponseHeaders): void {
+    this.count(status);
     this.exchange.send(status, this.withCors(head), '');
   }
 
@@ -104,6 +121,7 @@ export class HttpReply {
 
   bytes(status: number, head: ResponseHeaders, body: Uint8Array | string, close = false): void {
     const { exchange } = this;
+    this.count(status);
     const content = exchange.method === 'HEAD' ? { length: Buffer.byteLength(body) } : body;
     exchange.send(status, this.withCors(head), content, close);
   }
@@ -113,7 +131,7 @@ export class HttpReply {
    * request.
    */
   fail(error: unknown, pairs: readonly string[] = [], close = false): void {
-    const { code, message, detail } = toApiFailure(error, this.onDefect);
+    const { code, message, detail } = toApiFailure(error, this.context.onDefect);
     const row = ERRORS[isErrorCode(code) ? code : 'internal'];
     const { hint = row.hint, details } = isDetail(detail) ? detail : {};
     const more = [...pairs];

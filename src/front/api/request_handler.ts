@@ -3,8 +3,9 @@
 import type { KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
+import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
-import type { HttpExchange } from '../server/http_server.ts';
+import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
@@ -12,7 +13,7 @@ import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
-import { EMPTY_HEADERS, HttpReply, preflightHeaders } from './reply.ts';
+import { EMPTY_HEADERS, HttpReply, preflightHeaders, type ReplyContext } from './reply.ts';
 import type { RouteMatch, Router } from './router.ts';
 import type { Route, RouteOf } from './routes.ts';
 import { type PageLookup, sendStaticPage } from './static_pages.ts';
@@ -29,6 +30,7 @@ export interface RequestHandlerOptions {
 const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | null>> = {
   service: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
   agent: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
+  stack: { pattern: STACK_NAME_PATTERN, must: 'must be the name of a stack' },
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
   id: null,
 };
@@ -57,24 +59,26 @@ export class RequestHandler {
   /** Calls without an answer so far. */
   private readonly pending = new Set<HttpReply>();
   private idleWaiters: (() => void)[] = [];
+  private readonly context: ReplyContext;
 
   constructor(options: RequestHandlerOptions) {
     this.options = options;
+    this.context = { requests: options.app.requests, onDefect: options.onDefect };
   }
 
   /** Answers `exchange`, now or later. */
   readonly handle = (exchange: HttpExchange): void => {
-    const { guard, onDefect } = this.options;
+    const { guard } = this.options;
     let reply: HttpReply | null = null;
     try {
       const { fault } = exchange.head;
       if (fault !== null) {
         const failure = fail('invalid_spec', `the request could be read in two ways: ${fault}`);
-        new HttpReply(exchange, '', onDefect).fail(failure, [], true);
+        new HttpReply(exchange, '', this.context).fail(failure, [], true);
         return;
       }
       const { refusal, origin } = guard.check(exchange);
-      reply = new HttpReply(exchange, origin, onDefect);
+      reply = new HttpReply(exchange, origin, this.context);
       // A connection for another name was not meant for this daemon.
       if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
       else {
@@ -82,7 +86,7 @@ export class RequestHandler {
         this.route(exchange, reply);
       }
     } catch (error) {
-      reply ??= new HttpReply(exchange, '', onDefect);
+      reply ??= new HttpReply(exchange, '', this.context);
       reply.fail(error);
     }
   };
@@ -120,6 +124,7 @@ export class RequestHandler {
   }
 
   private run(exchange: HttpExchange, reply: HttpReply, route: Route, key: string): void {
+    reply.operation = route.id;
     const { phase } = this.options.app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
@@ -134,7 +139,7 @@ export class RequestHandler {
         this.runStream(exchange, reply, route, key);
         return;
       case 'socket':
-        this.runUpgrade(exchange, route, key);
+        this.runUpgrade(exchange, reply, route, key);
         return;
       default:
         route satisfies never;
@@ -171,7 +176,6 @@ export class RequestHandler {
       this.settle(
         reply,
         route,
-        route,
         this.whenServed(route, () => readBytes(route, app, key)),
       );
   }
@@ -179,32 +183,31 @@ export class RequestHandler {
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const { parseBody, status } = route;
+    const { parseBody, status, headers } = route;
     const host = exchange.header('host');
-    const request = { app, key, query, body: null, host, bearer: givenToken(exchange), status };
+    const accept = exchange.header('accept');
+    const bearer = givenToken(exchange);
+    const request = { app, key, query, body: null, host, accept, bearer, status, headers };
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, request)
       : this.whenServed(route, () => route.run(request));
-    this.settle(reply, route, request, result);
+    this.settle(reply, request, result);
   }
 
-  /**
-   * Answers with `result` when it settles. The status is read only then, because a handler may set another.
-   */
+  /** Answers with `result` when it settles. `head` is read only then, because a handler may change it. */
   private settle(
     reply: HttpReply,
-    { headers }: Route,
-    state: { readonly status: number },
+    head: { readonly status: number; readonly headers: ResponseHeaders },
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
-      reply.value(state.status, headers, result);
+      reply.value(head.status, head.headers, result);
       return;
     }
     this.pending.add(reply);
     result
-      .then((value) => reply.value(state.status, headers, value))
+      .then((value) => reply.value(head.status, head.headers, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
@@ -233,6 +236,7 @@ export class RequestHandler {
     const headers = reply.withCors(route.headers);
     app.streams.assertRoom();
     const open = () => {
+      reply.count(route.status);
       if (exchange.method !== 'HEAD') {
         const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
         if (stream) app.streams.add(stream);
@@ -246,7 +250,7 @@ export class RequestHandler {
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade(exchange: HttpExchange, route: RouteOf<'socket'>, key: string): void {
+  private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, key: string): void {
     const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
@@ -257,6 +261,7 @@ export class RequestHandler {
     if (!isFit)
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
     const query = readQuery(exchange.query(), route.query);
+    reply.count(101);
     exchange.acceptWebSocket(protocol, route.run({ app: this.options.app, key, query }));
   }
 }

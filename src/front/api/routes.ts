@@ -7,9 +7,11 @@ import type { AnyHandler, HandlersOf } from './handler.ts';
 import { accessHandlers } from './handlers/access.ts';
 import { agentHandlers } from './handlers/agents.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
+import { commandHandlers } from './handlers/commands.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
 import { serviceHandlers } from './handlers/services.ts';
+import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
 import { tetherHandlers } from './handlers/tethers.ts';
 import { workloadHandlers } from './handlers/workloads.ts';
@@ -32,8 +34,10 @@ export type Route = { [K in OperationKind]: RouteOf<K> }[OperationKind];
 const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R]> } = {
   services: serviceHandlers,
   groups: groupHandlers,
+  stacks: stackHandlers,
   events: eventHandlers,
   agents: agentHandlers,
+  commands: commandHandlers,
   access: accessHandlers,
   system: systemHandlers,
   clusters: clusterHandlers,

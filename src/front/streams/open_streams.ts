@@ -25,6 +25,11 @@ export class OpenStreams {
     this.limits = limits;
   }
 
+  /** Streams that have been opened and were not seen to be closed. */
+  get open(): number {
+    return this.streams.size;
+  }
+
   /** Throws daemon_busy when no further stream may be opened. */
   assertRoom(): void {
     if (this.streams.size >= this.limits.maxOpen) this.check();

@@ -10,6 +10,13 @@ import { TerminalViewer } from './terminal_viewer.ts';
 /** Close codes of RFC 6455. */
 const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
 
+/** `text` as far as a close frame has room for it: 123 bytes. */
+const closeReason = (text: string): string =>
+  Buffer.from(text)
+    .subarray(0, 120)
+    .toString()
+    .replace(/\ufffd+$/, '');
+
 type ViewerControl = { resize: [cols: number, rows: number] } | { ack: number };
 
 const isIntegerBetween = (value: unknown, least: number, most: number): value is number =>
@@ -89,7 +96,12 @@ export class TerminalSockets {
     const viewer = new TerminalViewer(name, socket, service);
     this.viewers.set(name, viewer);
     const attached = service.ask('attach', { viewer: name });
-    void tolerateFailure(attached, () => socket.close(CLOSE_CODES.failed, 'the terminal has gone'));
+    void tolerateFailure(attached, ({ code, message }) =>
+      socket.close(
+        CLOSE_CODES.failed,
+        code === 'start_failed' ? closeReason(message) : 'the terminal has gone',
+      ),
+    );
     return {
       message: (data, isBinary) => {
         if (!this.viewers.has(name)) return;

@@ -11,6 +11,7 @@ import {
   type ServiceState,
   type ServiceStatus,
 } from '../../protocol/service.ts';
+import { projectOfStack, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -28,6 +29,12 @@ const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
+/** The project and stack of a service with its name there; null for what was not registered by a project. */
+function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 'service'> {
+  if (!stack) return { project: null, stack: null, service: null };
+  return { project: projectOfStack(stack), stack, service: shortName(name, stack) };
+}
+
 /** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
 export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
   agent ? agent.hostname : serviceHostname(name);
@@ -44,7 +51,11 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
-  const more = { restarts: state?.restarts ?? 0, gatewayUrl: gatewayUrl(parts, gatewayPort) };
+  const more = {
+    restarts: state?.restarts ?? 0,
+    gatewayUrl: gatewayUrl(parts, gatewayPort),
+    ...placeOf(spec),
+  };
   const running = state?.process;
   if (running) {
     // Measurements of an earlier process say nothing about this one.
@@ -68,8 +79,8 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   };
 }
 
-type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent'>;
-const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group'];
+type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
 /** The fields that a service has only when it is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
@@ -106,5 +117,6 @@ export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
     hostname: agent.hostname,
     agent_type: agent.agentType,
     group: AGENTS_GROUP,
+    ...placeOf(parts.spec),
   };
 }

@@ -5,13 +5,22 @@ import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
-import { agentItem, resolutionItem, serviceDetail, serviceItem } from './service_json.ts';
+import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
+
+export interface StackUsage {
+  services: number;
+  running: number;
+  rssMB: number;
+}
+const NOTHING_USED: StackUsage = { services: 0, running: 0, rssMB: 0 };
 
 interface ServiceRow {
   /** null: the state arrived before the spec, which another actor sends. */
   spec: SpecRow | null;
   state: ServiceState | null;
   stats: StatsRow | null;
+  /** Processor time so far, as far as it was measured. */
+  cpuSeconds: number;
   item: Buffer | null;
   detail: Buffer | null;
   resolution: Buffer | null;
@@ -76,7 +85,12 @@ export class ServiceViews {
 
   /** Takes measurements; those of unknown services are ignored. */
   setStats(stats: readonly StatsRow[]): void {
-    for (const row of stats) if (this.rows.has(row.name)) this.invalidate(row.name).stats = row;
+    for (const measured of stats) {
+      if (!this.rows.has(measured.name)) continue;
+      const row = this.invalidate(measured.name);
+      row.stats = measured;
+      row.cpuSeconds += measured.usedSeconds;
+    }
     this.serviceList = null;
   }
 
@@ -88,11 +102,39 @@ export class ServiceViews {
     return this.rows.get(name)?.state ?? null;
   }
 
+  /** Every registered service with its parts, by name. */
+  all(): readonly (ServiceParts & { readonly cpuSeconds: number })[] {
+    return this.rowsWithSpec();
+  }
+
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
     return this.rowsWithSpec()
       .map(({ spec }) => spec)
       .filter((spec) => groupOf(spec) === group);
+  }
+
+  /** What the services of each stack use. */
+  stackUsage(): Map<string, StackUsage> {
+    const found = new Map<string, StackUsage>();
+    for (const { spec, state, stats } of this.rowsWithSpec()) {
+      if (!spec.stack) continue;
+      const { services, running, rssMB } = found.get(spec.stack) ?? NOTHING_USED;
+      found.set(spec.stack, {
+        services: services + 1,
+        running: running + (state?.status === 'running' ? 1 : 0),
+        rssMB:
+          rssMB + (stats && stats.run === state?.process?.run ? stats.rssMB : (state?.process?.rssMB ?? 0)),
+      });
+    }
+    return found;
+  }
+
+  /** The specs of a stack's services, by name. */
+  stackMembers(stack: string): SpecRow[] {
+    return this.rowsWithSpec()
+      .map(({ spec }) => spec)
+      .filter((spec) => spec.stack === stack);
   }
 
   /** One service in its list form; null for an unknown name. */
@@ -155,7 +197,15 @@ export class ServiceViews {
   private invalidate(name: string): ServiceRow {
     let row = this.rows.get(name);
     if (!row) {
-      row = { spec: null, state: null, stats: null, item: null, detail: null, resolution: null };
+      row = {
+        spec: null,
+        state: null,
+        stats: null,
+        cpuSeconds: 0,
+        item: null,
+        detail: null,
+        resolution: null,
+      };
       this.rows.set(name, row);
       this.names = null;
     }

@@ -1,12 +1,14 @@
 // State: none of its own; it updates the views. Rebuilt from: the registry's boot and the services' reports.
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { actor } from '../../runtime/actor.ts';
+import type { StartTimes } from '../metrics/start_times.ts';
 import type { EventFeed } from '../streams/event_feed.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { ServiceViews } from './service_views.ts';
 
 interface ViewTargets {
   views: ServiceViews;
+  starts: StartTimes;
   logs: LogStreams;
   events: EventFeed;
   /** Called after specs or states have changed. */
@@ -19,7 +21,7 @@ const LIMITS = { mailbox: 1_000_000 };
 /** The actor at `views`, on the thread of the front. */
 export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
-  (_context, { views, logs, events, onServicesChanged }) => ({
+  ({ clock }, { views, starts, logs, events, onServicesChanged }) => ({
     snapshot({ text }) {
       const { specs, states }: ViewSnapshot = JSON.parse(text);
       views.retainOnly(new Set(specs.map(({ name }) => name)));
@@ -36,11 +38,13 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
     },
     removed({ name }) {
       views.remove(name);
+      starts.forget(name);
       logs.endMissing((other) => other !== name);
       onServicesChanged();
       return null;
     },
     states({ rows }) {
+      for (const row of rows) starts.observe(views.state(row.name) !== null, row, clock.now());
       views.setStates(rows);
       // The last line of an ended process may lack its newline.
       for (const { name, process } of rows) if (!process) logs.wake(name);

@@ -24,6 +24,7 @@ const spinup = (name: string, more: Partial<SpinupInput> = {}): SpinupInput => (
   ready: null,
   cols: 120,
   rows: 32,
+  stack: null,
   ...more,
 });
 

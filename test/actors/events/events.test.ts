@@ -165,9 +165,12 @@ describe('the journal of events', () => {
     const it = await journal();
     const ended = event(1, 'service.stopped', { run: 'r1', once: true });
     const twice = await Promise.all([1, 2].map(() => it.events.ask('append', { events: [ended, ended] })));
-    expect(twice).toEqual([{ lastId: 1 }, { lastId: 1 }]);
+    const known = { lastId: 1, earlier: 'service.stopped' };
+    expect(twice).toEqual([known, known]);
     await it.again();
-    expect(await it.events.ask('append', { events: [ended] })).toEqual({ lastId: 1 });
+    expect(await it.events.ask('append', { events: [ended] })).toEqual(known);
+    // A run ends once: the first word on it holds.
+    expect(await it.events.ask('append', { events: [{ ...ended, type: 'service.crashed' }] })).toEqual(known);
     const other = { ...ended, run: 'r2' };
     expect(await it.events.ask('append', { events: [other] })).toEqual({ lastId: 2 });
     expect(await it.events.ask('append', { events: [{ ...ended, type: 'service.started' }] })).toEqual({

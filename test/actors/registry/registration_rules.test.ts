@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalSpec, nextRecord, specRow } from '../../../src/actors/registry/registration_rules.ts';
+import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../../src/protocol/registration.ts';
 import { agentInput, input } from '../../kit/service_inputs.ts';
 
 const KEY = Buffer.alloc(32, 1);
@@ -47,6 +48,7 @@ describe('a record', () => {
       { startTimeout: 1 },
       { labels: ['x'] },
       { agent: { agentType: null, hostname: 'web.test', cols: 80, rows: 24 } },
+      { watch: { paths: ['src'], ignore: [], debounceMs: 300, action: 'restart', cascade: false } },
     ];
     const texts = [undefined, ...changes].map((more) =>
       canonicalSpec(nextRecord(input('web', more), 8000, undefined, KEY).spec),
@@ -58,6 +60,16 @@ describe('a record', () => {
     ];
     const spec = { ...first.spec, env };
     expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
+  });
+
+  it('stored before a field existed means its default', () => {
+    const whole = nextRecord(input('web', { env: [] }), 8000, undefined, KEY);
+    for (const field of SPEC_FIELD_NAMES) {
+      if (SPEC_FIELDS[field].default === undefined || ['env', 'port'].includes(field)) continue;
+      const { [field]: _, ...spec } = whole.spec;
+      const before = { ...whole, spec: spec as typeof whole.spec };
+      expect(nextRecord(input('web', { env: [] }), 8000, before, KEY), field).toBe(before);
+    }
   });
 
   it('keeps the hash stored by an earlier version', () => {
@@ -81,6 +93,8 @@ describe('a record', () => {
         startTimeout: 2_000,
         labels: ['x', 'y'],
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
+        stack: null,
+        watch: null,
         live: null,
         limits: null,
         envFile: [],

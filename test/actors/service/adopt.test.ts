@@ -150,6 +150,19 @@ describe('a later daemon', () => {
     expect(world.kept()).toMatchObject({ run: RUN, exitCode: 3 });
   });
 
+  it('keeps to a stop that was told, though the process had ended by itself just before', async () => {
+    const world = await supervise({ spec: { restart: 'always' }, row: { end: ending({ exitCode: 3 }) } });
+    const data = JSON.stringify({ name: 'web', exitCode: 3 });
+    world.journal.push({ type: 'service.stopped', name: 'web', run: RUN, data, once: true });
+    await world.begin();
+    expect(world.journal).toHaveLength(1);
+    expect(world.state()).toMatchObject({ status: 'stopped', end: { exitCode: 3 } });
+    expect(world.kept()).toMatchObject({ run: RUN, status: 'stopped' });
+    expect(world.kept()?.restart).toBeUndefined();
+    await world.advance(60_000);
+    expect(world.host.spawns).toEqual([]);
+  });
+
   it('only acknowledges an end that is in the store', async () => {
     const world = await begun({ end: lastEnd({ exitCode: 3 }), row: { end: ending({ exitCode: 3 }) } });
     await quiet();

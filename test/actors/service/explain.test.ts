@@ -55,6 +55,7 @@ function about(
     end: null,
     portHolder: null,
     foreignHolder: null,
+    watching: null,
     lastLines: [],
     droppedBytes: 0,
     now: NOW,
@@ -80,6 +81,7 @@ describe('an explanation', () => {
       portHolder: null,
       backoff: null,
       exit: null,
+      watching: null,
       lastLines: [],
       next: 'It stays as it is until it is started.',
     });

@@ -48,13 +48,13 @@ describe('restarts', () => {
 
   it('end after as many as the rule allows, since the start or within its time', () => {
     const run = { failed: true, upMs: 60_000, attempt: 0, times: [1_000, 5_000, 9_000] };
-    const after = (rule: object, now: number) =>
+    const answerTo = (rule: object, now: number) =>
       nextRestart(completeRestartRule({ policy: 'always', ...rule }), run, now);
-    expect(after({ max: 3 }, 1e9)).toBe('exhausted');
-    expect(after({ max: 4 }, 1e9)).toMatchObject({ attempt: 1 });
-    expect(after({ max: 3, withinMs: 10_000 }, 10_999)).toBe('exhausted');
-    expect(after({ max: 3, withinMs: 10_000 }, 11_000)).toMatchObject({ attempt: 1 });
-    expect(after({}, 1e9)).toMatchObject({ attempt: 1 });
+    expect(answerTo({ max: 3 }, 1e9)).toBe('exhausted');
+    expect(answerTo({ max: 4 }, 1e9)).toMatchObject({ attempt: 1 });
+    expect(answerTo({ max: 3, withinMs: 10_000 }, 10_999)).toBe('exhausted');
+    expect(answerTo({ max: 3, withinMs: 10_000 }, 11_000)).toMatchObject({ attempt: 1 });
+    expect(answerTo({}, 1e9)).toMatchObject({ attempt: 1 });
   });
 });
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { StartReply, StopReply } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { settle } from '../../kit/actors.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
@@ -650,6 +651,24 @@ describe('a service that waits for a restart', () => {
     await world.advance(60_000);
     expect(world.host.spawns).toHaveLength(1);
     expect(world.journal).toHaveLength(2);
+  });
+
+  it('is not restarted when it is registered again while its end is being written', async () => {
+    const world = await begun({ spec: { restart: 'always' } });
+    await running(world);
+    const written = deferred<void>();
+    world.store.busy = written.promise;
+    world.host.exit(3);
+    await quiet();
+    const changed = world.ref.ask('changed', { stored: { spec: spec({ restart: 'always' }), revision: 2 } });
+    await quiet();
+    written.resolve();
+    expect(await changed).toBeNull();
+    expect(world.kept()).toMatchObject({ exitCode: 3 });
+    // For a later daemon neither.
+    expect(world.kept()?.restart).toBeUndefined();
+    await world.advance(60_000);
+    expect(world.host.spawns).toHaveLength(1);
   });
 
   it('is ended by a registration', async () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { coresOf, cpuSampleOf } from '../../../src/actors/stats/cpu_share.ts';
+import { cpuSampleOf, cpuUseOf } from '../../../src/actors/stats/cpu_share.ts';
 import { statsActor, type TrackedRun } from '../../../src/actors/stats/stats.ts';
 import { type ProcessRow, processRow } from '../../../src/adapters/process/process_table.ts';
 import {
@@ -43,23 +43,23 @@ describe('the share of a run', () => {
   const before = cpuSampleOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
 
   it('is the difference of its processes divided by the time between', () => {
-    expect(coresOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before)).toBe(1);
+    expect(cpuUseOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before).cores).toBe(1);
   });
 
   it('is not negative when a process has ended, nor when its pid is another process now', () => {
-    expect(coresOf([row(1, 10, 550)], 1_200, before)).toBe(0.25);
-    expect(coresOf([row(1, 10, 550), row(2, 1_100, 20)], 1_200, before)).toBe(0.35);
-    expect(coresOf([], 1_200, before)).toBe(0);
+    expect(cpuUseOf([row(1, 10, 550)], 1_200, before).cores).toBe(0.25);
+    expect(cpuUseOf([row(1, 10, 550), row(2, 1_100, 20)], 1_200, before).cores).toBe(0.35);
+    expect(cpuUseOf([], 1_200, before).cores).toBe(0);
   });
 
   it('counts a newer process from its beginning, and a new run over its own time', () => {
-    expect(coresOf([row(1, 10, 500), row(3, 1_050, 40)], 1_200, before)).toBe(0.2);
-    expect(coresOf([row(3, 1_150, 50)], 1_200, before)).toBe(1);
-    expect(coresOf([row(3, 1_200, 0)], 1_200, before)).toBe(0);
+    expect(cpuUseOf([row(1, 10, 500), row(3, 1_050, 40)], 1_200, before).cores).toBe(0.2);
+    expect(cpuUseOf([row(3, 1_150, 50)], 1_200, before).cores).toBe(1);
+    expect(cpuUseOf([row(3, 1_200, 0)], 1_200, before).cores).toBe(0);
   });
 
   it('counts an older process that was not seen before from now on', () => {
-    expect(coresOf([row(7, 30, 9_999)], 1_200, before)).toBe(0);
+    expect(cpuUseOf([row(7, 30, 9_999)], 1_200, before).cores).toBe(0);
   });
 
   it('is never negative and never more than its ticks allow', () => {
@@ -70,7 +70,7 @@ describe('the share of a run', () => {
           list.map(([pid, start, cpu]) => row(pid, start, cpu));
         const earlier = cpuSampleOf(measured(1_000, { a: rows(first) }));
         const now = rows(second);
-        const cores = coresOf(now, 1_200, earlier);
+        const { cores } = cpuUseOf(now, 1_200, earlier);
         expect(cores).toBeGreaterThanOrEqual(0);
         expect(cores).toBeLessThanOrEqual(now.reduce((sum, { cpuTicks }) => sum + cpuTicks, 0));
       }),
@@ -118,8 +118,9 @@ describe('statistics', () => {
     expect(it.views.of('stats')).toEqual([]);
     await it.world.clock.advance(1);
     await it.world.clock.advance(EVENTS.statsIntervalMs);
-    const rows = (cpu: number) => ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2 }));
-    expect(it.views.of('stats')).toEqual([{ rows: rows(0) }, { rows: rows(0.55) }]);
+    const rows = (cpu: number, usedSeconds: number) =>
+      ['a', 'b'].map((run) => ({ name: `service-${run}`, run, cpu, rssMB: 2, usedSeconds }));
+    expect(it.views.of('stats')).toEqual([{ rows: rows(0, 0) }, { rows: rows(0.55, 1.1) }]);
     const event = (cpu: number) => ({
       type: 'service.stats',
       name: 'service-a',

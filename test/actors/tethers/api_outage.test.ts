@@ -88,6 +88,8 @@ describeReal('a tether and an API server that goes away', () => {
     await tether.until(({ lastError }) => lastError?.includes('ECONNREFUSED') ?? false);
     await outage.end();
     expect(await answer(tether.port, 'name\n')).toContain('web-');
+    // What works again shows no error.
+    await eventually(() => tether.tethers.of('stats').at(-1)?.numbers.lastError === null);
   }, 60_000);
 
   it('holds a client through a short outage and serves it', async () => {

@@ -100,7 +100,7 @@ describeReal('a tether and slow readers', () => {
     const { socket, ended, text, until } = client(port, 'twice 3\n');
     socket.end();
     const name = await until((said) => said.endsWith('\n'));
-    await clock.advance(TETHER.halfClosedIdleMs);
+    await clock.advance(TETHER.halfClosedTimeoutMs);
     expect(await ended).toBe('end');
     expect(text()).toBe(name + name);
   }, 60_000);
@@ -115,7 +115,7 @@ describeReal('a tether and slow readers', () => {
     // The first pause lets every buffer on the path fill; the second gives the node time to cut the
     // connection if it was asked to.
     await answer(port, 'late 1 0\n');
-    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
+    await clock.advance(TETHER.halfClosedTimeoutMs + TETHER.tickIntervalMs);
     await answer(port, 'late 2 0\n');
     socket.resume();
     expect(await ended).toBe('end');
@@ -128,7 +128,7 @@ describeReal('a tether and slow readers', () => {
     const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
     socket.end();
     await until((said) => said === 'hello\n');
-    await clock.advance(TETHER.halfClosedIdleMs + TETHER.tickIntervalMs);
+    await clock.advance(TETHER.halfClosedTimeoutMs + TETHER.tickIntervalMs);
     expect(await ended).toBe('ECONNRESET');
     expect(text()).toBe('hello\n');
     await clock.advance(TETHER.tickIntervalMs);

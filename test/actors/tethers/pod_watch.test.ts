@@ -22,16 +22,17 @@ beforeEach(async () => {
   afterThisTest(() => double.stop());
   clock = virtualClock();
   changes = 0;
-  pods = new PodWatch(
+  pods = new PodWatch({
     clock,
-    RULE,
-    () => {
+    rule: RULE,
+    choice: { pod: null, allowNotReady: false },
+    onChange: () => {
       changes += 1;
     },
-    (error) => {
+    onDefect: (error) => {
       throw error;
     },
-  );
+  });
   afterThisTest(() => pods.stop());
   route = {
     clusterId: 'C1',
@@ -85,10 +86,10 @@ it('are listed at once when a client needs them, however long the pause after an
   await double.start();
   listing(pod());
   await clock.advance(TETHER.minRelistIntervalMs);
-  expect(pods.ready).toEqual([]);
+  expect(pods.usable).toEqual([]);
   expect(pods.trouble?.reason).toContain('cannot be reached');
   pods.start(route);
-  await eventually(() => pods.ready.length > 0 || undefined);
+  await eventually(() => pods.usable.length > 0 || undefined);
   expect(pods.trouble).toBeNull();
 });
 
@@ -145,6 +146,40 @@ it('are each retried by a client whose attempt with an earlier one has failed', 
     return forwards('web-6b-2') > 1 && 'tried again';
   });
   expect(await Promise.race([ended, served])).toBe('tried again');
+});
+
+it('get no more connections once their workload has released them', async () => {
+  const released = pod();
+  released.metadata.ownerReferences = [];
+  double.fault(isList, list(pod(), pod('web-6b-2')), ALWAYS);
+  const events = [{ type: 'MODIFIED', object: released }];
+  double.fault(isWatch, answering(events.map((event) => `${JSON.stringify(event)}\n`).join('')));
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+  pods.start(route);
+  await eventually(() => pods.usable.length === 2);
+  await eventually(() => pods.usable.length === 1);
+  expect(pods.usable.map(({ name }) => name)).toEqual(['web-6b-2']);
+  expect(pods.isUsable('u-web-6b-1')).toBe(false);
+});
+
+it('are new for as long as their readiness is, by the clock of the cluster or by what was seen of it', async () => {
+  const since = (name: string, ageMs: number): Json => {
+    const at = new Date(clock.now() - ageMs).toISOString();
+    return pod(name, { conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at }] });
+  };
+  const waiting = pod('web-6b-4', { conditions: [{ type: 'Ready', status: 'False' }] });
+  const ahead = since('web-6b-3', -3_600_000);
+  double.fault(isList, list(since('web-6b-1', 5_000), since('web-6b-2', 25_000), ahead, waiting), ALWAYS);
+  double.fault(isWatch, answering(`${JSON.stringify({ type: 'MODIFIED', object: pod('web-6b-4') })}\n`));
+  double.fault(isWatch, { kind: 'stall' }, ALWAYS);
+  pods.start(route);
+  const fresh = (): string[] => pods.usable.filter(({ uid }) => pods.isFresh(uid)).map(({ name }) => name);
+  await eventually(() => pods.usable.length === 4);
+  expect(fresh()).toEqual(['web-6b-1', 'web-6b-3', 'web-6b-4']);
+  await clock.advance(TETHER.freshPodMs - 5_000);
+  expect(fresh()).toEqual(['web-6b-3', 'web-6b-4']);
+  await clock.advance(5_000);
+  expect(fresh()).toEqual([]);
 });
 
 it('without room on any node are waited for to the end, and are then the reason', async () => {

@@ -2,6 +2,7 @@
 // to it, and clients.
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
+import { HeldConnections } from '../../../src/actors/tethers/held_connections.ts';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
 import type { TetherConfig } from '../../../src/actors/tethers/tether_clients.ts';
 import type { AddressRule } from '../../../src/adapters/address_rule.ts';
@@ -11,10 +12,12 @@ import type { ClusterAccess, TetherTarget, WorkloadsProtocol } from '../../../sr
 import type {
   StoredTether,
   TetherProtocol,
+  TetherSettings,
   TetherStats,
   TethersProtocol,
 } from '../../../src/protocol/tethers.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
+import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, type World, world } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { ownPorts } from '../../kit/free_ports.ts';
@@ -41,6 +44,9 @@ case "$what" in
   posted) while [ ! -f /tmp/posted ]; do sleep 0.1; done; cat /tmp/posted; rm /tmp/posted ;;
 esac
 `;
+/** Begins to serve; a command of a pod. */
+export const LISTEN =
+  'printf "%s" "$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block && exec nc -ll -p 7000 -e /tmp/serve';
 export const BLOCK = 1024 * 1024;
 
 /** A Deployment whose pods serve on 7000 as above and then become ready. */
@@ -63,13 +69,9 @@ export const server = (
             image: more.image ?? 'busybox:1.35',
             imagePullPolicy: more.image ? 'Always' : 'IfNotPresent',
             env: [{ name: 'SERVE', value: SERVE }],
-            command: [
-              'sh',
-              '-c',
-              more.command ??
-                'printf "%s" "$SERVE" > /tmp/serve && chmod +x /tmp/serve && head -c 1048576 /dev/urandom > /tmp/block && exec nc -ll -p 7000 -e /tmp/serve',
-            ],
-            readinessProbe: more.probe ?? { tcpSocket: { port: 7000 }, periodSeconds: 1 },
+            command: ['sh', '-c', more.command ?? LISTEN],
+            readinessProbe:
+              more.probe === undefined ? { tcpSocket: { port: 7000 }, periodSeconds: 1 } : more.probe,
           },
         ],
         ...more.spec,
@@ -127,6 +129,7 @@ export interface FieldOptions {
   name: string;
   containerPort?: number;
   wake?: boolean;
+  settings?: Partial<TetherSettings>;
   /** The account that asks, in place of the administrator. */
   token?: string;
   /** The API server's address and CA, in place of the kubeconfig's. */
@@ -152,6 +155,8 @@ export const STORED: StoredTether = {
   localPort: null,
   active: false,
 };
+/** As one thread of a daemon has them. */
+export const heldConnections = (limits = TETHER.held): HeldConnections => new HeldConnections(limits);
 export const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
 
 /** An open tether to workload `name`, with stand-ins for the actors it talks to. */
@@ -189,11 +194,16 @@ export async function field(options: FieldOptions): Promise<Field> {
   const tethers = await space.stand<TethersProtocol>('tethers');
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
-  const config: TetherConfig = { rule: RULE, peers, networkClock: realTime, pendingInThread: { count: 0 } };
+  const config: TetherConfig = { rule: RULE, peers, networkClock: realTime, held: heldConnections() };
   const ref = await space.start('tether:T1', tetherActor, config);
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
-  const stored = { ...STORED, containerPort: options.containerPort ?? 7000, wake: options.wake ?? true };
+  const stored = {
+    ...STORED,
+    containerPort: options.containerPort ?? 7000,
+    wake: options.wake ?? true,
+    ...options.settings,
+  };
   const open = () => ref.ask('open', { tether: stored, ports, numbers: UNUSED });
   const { port } = await open();
   const reported = (): TetherStats[] => tethers.of('stats').map(({ numbers }) => numbers);

@@ -1,6 +1,6 @@
 // The records of tethers and their ports, with a real store and real listeners. There is no cluster:
 // workloads are a stand-in.
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tetherActor } from '../../../src/actors/tethers/tether.ts';
@@ -9,9 +9,9 @@ import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.
 import { type CloudStore, embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { tetherItem } from '../../../src/front/views/cloud_json.ts';
-import type { CloudViewsProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { CloudViewsProtocol, WorkloadKind, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
+import { type StoredTether, type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
@@ -28,7 +28,7 @@ import {
 } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { ownPorts } from '../../kit/free_ports.ts';
-import { client, RULE, STORED, UNUSED } from './tether_kit.ts';
+import { type Client, client, heldConnections, RULE, STORED, UNUSED } from './tether_kit.ts';
 
 interface Part {
   world: World;
@@ -64,7 +64,7 @@ async function part(
     throw fail('unknown_workload', `There is no workload ${id}.`);
   };
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
-    clusterOf: unknown,
+    referenceOf: unknown,
     tetherTarget: unknown,
   });
   const views = await space.stand<CloudViewsProtocol>('cloudviews');
@@ -73,7 +73,7 @@ async function part(
     rule: RULE,
     peers,
     networkClock: realTime,
-    pendingInThread: { count: 0 },
+    held: heldConnections(),
   }));
   const cloudStore = embeddedCloudStore(store);
   const saveTether: CloudStore['saveTether'] = async (tether) => {
@@ -104,9 +104,13 @@ async function part(
 }
 
 /** A workload of a cluster that does not answer: connections are held for some time. */
-const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
+const known = (
+  workloads: Stand<WorkloadsProtocol>,
+  clusterId = 'C1',
+  kind: WorkloadKind = 'Deployment',
+): void =>
   workloads.answer({
-    clusterOf: () => ({ clusterId }),
+    referenceOf: () => ({ clusterId, kind, name: 'w' }),
     tetherTarget: () => ({
       clusterId,
       access: {
@@ -121,7 +125,7 @@ const known = (workloads: Stand<WorkloadsProtocol>, clusterId = 'C1'): void =>
     }),
   });
 
-const input = { workloadId: 'W1', containerPort: 80, label: 'web', wake: true };
+const input = { workloadId: 'W1', containerPort: 80, label: 'web', wake: true, ...tetherSettings({}) };
 function occupy(port: number, host = '127.0.0.1'): Promise<Server> {
   const server = createServer((socket) => socket.destroy());
   afterThisTest(() => void server.close());
@@ -159,6 +163,9 @@ describe('tethers', () => {
       bytes_out: 0,
       last_error: null,
       previous_port: null,
+      pod: null,
+      allow_not_ready: false,
+      half_closed_timeout: 60_000,
     });
     expect(await canConnect(from)).toBe(false);
   });
@@ -195,6 +202,37 @@ describe('tethers', () => {
     await Promise.all([first, removed]);
     expect(order).toEqual(['activate', 'remove']);
     await expect(ref.ask('activate', { id: slow.id })).rejects.toMatchObject({ code: 'unknown_tether' });
+  });
+
+  it('lead to one pod of a StatefulSet only', async () => {
+    const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
+    known(workloads);
+    const wrong = (pod: string) => ref.ask('create', { ...input, pod });
+    await expect(wrong('w-0')).rejects.toMatchObject({
+      code: 'invalid_spec',
+      detail: { details: [{ path: 'pod', message: expect.stringContaining('Deployment') }] },
+    });
+    known(workloads, 'C1', 'StatefulSet');
+    for (const pod of ['w', 'w-', 'w-x', 'other-0', 'w-0-1'])
+      await expect(wrong(pod)).rejects.toMatchObject({ code: 'invalid_spec' });
+    await wrong('w-0');
+    expect(shown()).toMatchObject([{ pod: 'w-0', allow_not_ready: false, half_closed_timeout: 60_000 }]);
+  });
+
+  it('of an earlier version have the settings that they lack', async () => {
+    const folder = tempDir();
+    const store = openStore(join(folder, 'store'));
+    const {
+      pod: _,
+      allowNotReady: __,
+      halfClosedTimeoutMs: ___,
+      ...old
+    } = { ...STORED, ...tetherSettings({}) };
+    await embeddedCloudStore(store).saveTether(old);
+    await store.close();
+    const { tethers: ref, shown } = await part(folder, ownPorts(1));
+    await ref.ask('boot', {});
+    expect(shown()).toMatchObject([{ pod: null, allow_not_ready: false, half_closed_timeout: 60_000 }]);
   });
 
   it('are made only for existing workloads', async () => {
@@ -291,6 +329,46 @@ describe('tethers', () => {
     expect(await ref.ask('activate', { id })).toMatchObject({ local_port: port });
   });
 
+  it('are inactive on disk before they close', async () => {
+    const saved = deferred<void>();
+    const state = { isHeld: false, isSaving: false };
+    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1), async ({ active }) => {
+      if (!state.isHeld || active) return;
+      state.isSaving = true;
+      await saved.promise;
+    });
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    await ref.ask('activate', { id });
+    state.isHeld = true;
+    const over = ref.ask('deactivate', { id });
+    await eventually(() => state.isSaving);
+    for (let turn = 0; turn < 20; turn += 1) await settle();
+    expect(await canConnect(port)).toBe(true);
+    saved.resolve();
+    await over;
+    expect(await canConnect(port)).toBe(false);
+  });
+
+  it('close again when their record cannot be stored', async () => {
+    const state = { isFull: false };
+    const {
+      tethers: ref,
+      workloads,
+      shown,
+    } = await part(tempDir(), ownPorts(1), async () => {
+      if (state.isFull) throw fail('storage_full', 'The disk is full.');
+    });
+    known(workloads);
+    const { tether_id: id, local_port: port } = await ref.ask('create', input);
+    state.isFull = true;
+    await expect(ref.ask('activate', { id })).rejects.toMatchObject({ code: 'storage_full' });
+    await eventually(async () => !(await canConnect(port)));
+    expect(shown()[0]).toMatchObject({ state: 'idle' });
+    state.isFull = false;
+    expect(await ref.ask('activate', { id })).toMatchObject({ state: 'active', local_port: port });
+  });
+
   it('are active after a restart, on the same port if it is free', async () => {
     const folder = tempDir();
     const ports = ownPorts(4);
@@ -384,14 +462,14 @@ describe('tethers', () => {
       rule: RULE,
       peers,
       networkClock: realTime,
-      pendingInThread: { count: 0 },
+      held: heldConnections(),
     });
     const { port } = await ref.ask('open', {
       tether: STORED,
       ports: ownPorts(1).slice(0, 1),
       numbers: UNUSED,
     });
-    return { clock, workloads, port };
+    return { clock, workloads, port, ref };
   }
 
   it('report the first connection at once, and others within a second in one message', async () => {
@@ -418,18 +496,35 @@ describe('tethers', () => {
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
   });
 
-  it('hold at most their limit of clients, and release those beyond', async () => {
-    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(1));
-    known(workloads);
-    const { tether_id: id, local_port: port } = await ref.ask('create', input);
-    await ref.ask('activate', { id });
-    const held: Socket[] = [];
-    for (let index = 0; index < TETHER.maxPending; index += 1) {
-      const { socket } = client(port, 'x');
-      held.push(socket);
-      await new Promise((resolve) => socket.once('connect', resolve));
+  it('take no more connections than they may', async () => {
+    const { port } = await quiet();
+    const taken: Client[] = [];
+    // No more at once than a listener keeps before it accepts them.
+    while (taken.length < TETHER.maxConnections) {
+      const next = Array.from({ length: 128 }, () => client(port));
+      await Promise.all(next.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))));
+      taken.push(...next);
     }
-    expect(await client(port, 'x').ended).toBe('ECONNRESET');
-    expect(held.filter((socket) => socket.destroyed)).toEqual([]);
+    expect(await client(port).ended).toBe('ECONNRESET');
+    expect(taken.filter(({ socket }) => socket.destroyed)).toEqual([]);
+  });
+
+  it('report their last traffic when they close', async () => {
+    const { clock, workloads, port, ref } = await quiet();
+    const { socket } = client(port, 'held');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    await eventually(() => workloads.of('activity').length > 0);
+    await clock.advance(TETHER.tickIntervalMs);
+    await eventually(async () => {
+      await clock.advance(TETHER.trafficReportIntervalMs);
+      return workloads.of('traffic').length > 0;
+    });
+    const reports = workloads.of('traffic').length;
+    socket.write('more');
+    for (let turn = 0; turn < 30; turn += 1) await settle();
+    expect(workloads.of('traffic')).toHaveLength(reports);
+    await ref.ask('close', { forget: false });
+    expect((await workloads.next('traffic')).lastByteAt).toBeLessThanOrEqual(clock.now());
+    await eventually(() => workloads.of('traffic').length > reports);
   });
 });

@@ -19,7 +19,7 @@ import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts'
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
 import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
-import type { TethersProtocol } from '../../../src/protocol/tethers.ts';
+import { type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { afterThisTest, realTime, tempDir, world } from '../../kit/actors.ts';
@@ -28,7 +28,7 @@ import { ownPorts } from '../../kit/free_ports.ts';
 import { kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { describeReal, kubeconfig, sandbox } from '../../kit/kube_real.ts';
-import { access, answer, client, podsOf, RULE, server } from './tether_kit.ts';
+import { access, answer, client, heldConnections, podsOf, RULE, server } from './tether_kit.ts';
 
 interface Cloud {
   clusters: Ref<ClustersProtocol>;
@@ -68,7 +68,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     rule: RULE,
     peers,
     networkClock: realTime,
-    pendingInThread: { count: 0 },
+    held: heldConnections(),
   }));
   const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
   const clusters = await here.start('clusters', clustersActor, {
@@ -118,6 +118,7 @@ describeReal('tethers and the cloud', () => {
       containerPort: 7000,
       label: null,
       wake: true,
+      ...tetherSettings({}),
     });
     const { local_port: port } = await here.tethers.ask('activate', { id: made.tether_id });
     return { id: made.tether_id, port, cluster };

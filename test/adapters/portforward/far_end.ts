@@ -70,6 +70,8 @@ export function messagesIn(received: Buffer): { opcode: number; payload: Buffer 
 
 export interface Far {
   socket: Socket;
+  /** The path of the request: it names the pod. */
+  path: string;
   /** Everything received since the upgrade. */
   received(): Buffer;
   until(fits: (received: Buffer) => boolean): Promise<void>;
@@ -81,7 +83,11 @@ export interface Far {
  */
 export async function farEnd(
   serve: (far: Far, index: number) => void,
-  head: (webSocketKey: string | undefined, protocol: string | undefined) => string | null = upgradeTo,
+  head: (
+    webSocketKey: string | undefined,
+    protocol: string | undefined,
+    path: string,
+  ) => string | null = upgradeTo,
 ): Promise<ClusterDialer> {
   const sockets = new Set<Socket>();
   let index = 0;
@@ -93,6 +99,7 @@ export async function farEnd(
     const looks = new Set<() => void>();
     const far: Far = {
       socket,
+      path: '',
       received: () => received,
       until: (fits) =>
         new Promise((resolve) => {
@@ -111,9 +118,10 @@ export async function farEnd(
       if (!isUpgraded && end >= 0) {
         isUpgraded = true;
         const request = received.toString('latin1', 0, end);
+        far.path = request.split(' ')[1] ?? '';
         const header = (name: string) => new RegExp(`${name}: (\\S+)`, 'i').exec(request)?.[1];
         received = received.subarray(end + 4);
-        const answer = head(header('sec-websocket-key'), header('sec-websocket-protocol'));
+        const answer = head(header('sec-websocket-key'), header('sec-websocket-protocol'), far.path);
         if (answer === null) {
           socket.resetAndDestroy();
           return;

@@ -299,7 +299,9 @@ describe('the response to the request for a forward', () => {
 
   it('may be missing while the server restarts, and SPDY is used afterwards', async () => {
     let server: 'ends' | 'gone' | 'begins' | 'serves' = 'ends';
-    const far = await farEnd(goodSpdy, (...asked) => (server === 'serves' ? upgradeTo(...asked) : null));
+    const far = await farEnd(goodSpdy, (key, protocol) =>
+      server === 'serves' ? upgradeTo(key, protocol) : null,
+    );
     const connect = far.connect.bind(far);
     far.connect = async (signal) => {
       if (server === 'gone') throw new Error('connect ECONNREFUSED');

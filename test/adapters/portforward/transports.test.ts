@@ -225,7 +225,7 @@ describe('a tunnel', () => {
     const wrongAtOnce = message('wrong', 1).toString('latin1');
     const far = await farEnd(
       () => undefined,
-      (...asked) => upgradeTo(...asked) + wrongAtOnce,
+      (key, protocol) => upgradeTo(key, protocol) + wrongAtOnce,
     );
     expect(await open(connectionsTo(far, 'tunnel')).over).toMatchObject({
       code: 'lost',

@@ -16,6 +16,7 @@ const fake = () =>
   serve((asked, response) => {
     if (asked.path === '/v1/groups')
       json(response, 200, { groups: [{ name: 'site', services: 1, running: 1 }] });
+    else if (asked.path === '/v1/stacks') json(response, 200, { stacks: [] });
     else json(response, 200, { services: SERVICES });
   });
 
@@ -27,7 +28,7 @@ const offered = async (line: string, state: string): Promise<string[]> => {
 describe('a Tab', () => {
   it('offers commands, families once, and the commands of a family', async () => {
     const state = folder();
-    expect(await offered('berth st', state)).toEqual(['status', 'start', 'stop']);
+    expect(await offered('berth st', state)).toEqual(['stacks', 'status', 'start', 'stop']);
     const all = await offered('berth ', state);
     expect(all.filter((word) => word === 'daemon')).toHaveLength(1);
     expect(all).not.toContain('__complete');

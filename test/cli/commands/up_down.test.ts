@@ -20,14 +20,18 @@ import { berth, cleanEnv, daemonOf, folder, type Ran, servicePorts } from '../be
 const NODE = JSON.stringify(process.execPath);
 const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT)'`;
 
+/** Of a project in the folder `app`. */
+const STACK = 'app';
+
 interface Project {
   daemon: Daemon;
   folder: string;
   file: string;
   write(text: string): void;
   run(line: string, env?: Record<string, string>): Promise<Ran>;
-  /** The service as the daemon shows it. */
+  /** The service of the stack as the daemon shows it. */
   get(name: string): Promise<any>;
+  /** By the short names of the stack, and the registered names of others. */
   pids(): Promise<Record<string, number>>;
 }
 
@@ -45,11 +49,14 @@ async function project(text: string, daemon?: Daemon): Promise<Project> {
     file,
     write: (now) => writeFileSync(file, now),
     run: (line, env = {}) => berth(line.split(' '), { cwd: at, env: cleanEnv(home, { ...base, ...env }) }),
-    get: async (name) => (await berthd.request('GET', `/v1/services/${name}`)).body,
+    get: async (name) => (await berthd.request('GET', `/v1/services/${STACK}--${name}`)).body,
     pids: async () => {
       const { body } = await berthd.request('GET', '/v1/services');
       return Object.fromEntries(
-        body.services.map((service: { name: string; pid?: number }) => [service.name, service.pid]),
+        body.services.map((one: { name: string; pid?: number }) => [
+          one.name.replace(`${STACK}--`, ''),
+          one.pid,
+        ]),
       );
     },
   };
@@ -78,7 +85,7 @@ describe('up --dry-run', () => {
       '',
     ]);
     expect(JSON.parse((await run('up --dry-run --json')).stdout)).toContainEqual({
-      name: 'web',
+      name: 'app--web',
       change: 'update',
       fields: ['cwd', 'autostart'],
       restarts: true,
@@ -119,7 +126,7 @@ describe('up', () => {
     const web = await get('web');
     expect(web).toMatchObject({
       ready: `http://localhost:${web.port}/`,
-      dependsOn: ['db'],
+      dependsOn: ['app--db'],
       envKeys: ['MODE'],
       labels: [`project=${file}`],
       cwd: join(file, '..'),
@@ -157,7 +164,7 @@ describe('up', () => {
     expect(calm.code).toBe(0);
     expect(calm.stdout.match(/with a new registration that needs no restart/g)).toHaveLength(3);
     expect(await pids()).toEqual(before);
-    expect(await get('web')).toMatchObject({ group: 'site', stale: true });
+    expect(await get('web')).toMatchObject({ group: 'app--site', stale: true });
     expect((await run('up')).stderr).toBe('Everything is up to date.\n');
     expect(await pids()).toEqual(before);
 
@@ -241,7 +248,7 @@ describe('up', () => {
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toContain('berth.yaml:6:5: services.api.prot: unknown key; did you mean port?');
     expect(ran.stderr).toContain(
-      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, auto, or null for none',
+      'berth.yaml:7:11: services.api.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none',
     );
     expect(await pids()).toEqual({});
   });
@@ -249,27 +256,27 @@ describe('up', () => {
   it('starts nothing when the daemon refuses a registration', async () => {
     const { run, pids, daemon } = await project(`services:\n${service('web')}`);
     const { body } = await daemon.request('POST', '/v1/agents/spinup', {
-      name: 'web',
+      name: 'app--web',
       cmd: 'exec sleep 100',
     });
-    expect(body.name).toBe('web');
+    expect(body.name).toBe('app--web');
     const ran = await run('up');
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toContain('berth.yaml:2:3: services.web: an agent has this name');
     expect(Object.keys(await pids())).toEqual(['web']);
-    await daemon.request('DELETE', '/v1/agents/web');
+    await daemon.request('DELETE', '/v1/agents/app--web');
   });
 
-  it('names both files when two claim one name, and takes over the services of a moved file', async () => {
+  it('names both files when two of a folder claim one name, and takes over those of a moved file', async () => {
     const one = await project(`services:\n${service('web')}`);
     await one.run('up');
-    const other = await project(`services:\n${service('web')}${service('api')}`, one.daemon);
-    const refused = await other.run('up');
+    const moved = join(one.folder, 'moved.yaml');
+    writeFileSync(moved, `services:\n${service('web')}${service('api')}`);
+    const refused = await one.run(`up -f ${moved}`);
     expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain(other.file);
+    expect(refused.stderr).toContain(moved);
     expect(refused.stderr).toContain(one.file);
     expect(Object.keys(await one.pids())).toEqual(['web']);
-    const moved = join(one.folder, '..', 'moved.yaml');
     renameSync(one.file, moved);
     expect((await one.run(`up -f ${moved}`)).code).toBe(0);
     expect((await one.get('web')).labels).toContain(`project=${moved}`);
@@ -277,7 +284,12 @@ describe('up', () => {
 
   it('does not touch services registered by hand, unless asked to', async () => {
     const { run, daemon, get } = await project(`services:\n${service('web')}`);
-    await daemon.request('POST', '/v1/services', { name: 'web', port: freePort(), cmd: 'exec sleep 100' });
+    await daemon.request('POST', '/v1/services', {
+      name: 'app--web',
+      port: freePort(),
+      cmd: 'exec sleep 100',
+      stack: 'app',
+    });
     const refused = await run('up');
     expect([refused.code, refused.stderr.includes('registered by hand')]).toEqual([2, true]);
     expect((await get('web')).cmd).toBe('exec sleep 100');

@@ -66,7 +66,15 @@ it('takes global options before and behind the command', async () => {
   expect(parsed([...given, 'ps', '-q'], one)).toEqual({
     globals,
     args: [],
-    options: { status: undefined, group: undefined, all: false, quiet: true },
+    options: {
+      status: undefined,
+      group: undefined,
+      all: false,
+      quiet: true,
+      everyState: false,
+      stack: undefined,
+      project: undefined,
+    },
   });
   expect(parsed(['ps', 'web', ...given], one)).toMatchObject({ globals, args: ['web'] });
 });
@@ -76,7 +84,7 @@ it.each(['-v', '-V', '--version'])('takes %s as the version', (flag) => {
 });
 
 it('takes ps -a, and logs --tail as logs -n', async () => {
-  expect(parsed(['ps', '-a'], await called('ps'))).toMatchObject({ options: { all: true } });
+  expect(parsed(['ps', '-a'], await called('ps'))).toMatchObject({ options: { everyState: true } });
   for (const name of ['logs', 'agent logs']) {
     const argv = [...name.split(' '), 'web', '--tail', '5'];
     expect(parsed(argv, await called(name))).toMatchObject({ args: ['web'], options: { tail: 5 } });

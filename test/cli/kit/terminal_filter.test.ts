@@ -1,21 +1,15 @@
 // docs/reference.md "Attach on the command line": the user's terminal is as it was, whatever the agent printed.
 import { describe, expect, it } from 'vitest';
-import { openTerminalScreen } from '../../../src/adapters/terminal_screen.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from '../../../src/cli/kit/terminal_filter.ts';
 import { FUZZ_SEED, hostileSequences, randomOutput, seededRandom } from '../../kit/hostile_output.ts';
+import { shownScreen } from '../../kit/shown_screen.ts';
 
 const [COLS, ROWS] = [40, 10];
 
 const filtered = (text: string): string => new TerminalFilter().filter(Buffer.from(text));
 
 /** What a terminal shows after `text`. */
-async function shown(text: string): Promise<string> {
-  const screen = await openTerminalScreen(COLS, ROWS);
-  await screen.write(Buffer.from(text));
-  const drawn = screen.snapshot().toString();
-  screen.close();
-  return drawn;
-}
+const shown = (text: string): Promise<string> => shownScreen(text, COLS, ROWS);
 
 const BEFORE = `${Array.from({ length: 30 }, (_, row) => `line ${row} of the user`).join('\r\n')}\r\n$ `;
 /** Shows wrapping, tabs, character sets, colours, insertion, origin and the scroll region. */

@@ -1,6 +1,7 @@
 // The cloud API as clients see it: the real front, actors and store over the double.
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import { tetherSettings } from '../../../src/protocol/tethers.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { type Cloud, cloud, eventually } from '../../kit/cloud.ts';
@@ -297,8 +298,19 @@ describe('workloads', () => {
       status: 201,
       body: { tether_id: NOBODY, local_port: 20_000 },
     });
+    const chosen = { pod: 'db-0', allow_not_ready: true, half_closed_timeout: 5_000 };
+    await call('POST', `/k8s/workloads/${id}/tether`, { container_port: 8080, wake: false, ...chosen });
     expect(here.tethers.of('create')).toEqual([
-      { workloadId: id, containerPort: 8080, label: 'web', wake: true },
+      { workloadId: id, containerPort: 8080, label: 'web', wake: true, ...tetherSettings({}) },
+      {
+        workloadId: id,
+        containerPort: 8080,
+        label: null,
+        wake: false,
+        pod: 'db-0',
+        allowNotReady: true,
+        halfClosedTimeoutMs: 5_000,
+      },
     ]);
     expect((await call('POST', `/k8s/tethers/${NOBODY}/activate`)).body).toEqual({
       tether_id: NOBODY,
@@ -314,6 +326,10 @@ describe('workloads', () => {
       { container_port: '80' },
       { container_port: 80, label: 'x'.repeat(65) },
       { container_port: 80, wake: 'no' },
+      { container_port: 80, pod: '../db' },
+      { container_port: 80, allow_not_ready: 1 },
+      { container_port: 80, half_closed_timeout: -1 },
+      { container_port: 80, half_closed_timeout: '5s' },
       { container_port: 80, other: 1 },
     ])
       expect(await call('POST', `/k8s/workloads/${id}/tether`, wrong)).toMatchObject({
@@ -322,7 +338,10 @@ describe('workloads', () => {
       });
     const counts = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
     const row = { id: NOBODY, workloadId: id, containerPort: 8080, label: null, localPort: 20_000 };
-    here.views.setTethers([{ ...row, ...counts, previousPort: null, isOpen: true }], true);
+    here.views.setTethers(
+      [{ ...row, ...counts, ...tetherSettings({}), previousPort: null, isOpen: true }],
+      true,
+    );
     await eventually(async () => (await call('GET', '/k8s/tethers')).body.length === 1);
   });
 });

@@ -53,7 +53,7 @@ describe.each(SERVERS)('%s', (server) => {
         });
         expect([made.status, made.text]).toEqual([
           201,
-          `{"name":"${name}","port":${4000 + index},"group":null,"status":"stopped","url":"http://localhost:${4000 + index}","restarts":0,"gatewayUrl":"http://${name}.localhost:11612/"}`,
+          `{"name":"${name}","port":${4000 + index},"group":null,"status":"stopped","url":"http://localhost:${4000 + index}","restarts":0,"gatewayUrl":"http://${name}.localhost:11612/","project":null,"stack":null,"service":null}`,
         ]);
         expect((await front.request('GET', `/v1/services/${name}`)).status).toBe(200);
       }
@@ -187,6 +187,7 @@ describe.each(SERVERS)('%s', (server) => {
         portHolder: null,
         backoff: { attempt: 2, delayMs: 200, nextAt: at },
         exit: { exitCode: 3, signal: null, at },
+        watching: null,
         lastLines: ['a'],
         next: 'restart',
       };
@@ -201,6 +202,7 @@ describe.each(SERVERS)('%s', (server) => {
           'portHolder',
           'backoff',
           'exit',
+          'watching',
           'lastLines',
           'next',
         ],

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import type { ClusterRow, WorkloadRow } from '../../../src/protocol/cloud.ts';
-import type { TetherRow } from '../../../src/protocol/tethers.ts';
+import { type TetherRow, tetherSettings } from '../../../src/protocol/tethers.ts';
 
 const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => ({
   id,
@@ -46,6 +46,7 @@ const tether = (id: string): TetherRow => ({
   lastError: null,
   previousPort: null,
   isOpen: false,
+  ...tetherSettings({}),
 });
 const items = (bytes: Uint8Array): Record<string, unknown>[] => JSON.parse(Buffer.from(bytes).toString());
 const ids = (bytes: Uint8Array): unknown[] => items(bytes).map(({ id, tether_id }) => id ?? tether_id);
@@ -119,7 +120,8 @@ describe("the front's copies of workloads", () => {
     views.setTethers([tether('t')], true);
     expect(views.tethers().toString()).toBe(
       '[{"tether_id":"t","workload_id":"w","container_port":80,"label":null,"local_port":null,"state":"idle",' +
-        '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null,"previous_port":null}]',
+        '"connections":0,"bytes_in":0,"bytes_out":0,"last_error":null,"previous_port":null,' +
+        '"pod":null,"allow_not_ready":false,"half_closed_timeout":60000}]',
     );
   });
 });

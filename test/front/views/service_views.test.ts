@@ -17,7 +17,7 @@ describe('a service', () => {
   it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
   });
 
@@ -25,26 +25,26 @@ describe('a service', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
-      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null}`,
+      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null,"project":null,"stack":null,"service":null}`,
     );
   });
 
   it('without a port has null for its port and its URL, also in resolve', () => {
     views.setSpecs([specRow('web', { port: null })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     expect(parse(views.resolve('web'))).toEqual({ name: 'web', url: null, port: null, status: 'stopped' });
   });
 
   it('shows statistics of the current process only', () => {
     views.setSpecs([specRow('web')]);
-    views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40 }]);
+    views.setStats([{ name: 'web', run: 'r1', cpu: 0.5, rssMB: 40, usedSeconds: 1 }]);
     views.setStates([runningState('web', 77)]);
     expect(parse(views.item('web'))).toMatchObject({ cpu: 0.5, rssMB: 40 });
-    views.setStats([{ name: 'web', run: 'r0', cpu: 9, rssMB: 999 }]);
+    views.setStats([{ name: 'web', run: 'r0', cpu: 9, rssMB: 999, usedSeconds: 1 }]);
     expect(parse(views.detail('web'))).toMatchObject({ cpu: 0, rssMB: 12 });
-    views.setStats([{ name: 'web', run: 'r1', cpu: 0.25, rssMB: 41 }]);
+    views.setStats([{ name: 'web', run: 'r1', cpu: 0.25, rssMB: 41, usedSeconds: 1 }]);
     expect(parse(views.services()).services[0]).toMatchObject({ cpu: 0.25, rssMB: 41 });
   });
 
@@ -60,7 +60,7 @@ describe('a service', () => {
     } as const;
     views.setStates([stateRow('web', { status: 'crashed', end })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null}',
+      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     views.setStates([stateRow('web', { end: { ...end, exitCode: null, exitUnknown: true } })]);
     expect(parse(views.item('web'))).toMatchObject({ exitCode: null, signal: null, exitUnknown: true });
@@ -79,6 +79,9 @@ describe('a service', () => {
         'url',
         'restarts',
         'gatewayUrl',
+        'project',
+        'stack',
+        'service',
         'cmd',
         'cwd',
         'ready',
@@ -91,6 +94,11 @@ describe('a service', () => {
         'stopGrace',
         'startTimeout',
         'labels',
+        'watch',
+        'live',
+        'limits',
+        'envFile',
+        'stop',
         'revision',
         'stale',
         'envKeys',
@@ -199,7 +207,7 @@ describe('lists', () => {
     views.setSpecs([specRow('a'), specRow('b')]);
     const other = views.detail('b');
     views.setStates([runningState('a', 1)]);
-    views.setStats([{ name: 'a', run: 'r1', cpu: 1, rssMB: 1 }]);
+    views.setStats([{ name: 'a', run: 'r1', cpu: 1, rssMB: 1, usedSeconds: 1 }]);
     expect(views.detail('b')).toBe(other);
   });
 
@@ -245,7 +253,7 @@ describe('agents', () => {
   it('have their own fields, in the order of the base API', () => {
     views.setSpecs([agent('bot'), specRow('web')]);
     expect(text(views.agents())).toBe(
-      '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents"}]}',
+      '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents","project":null,"stack":null,"service":null}]}',
     );
     views.setStates([stateRow('bot', { status: 'starting', process: { ...process, pid: 9 } })]);
     expect(parse(views.agents()).agents[0]).toMatchObject({ active: true, pid: 9, port: 8100 });

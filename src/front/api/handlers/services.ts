@@ -65,6 +65,7 @@ export const serviceHandlers: HandlersOf<typeof services> = {
       portHolder: facts.portHolder,
       backoff: backoff && { ...backoff, nextAt: localTime(backoff.nextAt) },
       exit: exit && { ...exit, at: localTime(exit.at) },
+      watching: facts.watching,
       lastLines: facts.lastLines,
       next: facts.next,
     };

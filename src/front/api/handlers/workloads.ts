@@ -2,6 +2,8 @@
 import type { workloads } from '../../../api/workloads.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
+import { CLOUD_METRICS } from '../../metrics/cloud_metrics.ts';
+import { answerMetrics, readCloud } from '../../metrics/read_metrics.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
@@ -33,4 +35,6 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
   },
 
   setAutoSleep: ({ app, key: id, body }) => workloadsOf(app).ask('autoSleep', { id, ...body }),
+
+  metrics: (request) => answerMetrics(request, CLOUD_METRICS, readCloud(request.app)),
 };

@@ -1,0 +1,88 @@
+// One command that a person runs in the environment of a service: docs/reference.md "Commands". It is no
+// service: nothing of it is stored, listed or journaled, and it ends with the terminal that watches it. A run
+// that a killed daemon leaves behind belongs to no service, so the next daemon stops it.
+import { homedir } from 'node:os';
+import type { CommandInput } from '../../protocol/commands.ts';
+import { fail } from '../../protocol/errors.ts';
+import { newRunId } from '../../protocol/names.ts';
+import type { RunEnd, ServiceSpec } from '../../protocol/service.ts';
+import { type Context, Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { COMMAND } from '../../settings/limits.ts';
+import type { AgentTerminal } from './agent_terminal.ts';
+import type { ServiceEffects } from './effects.ts';
+
+export interface CommandSessionOptions {
+  context: Context;
+  /** Its id, which is the name of its actor. */
+  name: string;
+  effects: ServiceEffects;
+  terminal: AgentTerminal;
+  /** The service it runs beside; null: none. */
+  spec: ServiceSpec | null;
+  input: CommandInput;
+  /** Nothing of it is left. */
+  onOver: () => void;
+}
+
+type CommandState = { is: 'prepared' } | { is: 'begun'; run: string } | { is: 'ended' };
+
+export class CommandSession {
+  private readonly options: CommandSessionOptions;
+  private state: CommandState = { is: 'prepared' };
+  private readonly cancelWait: () => void;
+
+  constructor(options: CommandSessionOptions) {
+    this.options = options;
+    this.cancelWait = options.context.clock.after(COMMAND.attachTimeoutMs, () => this.finish());
+  }
+
+  /** Starts the command for its only viewer. Fails not_running for another one, and as a spawn does. */
+  async attach(viewer: string): Promise<null> {
+    const { context, effects, input, spec, terminal } = this.options;
+    if (this.state.is !== 'prepared') throw fail('not_running', 'the command has its terminal already');
+    this.cancelWait();
+    const run = newRunId(context.clock.now());
+    this.state = { is: 'begun', run };
+    const { cols, rows, cmd, env } = input;
+    const cwd = input.cwd ?? spec?.cwd ?? homedir();
+    terminal.attachAll(viewer, run, { cols, rows });
+    try {
+      await effects.spawnCommand(run, { cmd, cwd, env, spec, cols, rows });
+    } catch (error) {
+      this.finish();
+      if (!isFailure(error)) throw error;
+      throw new Failure(error.code, error.message.replace(this.options.name, 'the command'), error.detail);
+    }
+    return null;
+  }
+
+  /** The terminal has gone, and the command with it. */
+  detach(): void {
+    const { state } = this;
+    if (state.is !== 'begun') return;
+    const stopped = this.options.effects.stopRun(state.run, 0, COMMAND.stop);
+    // A host that does not answer stops it for the next daemon that asks for its runs.
+    this.inBackground(tolerateFailure(stopped, () => null).then(() => this.finish()));
+  }
+
+  /** The viewer gets what is left of the output, then the exit. */
+  exited({ run, exitCode, signal }: RunEnd): void {
+    const { effects, terminal } = this.options;
+    if (this.state.is === 'begun' && this.state.run === run) {
+      this.state = { is: 'ended' };
+      terminal.onRunEnded(run, { exitCode, signal }, () => this.finish());
+    }
+    effects.acknowledge(run);
+  }
+
+  private finish(): void {
+    this.state = { is: 'ended' };
+    this.cancelWait();
+    const { effects, onOver } = this.options;
+    this.inBackground(tolerateFailure(effects.forget(), () => null).then(onOver));
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.options.context.crash(error));
+  }
+}

@@ -1,0 +1,161 @@
+// Has the files of a service watched while it is wanted, and acts on their changes:
+// docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by
+// itself is started by the next change.
+import type { WatchSpec } from '../../protocol/service.ts';
+import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
+import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { WATCH } from '../../settings/limits.ts';
+import type { ServiceEffects } from './effects.ts';
+import type { ServiceLifecycle } from './lifecycle.ts';
+import { liveRun } from './state.ts';
+
+export interface FileWatchOptions {
+  context: Context;
+  name: string;
+  effects: ServiceEffects;
+  life: ServiceLifecycle;
+  /** Starts the service, which has no process, and stops and starts it. They fail as a client's do. */
+  start: () => Promise<unknown>;
+  restart: () => Promise<unknown>;
+}
+
+export class FileWatch {
+  private readonly options: FileWatchOptions;
+  private isWanted = false;
+  /** The request that the watcher has; null: none. */
+  private request: WatchRequest | null = null;
+  private latest: WatchState | null = null;
+  /** A change that nothing has been done about. */
+  private isDue = false;
+  /** The services that depend on this one are restarted once it runs again. */
+  private owesCascade = false;
+
+  constructor(options: FileWatchOptions) {
+    this.options = options;
+  }
+
+  /** What is watched; null: nothing. */
+  get state(): WatchState | null {
+    return this.request && this.latest;
+  }
+
+  /** After every change of the service's phase or record. */
+  update(): void {
+    const { phase } = this.options.life.snapshot().state;
+    if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
+      this.isWanted = true;
+    this.askWatcher();
+    if (this.owesCascade && phase === 'running') this.cascade();
+    // The caller is in the middle of its own change.
+    if (this.isDue) this.options.context.clock.after(0, () => this.act());
+  }
+
+  /** A later daemon, or a later incarnation of the actor, has learned what there is. */
+  resume(): void {
+    const { end, state } = this.options.life.snapshot();
+    if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
+    this.update();
+  }
+
+  /** Somebody stops the service: changes are of no interest until it is started. */
+  release(): void {
+    this.isWanted = this.isDue = this.owesCascade = false;
+    this.askWatcher();
+  }
+
+  /** The watcher is new, or has never been asked. */
+  askAgain(): null {
+    this.request = null;
+    this.askWatcher();
+    return null;
+  }
+
+  onState(state: WatchState): null {
+    this.latest = state;
+    return null;
+  }
+
+  /** Files have changed, and it is on record. */
+  async onChange(paths: string[]): Promise<null> {
+    const { context, effects, name } = this.options;
+    if (!this.request) {
+      context.ref('watcher').tell('unwatch', { service: name });
+      return null;
+    }
+    await tolerateFailure(effects.announceChange(paths.slice(0, WATCH.reportedPaths)), () => null);
+    this.isDue = true;
+    this.act();
+    return null;
+  }
+
+  private get spec(): WatchSpec | null {
+    return this.options.life.snapshot().stored?.spec.watch ?? null;
+  }
+
+  /** Has the watcher know what is wanted now. */
+  private askWatcher(): void {
+    const { context, life, name } = this.options;
+    const { end, state, stored } = life.snapshot();
+    const watcher = context.ref('watcher');
+    if (!this.isWanted || !stored?.spec.watch) {
+      if (this.request) watcher.tell('unwatch', { service: name });
+      this.request = this.latest = null;
+      return;
+    }
+    const { cwd, watch } = stored.spec;
+    const { paths, ignore, debounceMs } = watch;
+    const run = liveRun(state);
+    const since = (this.request ? null : (run?.startedAt ?? end?.at)) ?? context.clock.now();
+    const request = { service: name, cwd, paths, ignore, debounceMs, since };
+    if (this.request && isSameRequest(this.request, request)) return;
+    this.request = request;
+    const ready = context.ref('threads').ask('ensure', { address: 'watcher' });
+    const asked = ready.then(() => {
+      if (this.request === request) watcher.tell('watch', request);
+    });
+    const trouble = 'the thread that watches files does not run; the log of the daemon says why';
+    this.inBackground(tolerateFailure(asked, () => this.onState({ folders: 0, trouble })));
+  }
+
+  /** Answers the change, or waits for the next phase in which that is possible. */
+  private act(): void {
+    const { spec } = this;
+    if (!this.isDue || !spec) return;
+    const { life, restart, start } = this.options;
+    const { state } = life.snapshot();
+    switch (state.phase) {
+      case 'checking':
+      case 'running':
+        this.isDue = false;
+        this.owesCascade = spec.cascade;
+        this.inBackground(restart());
+        return;
+      case 'idle':
+      case 'waiting':
+        this.isDue = false;
+        this.owesCascade = spec.cascade;
+        this.inBackground(start());
+        return;
+      case 'stopping':
+        // The process that follows begins with the files as they are now.
+        if (state.late === null) this.isDue = false;
+        return;
+      case 'lost':
+      case 'launching':
+      case 'ended':
+        return;
+    }
+  }
+
+  /** Those that depend on this service begin anew after it. */
+  private cascade(): void {
+    const { context, name } = this.options;
+    this.owesCascade = false;
+    context.ref('groups').tell('restartDependants', { name });
+  }
+
+  /** Nobody waits for it: what fails is in the state of the service. */
+  private inBackground(work: Promise<unknown>): void {
+    tolerateFailure(work, () => null).catch((error: unknown) => this.options.context.crash(error));
+  }
+}

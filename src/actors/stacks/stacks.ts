@@ -1,0 +1,128 @@
+// State: the record of every stack as it is on disk. Rebuilt from: the store.
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import type { Store } from '../../adapters/storage/store_tables.ts';
+import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
+import { fail } from '../../protocol/errors.ts';
+import {
+  type StackClaim,
+  type StackRow,
+  type StacksProtocol,
+  type StoredStack,
+  stackNames,
+} from '../../protocol/stacks.ts';
+import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
+import { SERVICE } from '../../settings/limits.ts';
+
+export interface StacksConfig {
+  store: Pick<Store, 'table'>;
+}
+
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
+/** All claims wait for each other: which name is free depends on all of them. */
+const CLAIMS = 'claims';
+
+class Stacks {
+  private readonly context: Context;
+  private readonly store: StacksConfig['store'];
+  private readonly stacks: Map<string, StoredStack>;
+  private readonly removing = new Set<string>();
+
+  constructor(context: Context, { store }: StacksConfig) {
+    this.context = context;
+    this.store = store;
+    this.stacks = new Map(store.table('stacks').all());
+  }
+
+  async list(): Promise<{ stacks: StackRow[] }> {
+    const rows = [...this.stacks.values()].map(async (stack) => ({
+      ...stack,
+      gone: await isGone(stack.path),
+    }));
+    return { stacks: await Promise.all(rows) };
+  }
+
+  claim(claim: StackClaim): DeferredReply<{ stack: StoredStack; created: boolean }> {
+    return this.context.turn(CLAIMS, async () => {
+      const known = this.recordOf(claim);
+      const name = known?.name ?? claim.name ?? this.freeName(claim);
+      this.refuseIfRemoving(name);
+      const { project, path, worktree, branch } = claim;
+      if (known && known.branch === branch) return { stack: known, created: false };
+      const stack = { name, project, path, worktree, branch, isNamed: claim.name !== null };
+      await this.store.table('stacks').put(name, stack);
+      this.stacks.set(name, stack);
+      return { stack, created: !known };
+    });
+  }
+
+  /** Safe to repeat: the record goes last, so a removal that was cut off is taken up by the next one. */
+  remove(name: string): DeferredReply<{ services: string[] }> {
+    this.refuseIfRemoving(name);
+    this.removing.add(name);
+    return this.context.replyLater(this.removeNow(name).finally(() => this.removing.delete(name)));
+  }
+
+  private async removeNow(name: string): Promise<{ services: string[] }> {
+    const registry = this.context.ref('registry');
+    const { members } = await registry.ask('members', { group: null, stack: name });
+    if (members.length === 0 && !this.stacks.has(name))
+      throw fail('unknown_stack', `there is no stack ${name}`);
+    await walkInOrder(new DependencyOrder(reverseDependencies(members)), async (member) => {
+      try {
+        await registry.ask('remove', { name: member, agent: false, graceMs: null }, DEADLINE);
+      } catch (error) {
+        // It was removed meanwhile.
+        if (!isFailure(error) || error.code !== 'unknown_service') throw error;
+      }
+    });
+    await this.store.table('stacks').remove(name);
+    this.stacks.delete(name);
+    return { services: members.map((member) => member.name) };
+  }
+
+  private refuseIfRemoving(name: string): void {
+    if (this.removing.has(name)) throw fail('daemon_busy', `${name} is being removed`);
+  }
+
+  /** The record of the same place. Fails name_in_use when the chosen name is that of another folder. */
+  private recordOf({ project, path, name }: StackClaim): StoredStack | undefined {
+    if (name === null) {
+      const ours = (stack: StoredStack) => stack.path === path && stack.project === project && !stack.isNamed;
+      return [...this.stacks.values()].find(ours);
+    }
+    const found = this.stacks.get(name);
+    if (found && !this.isFree(name, path))
+      throw fail('name_in_use', `${name} is the stack of the folder ${found.path}`);
+    return found?.path === path ? found : undefined;
+  }
+
+  private freeName(claim: StackClaim): string {
+    const names = stackNames(claim);
+    const free = names.find((name) => this.isFree(name, claim.path));
+    if (free !== undefined) return free;
+    throw fail('name_in_use', `${names.join(', ')} are the stacks of other folders`);
+  }
+
+  /** A folder that has been removed no longer holds its name. */
+  private isFree(name: string, path: string): boolean {
+    const found = this.stacks.get(name);
+    return !found || found.path === path || !existsSync(found.path);
+  }
+}
+
+const isGone = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => false,
+    () => true,
+  );
+
+/** Owns the records of stacks: docs/reference.md "Stacks". */
+export const stacksActor = actor<StacksProtocol, StacksConfig>('stacks', (context, config) => {
+  const stacks = new Stacks(context, config);
+  return {
+    list: () => context.replyLater(stacks.list()),
+    claim: ({ claim }) => stacks.claim(claim),
+    remove: ({ name }) => stacks.remove(name),
+  };
+});

@@ -1,0 +1,297 @@
+// The records of all tethers, and the ports of the pool that they hold.
+import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { CloudViewsProtocol, WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import {
+  type StoredTether,
+  type TetherInput,
+  type TetherProtocol,
+  type TetherRow,
+  type TetherStats,
+  tetherSettings,
+} from '../../protocol/tethers.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import { type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
+
+export interface TethersConfig {
+  store: CloudStore;
+  /** cloud.tether_ports. */
+  ports: readonly [from: number, to: number];
+}
+
+interface TetherEntry {
+  stored: StoredTether;
+  stats: TetherStats;
+  /** Whether it listens. A tether that should be active but does not listen is shown as idle. */
+  isOpen: boolean;
+}
+
+const tetherAddress = (id: string) => `tether:${id}` as const;
+
+const ZERO_STATS: TetherStats = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+
+/** What the front may know of a tether. */
+function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
+  const { id, workloadId, containerPort, label, localPort, previousPort = null } = stored;
+  const settings = tetherSettings(stored);
+  return { id, workloadId, containerPort, label, localPort, previousPort, ...settings, ...stats, isOpen };
+}
+
+/** Only the pods of a StatefulSet keep their names: `name-0` and so on. Throws invalid_spec for any other. */
+function checkPodName(pod: string, { kind, name }: { kind: WorkloadKind; name: string }): void {
+  const isOwn = pod.startsWith(`${name}-`) && /^\d+$/.test(pod.slice(name.length + 1));
+  if (kind === 'StatefulSet' && isOwn) return;
+  const message =
+    kind === 'StatefulSet'
+      ? `pod must be a pod of the StatefulSet ${name}, such as ${name}-0`
+      : `pod must not be given for a ${kind}, whose pods do not keep their names`;
+  throw fail('invalid_spec', message, { details: [{ path: 'pod', message }] });
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const listener = await listenOnLoopback(port, (socket) => socket.destroy());
+  if ('refused' in listener) return false;
+  await listener.close();
+  return true;
+}
+
+/**
+ * Key of the turn in which ports of the pool are taken: no two tethers get the same one. Ids of tethers are
+ * ULIDs.
+ */
+const PORT_POOL = 'ports';
+
+/** The tethers with their records, listeners and ports. Work on one tether is done in order, see `turn`. */
+export class TetherRecords {
+  private readonly context: Context;
+  private readonly store: CloudStore;
+  private readonly workloads: Ref<WorkloadsProtocol>;
+  private readonly views: Ref<CloudViewsProtocol>;
+  private readonly ports: readonly number[];
+  private readonly tethers = new Map<string, TetherEntry>();
+  private readonly watched = new Set<string>();
+  private readonly mutex = new KeyedMutex();
+
+  constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
+    this.context = context;
+    this.store = store;
+    this.workloads = context.ref('workloads');
+    this.views = context.ref('cloudviews');
+    this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  }
+
+  async load(): Promise<void> {
+    for (const stored of await this.store.tethers()) {
+      this.tethers.set(stored.id, { stored, stats: ZERO_STATS, isOpen: false });
+    }
+  }
+
+  /** Runs `work` on a tether after all earlier work on it. Fails unknown_tether when it is gone by then. */
+  turn<R>(id: string, work: (tether: TetherEntry) => Promise<R>): Promise<R> {
+    return this.mutex.runExclusive(id, () => work(this.get(id)));
+  }
+
+  /** Publishes every tether, and opens those that should be active. */
+  async boot(): Promise<null> {
+    const all = [...this.tethers.values()];
+    this.publish(all, true);
+    await Promise.all(all.map(({ stored }) => this.reopen(stored.id)));
+    return null;
+  }
+
+  /**
+   * Opens the tether if it should be active, and tries again later if that fails. Harmless for one that is
+   * gone.
+   */
+  async reopen(id: string): Promise<void> {
+    await this.mutex.runExclusive(id, async () => {
+      const tether = this.tethers.get(id);
+      if (!tether?.stored.active) return;
+      try {
+        await this.open(tether);
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+        this.updateStats(tether, { ...tether.stats, lastError: error.message });
+        this.reopenLater(id);
+      }
+    });
+  }
+
+  /** Creates a tether with a port of the pool; it does not listen yet. */
+  create(input: TetherInput): Promise<{ id: string; localPort: number }> {
+    return this.mutex.runExclusive(PORT_POOL, async () => {
+      const { clusterId, ...workload } = await this.workloads.ask('referenceOf', { id: input.workloadId });
+      if (input.pod !== null) checkPodName(input.pod, workload);
+      const id = newUlid(this.context.clock.now());
+      const localPort = await this.freePort();
+      const stored = { id, clusterId, ...input, localPort, active: false };
+      await this.store.saveTether(stored);
+      const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
+      this.tethers.set(id, tether);
+      this.publish([tether]);
+      return { id, localPort };
+    });
+  }
+
+  /** Makes it listen, on the port it has if that is free. Resolves with the port once that is on disk. */
+  async open(tether: TetherEntry): Promise<number> {
+    const { id, localPort } = tether.stored;
+    await this.context.ref('threads').ask('ensure', { address: tetherAddress(id) });
+    if (localPort !== null) {
+      try {
+        return await this.listen(tether, [localPort]);
+      } catch (error) {
+        if (!isFailure(error) || error.code !== 'port_in_use') throw error;
+      }
+    }
+    return this.mutex.runExclusive(PORT_POOL, () => this.listen(tether, this.unreservedPorts()));
+  }
+
+  async close(tether: TetherEntry, forget: boolean): Promise<void> {
+    const { stored } = tether;
+    // On disk first: a daemon that ends here does not open it again.
+    await this.save(tether, { active: false, localPort: null, previousPort: null }, false);
+    if (!stored.active && !forget) return;
+    try {
+      await this.tetherRef(stored.id).ask('close', { forget });
+    } catch (error) {
+      // Its thread has died: nothing is open any more.
+      if (!isFailure(error) || error.code !== 'gone') throw error;
+    }
+  }
+
+  async remove(tether: TetherEntry): Promise<void> {
+    const { id } = tether.stored;
+    await this.close(tether, true);
+    await this.store.removeTether(id);
+    this.tethers.delete(id);
+    this.views.tell('tethersRemoved', { ids: [id] });
+  }
+
+  /** Removes the tethers of a cluster, also those that are being created. */
+  async removeAllOf(clusterId: string): Promise<null> {
+    const ids = await this.mutex.runExclusive(PORT_POOL, async () =>
+      [...this.tethers.values()].flatMap(({ stored }) => (stored.clusterId === clusterId ? [stored.id] : [])),
+    );
+    const removed = ids.map((id) =>
+      this.mutex.runExclusive(id, async () => {
+        const tether = this.tethers.get(id);
+        if (tether) await this.remove(tether);
+      }),
+    );
+    await Promise.all(removed);
+    return null;
+  }
+
+  /** Tells the open tethers of a cluster that its credentials have changed. */
+  renewAllOf(clusterId: string): null {
+    for (const { stored, isOpen } of this.tethers.values())
+      if (isOpen && stored.clusterId === clusterId) this.tetherRef(stored.id).tell('renew', {});
+    return null;
+  }
+
+  /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
+  async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
+    try {
+      await this.workloads.ask('referenceOf', { id: tether.stored.workloadId });
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      if (error.code === 'unknown_workload')
+        this.updateStats(tether, { ...tether.stats, lastError: error.message });
+    }
+  }
+
+  /** Takes over what a tether reports of itself. */
+  onStats(id: string, stats: TetherStats): void {
+    const tether = this.tethers.get(id);
+    if (tether) this.updateStats(tether, stats);
+  }
+
+  private get(id: string): TetherEntry {
+    const tether = this.tethers.get(id);
+    if (!tether) throw fail('unknown_tether', `There is no tether ${id}.`);
+    return tether;
+  }
+
+  private updateStats(tether: TetherEntry, stats: TetherStats): void {
+    tether.stats = stats;
+    this.publish([tether]);
+  }
+
+  private publish(tethers: readonly TetherEntry[], all = false): void {
+    this.views.tell('tethers', { rows: tethers.map(tetherRow), all });
+  }
+
+  /** Makes it listen on the first free port of `ports`, unless it listens already. Fails port_in_use. */
+  private async listen(tether: TetherEntry, ports: number[]): Promise<number> {
+    const { stored, stats } = tether;
+    const ref = this.tetherRef(stored.id);
+    const { port } = await ref.ask('open', { tether: stored, ports, numbers: stats });
+    this.watch(stored.id);
+    try {
+      const { localPort, previousPort: lostBefore = null } = stored;
+      const previousPort = localPort === port ? lostBefore : localPort;
+      await this.save(tether, { active: true, localPort: port, previousPort }, true);
+    } catch (error) {
+      // What is not on disk is not open.
+      ref.tell('close', { forget: false });
+      throw error;
+    }
+    return port;
+  }
+
+  private tetherRef(id: string): Ref<TetherProtocol> {
+    return this.context.ref(tetherAddress(id));
+  }
+
+  /** Opens it again when its actor or thread has ended. */
+  private watch(id: string): void {
+    if (this.watched.has(id)) return;
+    this.watched.add(id);
+    this.context.watch(tetherAddress(id), () => {
+      this.watched.delete(id);
+      const tether = this.tethers.get(id);
+      if (!tether) return;
+      tether.isOpen = false;
+      this.updateStats(tether, { ...tether.stats, connections: 0 });
+      this.reopenLater(id);
+    });
+  }
+
+  private reopenLater(id: string): void {
+    this.context.clock.after(TETHER.reopenDelayMs, () => {
+      this.context.ref('tethers').tell('listenerMissing', { id });
+    });
+  }
+
+  private async save(
+    tether: TetherEntry,
+    change: Pick<TetherRow, 'localPort' | 'previousPort'> & Pick<StoredTether, 'active'>,
+    isOpen: boolean,
+  ): Promise<void> {
+    const { stored } = tether;
+    const before = tetherRow(tether);
+    const hasMoved = before.localPort !== change.localPort || before.previousPort !== change.previousPort;
+    if (stored.active !== change.active || hasMoved) {
+      await this.store.saveTether({ ...stored, ...change });
+      tether.stored = { ...stored, ...change };
+    }
+    tether.isOpen = isOpen;
+    this.publish([tether]);
+  }
+
+  private unreservedPorts(): number[] {
+    const reserved = new Set([...this.tethers.values()].map(({ stored }) => stored.localPort));
+    return this.ports.filter((port) => !reserved.has(port));
+  }
+
+  private async freePort(): Promise<number> {
+    for (const port of this.unreservedPorts()) if (await isFree(port)) return port;
+    throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.', {
+      hint: 'Deactivate or delete a tether, or widen cloud.tether_ports.',
+    });
+  }
+}

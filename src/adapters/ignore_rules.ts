@@ -1,0 +1,43 @@
+// The lines of a .gitignore, as git reads them. The only file that imports ignore.
+import { relative } from 'node:path';
+import ignore, { type Ignore } from 'ignore';
+
+/** The package remembers every path it has been asked about, so it is made anew after this many. */
+const MAX_REMEMBERED = 20_000;
+
+/** The lines of one file, for the paths below the folder of that file. */
+export class IgnoreRules {
+  private readonly folder: string;
+  private readonly lines: string;
+  private rules: Ignore;
+  private asked = 0;
+
+  constructor(folder: string, lines: string) {
+    this.folder = folder;
+    this.lines = lines;
+    this.rules = ignore().add(lines);
+  }
+
+  /** Whether these lines ignore the absolute `path`, keep it in spite of earlier ones, or say nothing of it. */
+  verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null {
+    const inner = relative(this.folder, path);
+    if (inner === '' || inner.startsWith('..')) return null;
+    this.asked += 1;
+    if (this.asked > MAX_REMEMBERED) {
+      this.rules = ignore().add(this.lines);
+      this.asked = 0;
+    }
+    const { ignored, unignored } = this.rules.test(isFolder ? `${inner}/` : inner);
+    if (ignored) return 'ignored';
+    return unignored ? 'kept' : null;
+  }
+}
+
+/** Whether a path is ignored by `rules`, of which the last that has an opinion wins. */
+export function isIgnored(rules: readonly IgnoreRules[], path: string, isFolder: boolean): boolean {
+  for (const one of rules.toReversed()) {
+    const verdict = one.verdict(path, isFolder);
+    if (verdict !== null) return verdict === 'ignored';
+  }
+  return false;
+}

@@ -1,0 +1,383 @@
+// Watches the files that globs match: one watch per folder in which one can be, none in ignored folders.
+// docs/reference.md "Watch".
+//
+// Node's own `recursive` watches each file on Linux, and reads every folder to find them. A folder's watch
+// tells the names of its entries that have changed, which costs nothing while nothing does.
+import { type FSWatcher, lstatSync, readdirSync, readFileSync, type Stats, watch } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { WatchRequest, WatchState } from '../protocol/watcher.ts';
+import type { Clock } from '../runtime/actor.ts';
+import { WATCH } from '../settings/limits.ts';
+import { IgnoreRules, isIgnored } from './ignore_rules.ts';
+import { type PathGlob, pathGlob } from './path_globs.ts';
+
+export interface WatchedTreeOptions extends Omit<WatchRequest, 'service'> {
+  clock: Clock;
+  /** Called with the first of the changed files, relative to `cwd`. */
+  onChange: (paths: string[]) => void;
+  /** Called after each walk with what is watched, and why it is not everything. */
+  onState: (state: WatchState) => void;
+  onDefect: (error: unknown) => void;
+}
+
+/** Never of interest, unless `ignore` takes them back with `!`. */
+const ALWAYS_IGNORED = [
+  ...['.git/', '.hg/', '.svn/', '.jj/', 'node_modules/', '__pycache__/', '.berth/'],
+  ...['*~', '.#*', '*.sw[a-p]', '4913', '.DS_Store'],
+].join('\n');
+const IGNORE_FILE = '.gitignore';
+
+/** Events are gathered for so long before the files are looked at. */
+const GATHER_MS = 10;
+/** A walk lets other work in after this time. */
+const SLICE_MS = 15;
+/** The system drops events when more than 16,384 wait: after so many at once, every folder is read again. */
+const MANY_EVENTS = 4_000;
+/** The time stamps of files are coarser than the clock. */
+const STAMP_MS = 10;
+
+interface Folder {
+  path: string;
+  /** Tells it from another folder of the same name. */
+  identity: string;
+  /** Those whose root it is in. */
+  globs: readonly PathGlob[];
+  /** null: the system has refused it. */
+  watcher: FSWatcher | null;
+  /** The rules for what is in it. */
+  rules: readonly IgnoreRules[];
+  children: Map<string, Folder>;
+}
+
+/** A number of an inode is used again as soon as its folder is removed. */
+const identityOf = ({ ino, birthtimeMs }: Stats): string => `${ino} ${birthtimeMs}`;
+
+const statOf = (path: string): Stats | undefined => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // A part of the path is no folder, or may not be entered.
+    return undefined;
+  }
+};
+
+function linesOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The rules of every .gitignore from the folder of the repository down to above `root`. */
+function rulesAbove(root: string): IgnoreRules[] {
+  const folders: string[] = [];
+  for (let folder = root; ; folder = dirname(folder)) {
+    if (statOf(join(folder, '.git'))) break;
+    if (dirname(folder) === folder) return [];
+    folders.unshift(dirname(folder));
+  }
+  return folders.map((folder) => new IgnoreRules(folder, linesOf(join(folder, IGNORE_FILE))));
+}
+
+/** The text of a refusal by the system. */
+function refusalText(code: string, folders: number): string {
+  const setting = code === 'ENOSPC' ? 'fs.inotify.max_user_watches' : 'fs.inotify.max_user_instances';
+  return (
+    `the system has no watch left for it (${code}): ${folders} folders are watched, the others are not. ` +
+    `Raise the limit, \`sysctl ${setting}\`, or watch less`
+  );
+}
+
+export class WatchedTree {
+  private readonly options: WatchedTreeOptions;
+  private readonly globs: readonly PathGlob[];
+  private readonly ownRules: IgnoreRules;
+  /** The folders of `paths`, as far as they exist. */
+  private readonly roots = new Map<string, Folder>();
+  /** The watch above each root that does not exist. */
+  private readonly anchors = new Map<string, FSWatcher>();
+  private folders = 0;
+  private refusal: string | null = null;
+  private isClosed = false;
+  /** Names with events, by folder; '' for the folder itself. */
+  private pending = new Map<Folder, Set<string>>();
+  private cancelGather: (() => void) | null = null;
+  private cancelReport: (() => void) | null = null;
+  private cancelRetry: (() => void) | null = null;
+  /** The first changed files, and the monotonic time of the first change. */
+  private changed = new Set<string>();
+  private changedAt: number | null = null;
+  /** Walks and looks at events, one at a time. */
+  private work: Promise<void> = Promise.resolve();
+  private underWay = 0;
+
+  /** Begins at once; `onState` tells when every folder is watched. */
+  constructor(options: WatchedTreeOptions) {
+    this.options = options;
+    this.globs = options.paths.map((pattern) => pathGlob(pattern, options.cwd));
+    this.ownRules = new IgnoreRules(options.cwd, options.ignore.join('\n'));
+    this.queue(() => this.walkAll(options.since));
+  }
+
+  /** Resolves when everything that is known by now has been looked at. */
+  settled(): Promise<void> {
+    return this.work;
+  }
+
+  close(): void {
+    this.isClosed = true;
+    for (const cancel of [this.cancelGather, this.cancelReport, this.cancelRetry]) cancel?.();
+    this.closeWatchers();
+  }
+
+  private closeWatchers(): void {
+    for (const watcher of this.anchors.values()) watcher.close();
+    this.anchors.clear();
+    for (const root of this.roots.values()) this.drop(root);
+    this.roots.clear();
+  }
+
+  private queue(work: () => Promise<void>): void {
+    this.underWay += 1;
+    this.work = this.work
+      .then(work)
+      .catch(this.options.onDefect)
+      .finally(() => {
+        this.underWay -= 1;
+      });
+  }
+
+  private async walkAll(since: number | null): Promise<void> {
+    if (this.isClosed) return;
+    this.refusal = null;
+    for (const path of new Set(this.globs.map(({ root }) => root))) await this.openRoot(path, since);
+    this.tellState();
+  }
+
+  /** Reads every folder again; what changed meanwhile is noticed by its time. */
+  private async walkAgain(): Promise<void> {
+    const since = this.options.clock.now() - STAMP_MS;
+    this.closeWatchers();
+    this.pending.clear();
+    await this.walkAll(since);
+  }
+
+  private tellState(): void {
+    if (this.isClosed) return;
+    const { clock, onState } = this.options;
+    onState({ folders: this.folders, trouble: this.refusal });
+    this.cancelRetry?.();
+    const again = (): void => this.queue(() => this.walkAgain());
+    this.cancelRetry = this.refusal === null ? null : clock.after(WATCH.retryMs, again);
+  }
+
+  /** Watches the root `path`, or, where there is none, the folder above it that exists. */
+  private async openRoot(path: string, since: number | null): Promise<void> {
+    const stats = statOf(path);
+    if (stats?.isDirectory()) {
+      const above = [new IgnoreRules(path, ALWAYS_IGNORED), ...rulesAbove(path)];
+      const globs = this.globs.filter(({ root }) => root === path);
+      const root = this.openFolder({ path, globs, rules: above }, stats);
+      this.roots.set(path, root);
+      await this.walk(root, since);
+    } else this.anchor(path);
+  }
+
+  private anchor(path: string): void {
+    let above = dirname(path);
+    while (!statOf(above)?.isDirectory() && dirname(above) !== above) above = dirname(above);
+    this.anchors.get(path)?.close();
+    const look = (): void => {
+      // A folder on the way has come or gone: the next one is watched, or the root itself.
+      this.queue(async () => {
+        if (this.isClosed || !this.anchors.has(path)) return;
+        this.anchors.get(path)?.close();
+        this.anchors.delete(path);
+        await this.openRoot(path, 0);
+        this.tellState();
+      });
+    };
+    const watcher = this.tryWatch(above, look);
+    if (!watcher) return;
+    this.anchors.set(path, watcher);
+    // It may have come before the watch.
+    if (statOf(path)?.isDirectory()) look();
+  }
+
+  private tryWatch(path: string, onEvent: (name: string | null) => void): FSWatcher | null {
+    try {
+      const watcher = watch(path, { persistent: false }, (_, name) => onEvent(name));
+      watcher.on('error', () => watcher.close());
+      return watcher;
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException;
+      // Anything else is a folder that has gone, or that may not be read.
+      if (['ENOSPC', 'EMFILE', 'ENFILE'].includes(code)) this.refusal ??= refusalText(code, this.folders);
+      return null;
+    }
+  }
+
+  private openFolder(made: Pick<Folder, 'path' | 'globs' | 'rules'>, stats: Stats): Folder {
+    const folder: Folder = { ...made, identity: identityOf(stats), watcher: null, children: new Map() };
+    folder.watcher = this.tryWatch(made.path, (name) => this.onEvent(folder, name ?? ''));
+    if (folder.watcher) this.folders += 1;
+    return folder;
+  }
+
+  private drop(folder: Folder): void {
+    for (const child of folder.children.values()) this.drop(child);
+    if (folder.watcher) this.folders -= 1;
+    folder.watcher?.close();
+    folder.watcher = null;
+    this.pending.delete(folder);
+  }
+
+  /** Watches everything in `top`. Files that changed after `since` are reported; null: none. */
+  private async walk(top: Folder, since: number | null): Promise<void> {
+    const { clock } = this.options;
+    const waiting = [top];
+    let began = clock.monotonic();
+    for (let folder = waiting.pop(); folder && !this.isClosed; folder = waiting.pop()) {
+      waiting.push(...this.read(folder, since));
+      if (clock.monotonic() - began < SLICE_MS) continue;
+      await nextTurn();
+      began = clock.monotonic();
+    }
+  }
+
+  /** Reads one folder, and returns those in it that are watched too. */
+  private read(folder: Folder, since: number | null): Folder[] {
+    let entries: ReturnType<typeof entriesOf>;
+    try {
+      entries = entriesOf(folder.path);
+    } catch {
+      // It has gone, or may not be read.
+      return [];
+    }
+    const ownLines = entries.some(({ name }) => name === IGNORE_FILE)
+      ? [new IgnoreRules(folder.path, linesOf(join(folder.path, IGNORE_FILE)))]
+      : [];
+    folder.rules = [...folder.rules, ...ownLines];
+    const found: Folder[] = [];
+    for (const entry of entries) {
+      const path = join(folder.path, entry.name);
+      if (entry.isDirectory()) {
+        const child = this.addFolder(folder, entry.name, statOf(path));
+        if (child) found.push(child);
+      } else if (since !== null && this.isWanted(folder, path) && (statOf(path)?.ctimeMs ?? 0) > since) {
+        this.report(path);
+      }
+    }
+    return found;
+  }
+
+  private addFolder(parent: Folder, name: string, stats: Stats | undefined): Folder | null {
+    const path = join(parent.path, name);
+    const { globs } = parent;
+    const isPossible = globs.some(({ root, mayContain }) => mayContain(relative(root, path)));
+    if (!stats || !isPossible || this.isIgnored(parent, path, true)) return null;
+    // What ignores a folder that others have taken back would ignore everything in it.
+    const rules = parent.rules.filter((rule) => rule.verdict(path, true) !== 'ignored');
+    const child = this.openFolder({ path, globs, rules }, stats);
+    parent.children.set(name, child);
+    return child;
+  }
+
+  private isIgnored({ rules }: Folder, path: string, isFolder: boolean): boolean {
+    return isIgnored([...rules, this.ownRules], path, isFolder);
+  }
+
+  /** Whether a change of the file `path` in `folder` counts. */
+  private isWanted(folder: Folder, path: string): boolean {
+    const isMatch = folder.globs.some(({ root, matches }) => matches(relative(root, path)));
+    return isMatch && !this.isIgnored(folder, path, false);
+  }
+
+  private onEvent(folder: Folder, name: string): void {
+    const names = this.pending.get(folder) ?? new Set();
+    this.pending.set(folder, names.add(name));
+    this.cancelGather ??= this.options.clock.after(GATHER_MS, () => {
+      this.cancelGather = null;
+      this.queue(() => this.lookAtEvents());
+    });
+  }
+
+  private async lookAtEvents(): Promise<void> {
+    const events = this.pending;
+    this.pending = new Map();
+    let count = 0;
+    let mustWalk = false;
+    const before = this.folders;
+    for (const [folder, names] of events) {
+      for (const name of names) {
+        if (this.isClosed) return;
+        // Another event has ended its watch.
+        if (folder.watcher === null) continue;
+        count += 1;
+        if (name === IGNORE_FILE) mustWalk = true;
+        await this.lookAt(folder, name);
+        if (count % 500 === 0) await nextTurn();
+      }
+    }
+    if (mustWalk || count > MANY_EVENTS) await this.walkAgain();
+    else if (before !== this.folders) this.tellState();
+  }
+
+  private async lookAt(folder: Folder, name: string): Promise<void> {
+    // A folder's own events come with its own name, which one of its entries may have too.
+    if ((name === '' || name === basename(folder.path)) && this.hasGone(folder)) return this.forget(folder);
+    if (name === '') return;
+    const path = join(folder.path, name);
+    const stats = statOf(path);
+    const known = folder.children.get(name);
+    if (known && stats?.isDirectory() && identityOf(stats) === known.identity) return;
+    if (known) {
+      this.drop(known);
+      folder.children.delete(name);
+    }
+    if (stats?.isDirectory()) {
+      const child = this.addFolder(folder, name, stats);
+      if (child) await this.walk(child, 0);
+    } else if (known || this.isWanted(folder, path)) this.report(path);
+  }
+
+  private hasGone({ path, identity }: Folder): boolean {
+    const stats = statOf(path);
+    return !stats || identityOf(stats) !== identity;
+  }
+
+  /** The folder is not where it was. Its parent tells of its end and return; above a root nothing does. */
+  private async forget(folder: Folder): Promise<void> {
+    this.drop(folder);
+    if (this.roots.get(folder.path) !== folder) return;
+    this.roots.delete(folder.path);
+    await this.openRoot(folder.path, 0);
+  }
+
+  /** A file has changed: reported after `debounceMs` without another change. */
+  private report(path: string): void {
+    const { clock, cwd } = this.options;
+    this.changedAt ??= clock.monotonic();
+    if (this.changed.size < WATCH.reportedPaths) this.changed.add(relative(cwd, path));
+    this.reportLater(this.changedAt);
+  }
+
+  private reportLater(changedAt: number): void {
+    const { clock, debounceMs, onChange } = this.options;
+    const leftMs = changedAt + Math.max(debounceMs, WATCH.maxDelayMs) - clock.monotonic();
+    this.cancelReport?.();
+    this.cancelReport = clock.after(Math.min(debounceMs, Math.max(0, leftMs)), () => {
+      // What is being read may have changed together with the first files.
+      if (this.underWay > 0 && leftMs > 0) return this.reportLater(changedAt);
+      this.cancelReport = null;
+      const paths = [...this.changed];
+      this.changed = new Set();
+      this.changedAt = null;
+      onChange(paths);
+    });
+  }
+}
+
+const entriesOf = (path: string) => readdirSync(path, { withFileTypes: true });

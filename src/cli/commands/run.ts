@@ -1,0 +1,104 @@
+// berth run
+import { constants } from 'node:os';
+import { resolve } from 'node:path';
+import type { TerminalSession } from '../../client/attach_terminal.ts';
+import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
+import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
+import { CommandError, UsageError } from '../kit/exit_codes.ts';
+import { redirectStreams } from '../kit/redirected_streams.ts';
+import { stderr, stdout } from '../kit/standard_streams.ts';
+
+/** What a terminal makes of the keys that send these signals. */
+const SIGNAL_KEYS = [
+  ['SIGINT', '\x03'],
+  ['SIGQUIT', '\x1c'],
+] as const;
+/** Time for output that is left when the command has ended. */
+const DRAIN_MS = 2_000;
+/** As shells report a process that a signal has ended. */
+const SIGNAL_EXIT = 128;
+
+const signalNumber = (name: string): number =>
+  Object.entries(constants.signals).find(([known]) => known === name)?.[1] ?? 0;
+
+/** Connects the caller's keyboard, signals and window to `session`. Returns a function that undoes it. */
+function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
+  const { stdin } = process;
+  const type = (keys: Buffer): void => session.write(keys);
+  const resize = (): void => {
+    if (screen) session.resize(screen.columns, screen.rows);
+  };
+  const handlers = SIGNAL_KEYS.map(([signal, key]) => [signal, () => session.write(key)] as const);
+  for (const [signal, handler] of handlers) {
+    // In place of the command's own end: the program decides.
+    process.removeAllListeners(signal);
+    process.on(signal, handler);
+  }
+  if (stdin.isTTY) stdin.setRawMode(true).on('data', type);
+  screen?.on('resize', resize);
+  return () => {
+    screen?.off('resize', resize);
+    if (stdin.isTTY) stdin.off('data', type).setRawMode(false);
+    stdin.pause();
+    for (const [signal, handler] of handlers) process.off(signal, handler);
+  };
+}
+
+export const runCommand = defineCommand({
+  about:
+    'Runs one command in the environment of a service, in your terminal, and ends with its exit code. The ' +
+    'daemon runs it, so the values of the environment stay there. It ends when your terminal does. What you ' +
+    'redirect is carried as it is.',
+  args: [{ syntax: '<command...>', about: 'the shell command; put -- before it if it has options' }],
+  options: {
+    service: textOption(
+      '-s, --service <name>',
+      'whose environment and folder it gets; default: none, in this folder',
+      'service',
+    ),
+    cwd: textOption('--cwd <dir>', 'the folder it runs in', 'file'),
+    env: repeatedOption('-e, --env <KEY=value>', 'a further variable; a name alone passes on your value'),
+  },
+  examples: [
+    ['berth run --service db -- psql', 'with the variables of db'],
+    ['berth run -s api -- npm run seed < rows.json', 'input and output may be redirected'],
+  ],
+  run: async (context, words, { service, cwd, env }) => {
+    if (words.length === 0)
+      throw new UsageError('there is no command', 'berth run --service NAME -- COMMAND');
+    const client = await context.client();
+    const screens = [stdout(), stderr()];
+    const screen = screens.find(({ isTTY }) => isTTY) ?? null;
+    const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
+    const folder = cwd ?? (service === undefined ? '.' : undefined);
+    const term = process.env['TERM'];
+    let disconnect = (): void => {};
+    const removeInterrupt = context.onInterrupt(() => disconnect());
+    try {
+      const session = await client.run(
+        {
+          cmd: streams.command(commandLine(words)),
+          ...(service === undefined ? {} : { service }),
+          ...(folder === undefined ? {} : { cwd: resolve(folder) }),
+          ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
+          env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
+        },
+        {
+          onOutput: (bytes) => {
+            if (!screen || screen.write(bytes)) return undefined;
+            return new Promise((drained) => screen.once('drain', drained));
+          },
+        },
+      );
+      disconnect = connectKeyboard(session, screen);
+      const { exit, reason } = await session.ended;
+      if (exit === null) throw new CommandError(reason || 'the connection to the daemon was lost');
+      await streams.end(DRAIN_MS);
+      return exit.exitCode ?? SIGNAL_EXIT + signalNumber(exit.signal ?? '');
+    } finally {
+      disconnect();
+      removeInterrupt();
+      await streams.end(0);
+    }
+  },
+});

@@ -1,0 +1,88 @@
+// The commands for Kubernetes: rows of the table in commands.ts.
+import type { CommandRow } from './kit/command_table.ts';
+
+const KUBERNETES = 'Kubernetes';
+
+const lazyCommands = () => import('./lazy_commands.ts');
+
+export const K8S_ROWS: readonly CommandRow[] = [
+  {
+    name: 'k8s clusters',
+    summary: 'list clusters',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterListCommand,
+  },
+  {
+    name: 'k8s add',
+    summary: 'register a cluster',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterAddCommand,
+  },
+  {
+    name: 'k8s renew',
+    summary: 'give a cluster new credentials',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterRenewCommand,
+  },
+  {
+    name: 'k8s rm',
+    summary: 'remove clusters; their workloads stay as they are',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterRemoveCommand,
+  },
+  {
+    name: 'k8s sync',
+    summary: 'discover the workloads of clusters',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterSyncCommand,
+  },
+  {
+    name: 'k8s workloads',
+    aliases: ['k8s ls'],
+    summary: 'list workloads',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).workloadListCommand,
+  },
+  {
+    name: 'k8s sleep',
+    summary: 'scale workloads to zero and remember their replica counts',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).sleepCommand,
+  },
+  {
+    name: 'k8s wake',
+    summary: 'scale workloads back up',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).wakeCommand,
+  },
+  {
+    name: 'k8s auto-sleep',
+    summary: 'show or set when an idle workload is put to sleep',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).autoSleepCommand,
+  },
+  {
+    name: 'k8s tether',
+    summary: 'open a local port to a workload',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).tetherCommand,
+  },
+  {
+    name: 'k8s tethers',
+    summary: 'list tethers',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).tetherListCommand,
+  },
+  {
+    name: 'k8s untether',
+    summary: 'close and remove tethers',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).untetherCommand,
+  },
+  {
+    name: 'cloud token',
+    summary: 'print the token of the cloud API',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudTokenCommand,
+  },
+];

@@ -1,0 +1,47 @@
+// Finds and reads the project file of a command.
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { findProjectFile } from '../../project/find_project_file.ts';
+import { importableFiles, importerOf } from '../../project/importers.ts';
+import { type Project, parseProject, readProject } from '../../project/read_project.ts';
+import type { CommandContext } from './context.ts';
+import { convertToProject } from './convert_project.ts';
+import { UsageError } from './exit_codes.ts';
+import { relativePath } from './format.ts';
+
+const HINT =
+  '`berth init` writes one; `berth import -w` makes one from a Procfile, package.json or compose file; ' +
+  '-f names one.';
+
+/**
+ * The project file that is named, or the nearest in this folder and those above; without one the file of
+ * another tool in this folder. Throws a UsageError.
+ */
+export function projectFilePath(named: string | undefined): string {
+  if (named !== undefined) return canonical(named);
+  const found = findProjectFile(process.cwd()) ?? importableFiles(process.cwd())[0];
+  if (found === undefined) throw new UsageError('there is no berth.yaml in this folder or above it', HINT);
+  return canonical(found);
+}
+
+/**
+ * Absolute and without symbolic links, as far as it exists: `down` must find the services of a deleted file.
+ */
+function canonical(path: string): string {
+  const full = resolve(path);
+  if (existsSync(full)) return realpathSync(full);
+  const folder = dirname(full);
+  return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
+}
+
+/**
+ * The project of the file at `path`; a file of another tool is converted in memory, with a note of what was
+ * left out. Throws a ProjectError, CommandError or UsageError.
+ */
+export function loadProject(context: CommandContext, path: string): Project {
+  if (!importerOf(path) || !existsSync(path)) return readProject(path, process.env);
+  const { text, notes } = convertToProject(path);
+  context.out.note(`Using ${relativePath(path)}; \`berth import -w\` makes a berth.yaml of it.`);
+  for (const note of notes) context.out.warn(note);
+  return parseProject(text, path, process.env);
+}

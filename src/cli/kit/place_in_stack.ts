@@ -1,0 +1,38 @@
+// Where a service belongs that is registered by hand: in the stack that one stands in.
+import type { Client } from '../../client/create_client.ts';
+import { isShortName, nameInStack } from '../../protocol/stacks.ts';
+import { flagOption, textOption } from './command.ts';
+import type { CommandContext } from './context.ts';
+import { chosenStack, SCOPE_OPTIONS, type StackChoice, UNREGISTERED } from './stack_scope.ts';
+
+/** As SCOPE_OPTIONS, for commands whose `-p` is a port. */
+export const PLACE_OPTIONS = {
+  stack: SCOPE_OPTIONS.stack,
+  project: textOption('--project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
+  all: flagOption('-A, --all', 'in no stack, though this folder is of one'),
+};
+
+export interface PlaceInStack {
+  /** null: in none. */
+  stack: string | null;
+  /** The registered name of what is called `name` there. */
+  nameOf(name: string): string;
+  /** The registered name of a group; the stack's own where none is given. */
+  groupOf(group: string | undefined): string | undefined;
+}
+
+/** The place of a service that is registered from here; registers the stack of this folder if it is new. */
+export async function placeInStack(
+  context: CommandContext,
+  client: Client,
+  choice: StackChoice,
+): Promise<PlaceInStack> {
+  const chosen = await chosenStack(client, choice);
+  const stack =
+    chosen === UNREGISTERED
+      ? await (await import('../project_commands.ts')).registerStackHere(context, client, choice)
+      : chosen;
+  if (stack === null) return { stack, nameOf: (name) => name, groupOf: (group) => group };
+  const whole = (name: string): string => (isShortName(name) ? nameInStack(stack, name) : name);
+  return { stack, nameOf: whole, groupOf: (group) => (group === undefined ? stack : whole(group)) };
+}

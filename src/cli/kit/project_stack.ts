@@ -1,0 +1,83 @@
+// The stack of a project as `up`, `add` and `agent spinup` register it: docs/reference.md "Stacks".
+import { basename, dirname } from 'node:path';
+import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
+import type { Client } from '../../client/create_client.ts';
+import type { Project, ProjectService } from '../../project/read_project.ts';
+import {
+  MAX_STACK_NAME,
+  nameInStack,
+  projectName,
+  projectOfStack,
+  STACK_NAME_PATTERN,
+  type StackClaim,
+  slugOfStack,
+  slugText,
+  stackNames,
+} from '../../protocol/stacks.ts';
+import type { CommandContext } from './context.ts';
+import { UsageError } from './exit_codes.ts';
+import { loadProject, projectFilePath } from './load_project.ts';
+import { type StackChoice, stackOfProject } from './stack_scope.ts';
+
+/** The stack name that is chosen for the project `project`; null: none is. Throws a UsageError. */
+function chosenName(project: string, choice: StackChoice): string | null {
+  const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
+  const isWhole = given === project || given?.startsWith(nameInStack(project, ''));
+  const slug = given === undefined || isWhole ? given : nameInStack(project, slugText(given));
+  const name = choice.project === undefined ? slug : stackOfProject(choice.project);
+  if (name === undefined) return null;
+  if (STACK_NAME_PATTERN.test(name) && name.length <= MAX_STACK_NAME) return name;
+  throw new UsageError(
+    `${name} is no name of a stack`,
+    'A stack is called <project> or <project>--<slug>, each of a-z, 0-9 and single -.',
+  );
+}
+
+/** What the stack of the project in `folder` is made from; `name`: of the project, null: its folder's. */
+function claimOf(folder: string, name: string | null, choice: StackChoice): StackClaim {
+  const tree = workTreeOf(folder);
+  const project = name ?? projectName(basename(tree ? folderInMain(folder, tree) : folder));
+  const chosen = chosenName(project, choice);
+  return {
+    project: chosen === null ? project : projectOfStack(chosen),
+    path: folder,
+    worktree: tree?.mainRoot ? (tree.branch ?? basename(tree.root)) : null,
+    branch: tree?.branch ?? null,
+    name: chosen,
+  };
+}
+
+/** Registers the stack of a project, and returns its name. */
+export async function registerStack(client: Client, project: Project, choice: StackChoice): Promise<string> {
+  const claim = claimOf(dirname(project.file), project.name, choice);
+  return (await client.registerStack(claim)).name;
+}
+
+/** The name that `registerStack` would give, where nothing is registered yet. */
+export function plannedStack(project: Project, choice: StackChoice): string {
+  const claim = claimOf(dirname(project.file), project.name, choice);
+  return claim.name ?? stackNames(claim)[0] ?? claim.project;
+}
+
+/** The services of `project` as they are registered in `stack`: whole names, and leased ports. */
+export function servicesInStack({ services }: Project, stack: string): ProjectService[] {
+  const whole = (name: string): string => nameInStack(stack, name);
+  const isMain = slugOfStack(stack) === null;
+  return services.map((service) => ({
+    ...service,
+    name: whole(service.name),
+    dependsOn: service.dependsOn.map(whole),
+    group: service.group === null ? stack : whole(service.group),
+    port: isMain || service.isPortFixed || service.port === null ? service.port : 'auto',
+    stack,
+  }));
+}
+
+/** Registers the stack of the project that this folder is of, and returns its name. */
+export async function registerStackHere(
+  context: CommandContext,
+  client: Client,
+  choice: StackChoice,
+): Promise<string> {
+  return registerStack(client, loadProject(context, projectFilePath(undefined)), choice);
+}

@@ -1,0 +1,90 @@
+// What a command that runs in the daemon gets for those of its caller's stdin, stdout and stderr that are no
+// terminal: FIFOs in a folder of the caller's own. So pipes and files carry bytes as they are, with an end.
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const STREAMS = [
+  { name: 'stdin', fd: 0, sign: '<' },
+  { name: 'stdout', fd: 1, sign: '>' },
+  { name: 'stderr', fd: 2, sign: '2>' },
+] as const;
+
+type StreamName = (typeof STREAMS)[number]['name'];
+
+/** The caller's streams; those that are terminals are not redirected. */
+export type CallerStreams = {
+  readonly [N in StreamName]: (N extends 'stdin' ? Readable : Writable) & { isTTY?: boolean };
+};
+
+export interface RedirectedStreams {
+  /** `cmd` with its redirections, for `/bin/sh -c`. */
+  command(cmd: string): string;
+  /** Carries what is left of the output, for at most `ms`, and removes the FIFOs. */
+  end(ms: number): Promise<void>;
+}
+
+/** Opens a FIFO once its other side is open, without holding the event loop. */
+async function socketOf(path: string, isInput: boolean): Promise<Socket> {
+  const handle = await open(path, isInput ? 'w' : 'r');
+  // The handle would close the descriptor when it is collected: the FIFO is opened again, which does not wait.
+  const mode = isInput ? constants.O_WRONLY : constants.O_RDONLY;
+  try {
+    const fd = openSync(path, mode | constants.O_NONBLOCK);
+    return new Socket({ fd, readable: !isInput, writable: isInput });
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Also ENXIO: the reader of a FIFO has gone before it was opened. */
+const isBrokenPipe = (error: unknown): boolean =>
+  ['EPIPE', 'ENXIO', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  );
+
+/** Redirects those of `caller` that are no terminal. Throws the system's error. */
+export function redirectStreams(caller: CallerStreams): RedirectedStreams {
+  const redirected = STREAMS.filter(({ name }) => !caller[name].isTTY);
+  if (redirected.length === 0) return { command: (cmd) => cmd, end: async () => {} };
+  const folder = mkdtempSync(join(tmpdir(), 'berth-run-'));
+  const pathOf = (name: StreamName): string => join(folder, name);
+  execFileSync('mkfifo', ['-m', '600', ...redirected.map(({ name }) => pathOf(name))]);
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', remove);
+  const over = new AbortController();
+  const carry = async (name: StreamName): Promise<void> => {
+    const socket = await socketOf(pathOf(name), name === 'stdin');
+    const { signal } = over;
+    if (name === 'stdin') await pipeline(caller.stdin, socket, { signal });
+    else await pipeline(socket, caller[name], { end: false, signal });
+  };
+  const carried = redirected.map(({ name }) =>
+    carry(name).catch((error: unknown) => {
+      // Whoever reads, here or there, may have enough.
+      if (!over.signal.aborted && !isBrokenPipe(error)) throw error;
+    }),
+  );
+  const outputs = carried.filter((_, index) => redirected[index]?.name !== 'stdin');
+  return {
+    command: (cmd) => {
+      const signs = redirected.map(({ name, sign }) => `${sign}'${pathOf(name)}'`);
+      return `{ ${cmd}\n} ${signs.join(' ')}`;
+    },
+    end: async (ms) => {
+      if (over.signal.aborted) return;
+      await Promise.race([Promise.all(outputs), pause(ms, undefined, { ref: false })]);
+      over.abort();
+      // A command that never began has opened none: nobody must wait for it any longer.
+      for (const { name } of redirected)
+        closeSync(openSync(pathOf(name), constants.O_RDWR | constants.O_NONBLOCK));
+      remove();
+    },
+  };
+}

@@ -1,0 +1,112 @@
+// The stack that a command is for, and the short names in it: docs/reference.md "Stacks".
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, sep } from 'node:path';
+import type { Client } from '../../client/create_client.ts';
+import type { Service, Stack } from '../../client/records.ts';
+import { findProjectFile } from '../../project/find_project_file.ts';
+import { nameInStack, projectOfStack, shortName } from '../../protocol/stacks.ts';
+import { flagOption, textOption } from './command.ts';
+import { hasErrorCode } from './context.ts';
+
+/** The options that choose a stack. `-p` is the port of a few commands, which take the long form alone. */
+export const STACK_OPTIONS = {
+  stack: textOption('--stack <name>', 'the stack; default: the one of this folder (BERTH_STACK)', 'stack'),
+  project: textOption('-p, --project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
+};
+
+/** Those of commands that can look beyond one stack. */
+export const SCOPE_OPTIONS = {
+  ...STACK_OPTIONS,
+  all: flagOption('-A, --all', 'all stacks and services; names are the registered ones'),
+};
+
+export interface StackChoice {
+  stack?: string | undefined;
+  project?: string | undefined;
+  all?: boolean;
+  /** The folder of the project; default: the one that is found from the current folder. */
+  folder?: string;
+}
+
+/** The name that `--project NAME[/SLUG]` means. */
+export const stackOfProject = (project: string): string => project.replace('/', '--');
+
+/** Every stack; none of a daemon that has no stacks yet. */
+async function knownStacks(client: Client): Promise<Stack[]> {
+  try {
+    return await client.stacks();
+  } catch (error) {
+    if (hasErrorCode(error, 'not_found')) return [];
+    throw error;
+  }
+}
+
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
+
+/** The folder of the project file of this folder; undefined if there is none. */
+function projectFolder(): string | undefined {
+  const file = findProjectFile(process.cwd());
+  return file === undefined ? undefined : dirname(realPath(file));
+}
+
+/** The stack whose folder this is, or lies above it. */
+function stackAround(stacks: readonly Stack[], folder: string | undefined): Stack | undefined {
+  const made = stacks.filter(({ named }) => !named);
+  if (folder !== undefined) return made.find(({ path }) => path === folder);
+  const here = realPath(process.cwd()) + sep;
+  return made
+    .filter(({ path }) => path !== null && here.startsWith(path + sep))
+    .sort((a, b) => (b.path ?? '').length - (a.path ?? '').length)[0];
+}
+
+/** In the place of the stack of a project that is not registered yet: no stack has this name. */
+export const UNREGISTERED = '.';
+
+/** The stack that is chosen; null: none, so names are the registered ones. */
+export async function chosenStack(client: Client, choice: StackChoice): Promise<string | null> {
+  if (choice.all) return null;
+  if (choice.project !== undefined) return stackOfProject(choice.project);
+  const stacks = await knownStacks(client);
+  const folder = choice.folder ?? projectFolder();
+  const around = stackAround(stacks, folder);
+  const named = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
+  if (named === undefined) return around?.name ?? (folder === undefined ? null : UNREGISTERED);
+  if (!around || stacks.some(({ name }) => name === named)) return named;
+  return nameInStack(projectOfStack(around.name), named);
+}
+
+export interface StackScope {
+  /** null: names are the registered ones. */
+  stack: string | null;
+  /** Whether a service is of the scope. */
+  has(service: Pick<Service, 'stack'>): boolean;
+  /** The registered name of what is called `name` here: of this stack, else as it is. */
+  full(name: string): string;
+  /** `name` as it is called here. */
+  label(name: string): string;
+  /** The registered name of the group that is called `name` here. */
+  group(name: string): string;
+}
+
+/** The scope of a stack with the services `registered`. */
+export function scopeOf(stack: string | null, registered: readonly Service[]): StackScope {
+  const names = new Set(registered.map(({ name }) => name));
+  const groups = new Set(registered.map(({ group }) => group));
+  const inStack = (name: string, known: ReadonlySet<string | null>): string => {
+    const whole = stack === null ? name : nameInStack(stack, name);
+    return known.has(whole) ? whole : name;
+  };
+  return {
+    stack,
+    has: (service) => stack === null || service.stack === (stack === UNREGISTERED ? null : stack),
+    full: (name) => inStack(name, names),
+    label: (name) => (stack === null ? name : (shortName(name, stack) ?? name)),
+    group: (name) => inStack(name, groups),
+  };
+}
+
+/** The scope that `choice` means; asks for the services only where names may be short. */
+export async function stackScope(client: Client, choice: StackChoice): Promise<StackScope> {
+  const stack = await chosenStack(client, choice);
+  return scopeOf(stack, stack === null || stack === UNREGISTERED ? [] : await client.services());
+}

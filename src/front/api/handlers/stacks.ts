@@ -1,0 +1,58 @@
+// The handlers of stacks.
+import type { stacks } from '../../../api/stacks.ts';
+import type { Stack } from '../../../api/stacks_shapes.ts';
+import { fail } from '../../../protocol/errors.ts';
+import { projectOfStack, type StackRow, slugOfStack } from '../../../protocol/stacks.ts';
+import { THREADS } from '../../../settings/limits.ts';
+import type { AppContext } from '../app_context.ts';
+import type { HandlersOf } from '../handler.ts';
+import { deadline, stopMs } from './service_lookup.ts';
+
+const stacksOf = (app: AppContext) => app.ref('stacks');
+
+/** Those with a record, and those that only services name. */
+async function allStacks(app: AppContext): Promise<Stack[]> {
+  const { stacks: rows } = await stacksOf(app).ask('list', {});
+  const records = new Map<string, StackRow>(rows.map((row) => [row.name, row]));
+  const usage = app.views.stackUsage();
+  return [...new Set([...records.keys(), ...usage.keys()])].sort().map((name) => {
+    const { branch = null, path = null, gone = false, isNamed = false } = records.get(name) ?? {};
+    const { services = 0, running = 0, rssMB = 0 } = usage.get(name) ?? {};
+    const place = {
+      name,
+      project: projectOfStack(name),
+      slug: slugOfStack(name),
+      branch,
+      path,
+      gone,
+      named: isNamed,
+    };
+    return { ...place, services, running, rssMB };
+  });
+}
+
+async function findStack(app: AppContext, name: string): Promise<Stack> {
+  const found = (await allStacks(app)).find((stack) => stack.name === name);
+  if (!found) throw fail('unknown_stack', `there is no stack ${name}`);
+  return found;
+}
+
+export const stackHandlers: HandlersOf<typeof stacks> = {
+  list: async ({ app }) => ({ stacks: await allStacks(app) }),
+  read: ({ app, key: name }) => findStack(app, name),
+
+  register: async ({ app, body }) => {
+    const { stack } = await stacksOf(app).ask('claim', { claim: body });
+    return findStack(app, stack.name);
+  },
+
+  remove: async ({ app, key: name }) => {
+    const times = app.views.stackMembers(name).map((spec) => stopMs(spec, null));
+    const { services } = await stacksOf(app).ask(
+      'remove',
+      { name },
+      deadline(...times, THREADS.askDeadlineMs),
+    );
+    return { removed: true, name, services };
+  },
+};

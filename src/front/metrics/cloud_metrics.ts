@@ -1,0 +1,105 @@
+// Every metric of workloads and tethers: docs/reference.md "Metrics".
+import { METRICS } from '../../settings/limits.ts';
+import type { Metric, Sample } from './open_metrics.ts';
+
+export interface CloudReading {
+  workloads: readonly WorkloadCounts[];
+  tethers: readonly TetherCounts[];
+}
+
+/** A workload in JSON, as far as metrics need it. */
+export interface WorkloadCounts {
+  cluster_id: string;
+  namespace: string;
+  name: string;
+  kind: string;
+  replicas: number | null;
+  ready_replicas: number | null;
+  desired_replicas: number | null;
+}
+
+/** A tether in JSON, as far as metrics need it. */
+export interface TetherCounts {
+  tether_id: string;
+  label: string | null;
+  connections: number;
+  bytes_in: number;
+  bytes_out: number;
+}
+
+type Row = Metric<CloudReading>;
+
+const one = (value: number, labels: Sample['labels']): Sample[] => [{ labels, value }];
+
+const COUNTS = ['replicas', 'ready_replicas', 'desired_replicas'] as const;
+
+/** More workloads than a monitoring system should have series for are added up per namespace. */
+function bounded(workloads: readonly WorkloadCounts[]): readonly WorkloadCounts[] {
+  if (workloads.length <= METRICS.maxWorkloads) return workloads;
+  const sums = new Map<string, WorkloadCounts>();
+  for (const workload of workloads) {
+    const { cluster_id, namespace } = workload;
+    const key = JSON.stringify([cluster_id, namespace]);
+    const sum = sums.get(key) ?? {
+      ...workload,
+      name: '',
+      kind: '',
+      replicas: 0,
+      ready_replicas: 0,
+      desired_replicas: 0,
+    };
+    for (const count of COUNTS) sum[count] = (sum[count] ?? 0) + (workload[count] ?? 0);
+    sums.set(key, sum);
+  }
+  return [...sums.values()];
+}
+
+const perWorkload = (
+  { name, help }: Pick<Row, 'name' | 'help'>,
+  value: (workload: WorkloadCounts) => number | null,
+): Row => ({
+  ...{ name, help, type: 'gauge' },
+  samples: ({ workloads }) =>
+    bounded(workloads).flatMap((workload) => {
+      const { cluster_id: cluster, namespace, name: workloadName, kind } = workload;
+      const count = value(workload);
+      return count === null ? [] : one(count, { cluster, namespace, workload: workloadName, kind });
+    }),
+});
+
+const perTether = (
+  { name, type, help }: Omit<Row, 'samples'>,
+  value: (tether: TetherCounts) => number,
+): Row => ({
+  ...{ name, type, help },
+  samples: ({ tethers }) =>
+    tethers.flatMap((tether) => one(value(tether), { tether: tether.tether_id, label: tether.label ?? '' })),
+});
+
+/** All of them, in the order of the text. */
+export const CLOUD_METRICS: readonly Row[] = [
+  perWorkload(
+    { name: 'berth_workload_replicas', help: 'Replicas that the workload asks for.' },
+    ({ replicas }) => replicas,
+  ),
+  perWorkload(
+    { name: 'berth_workload_ready_replicas', help: 'Replicas of the workload that are ready.' },
+    ({ ready_replicas }) => ready_replicas,
+  ),
+  perWorkload(
+    { name: 'berth_workload_desired_replicas', help: 'Replicas to which a wake scales the workload.' },
+    ({ desired_replicas }) => desired_replicas,
+  ),
+  perTether(
+    { name: 'berth_tether_connections', type: 'gauge', help: 'Open connections of the tether.' },
+    ({ connections }) => connections,
+  ),
+  perTether(
+    { name: 'berth_tether_received_bytes', type: 'counter', help: 'Bytes from clients to the workload.' },
+    ({ bytes_in }) => bytes_in,
+  ),
+  perTether(
+    { name: 'berth_tether_sent_bytes', type: 'counter', help: 'Bytes from the workload to clients.' },
+    ({ bytes_out }) => bytes_out,
+  ),
+];

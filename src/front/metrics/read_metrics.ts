@@ -1,0 +1,37 @@
+// The moment that the metrics describe, and its text in the format that the client reads.
+import type { AppContext } from '../api/app_context.ts';
+import type { RequestContext } from '../api/handler.ts';
+import { headersOf } from '../api/reply.ts';
+import type { CloudReading } from './cloud_metrics.ts';
+import type { DaemonReading } from './daemon_metrics.ts';
+import { type Metric, metricsText, PROMETHEUS_TYPE } from './open_metrics.ts';
+
+/** What the daemon and its services are doing. */
+export async function readDaemon(app: AppContext): Promise<DaemonReading> {
+  const system = await app.readSystem();
+  const { version, startedAt } = app.daemonInfo;
+  return {
+    ...{ version, startedAt, system },
+    services: app.views.all(),
+    starts: (name) => app.starts.of(name),
+    requests: app.requests.rows(),
+    openStreams: app.streams.open,
+  };
+}
+
+const parseList = <T>(json: Buffer): T[] => JSON.parse(json.toString());
+
+/** What the workloads and tethers are doing. */
+export const readCloud = ({ cloud }: AppContext): CloudReading => ({
+  workloads: parseList(cloud.views.workloads(null)),
+  tethers: parseList(cloud.views.tethers()),
+});
+
+const PROMETHEUS_HEADERS = headersOf(PROMETHEUS_TYPE);
+
+/** The text as OpenMetrics, or in the older format for a client that asks for plain text alone. */
+export function answerMetrics<R>(request: RequestContext, metrics: readonly Metric<R>[], reading: R): string {
+  const isOpen = !request.accept.includes('text/plain') || request.accept.includes('openmetrics');
+  if (!isOpen) request.headers = PROMETHEUS_HEADERS;
+  return metricsText(metrics, reading, isOpen);
+}

@@ -1,0 +1,111 @@
+// Stacks: the projects of a machine at their branches, docs/reference.md "Stacks". A stack's name says which
+// project it is of, and the name of a service says which stack it is of, so neither is stored twice.
+import { createHash } from 'node:crypto';
+
+/** The separator of project, slug and service; no part of a name contains it. */
+const SEPARATOR = '--';
+const PART = '[a-z0-9]+(?:-[a-z0-9]+)*';
+
+export const PROJECT_NAME_PATTERN = new RegExp(`^${PART}$`);
+export const STACK_NAME_PATTERN = new RegExp(`^${PART}(?:${SEPARATOR}${PART})?$`);
+
+/** A service has at most 63 characters in its name: so much is left for the rest of it. */
+export const MAX_STACK_NAME = 48;
+/** The longest project name that leaves room for a slug. */
+export const MAX_PROJECT_NAME = 26;
+const MAX_SLUG = 20;
+const HASH_CHARACTERS = 4;
+
+/** The project of a stack. */
+export const projectOfStack = (stack: string): string => stack.split(SEPARATOR)[0] ?? stack;
+
+/** The slug of a stack; null for the stack of the main working tree. */
+export const slugOfStack = (stack: string): string | null => stack.split(SEPARATOR)[1] ?? null;
+
+/** The registered name of `service` in `stack`; for a group, that of the group. */
+export const nameInStack = (stack: string, service: string): string => `${stack}${SEPARATOR}${service}`;
+
+/** The short name, in `stack`, of what is registered as `name`; null if it is not of that stack. */
+export function shortName(name: string, stack: string): string | null {
+  const prefix = nameInStack(stack, '');
+  const rest = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+  return rest === '' || rest.includes(SEPARATOR) ? null : rest;
+}
+
+/** Whether `name` can be a short name: it contains no separator. */
+export const isShortName = (name: string): boolean => !name.includes(SEPARATOR);
+
+const hashOf = (text: string): string =>
+  createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARACTERS);
+
+/** `text` in the characters of a project or a slug; '' if it has none of them. */
+const toPart = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+
+/** `text` with a hash of `hashed` at its end, in at most `length` characters. */
+function withHash(text: string, hashed: string, length: number): string {
+  const start = text.slice(0, length - HASH_CHARACTERS - 1).replace(/-$/, '');
+  return start === '' ? hashOf(hashed) : `${start}-${hashOf(hashed)}`;
+}
+
+/** `text` as a project or a slug of at most `length` characters, and with a hash where it must be cut. */
+function fitPart(text: string, length: number): string {
+  const part = toPart(text);
+  return part !== '' && part.length <= length ? part : withHash(part, text, length);
+}
+
+/** The name of a project in the folder called `folder`. */
+export const projectName = (folder: string): string => fitPart(folder, MAX_PROJECT_NAME);
+
+/** `text` as a slug. */
+export const slugText = (text: string): string => fitPart(text, MAX_SLUG);
+
+/** Where a stack is: what its name is made from. */
+export interface StackPlace {
+  project: string;
+  /** The folder of the project, absolute. */
+  path: string;
+  /** The branch or folder of a linked worktree; null in the main working tree. */
+  worktree: string | null;
+}
+
+/** The names that the stack at `place` may have, the first one that is free. */
+export function stackNames({ project, path, worktree }: StackPlace): string[] {
+  if (worktree === null) return [project, withHash(project, path, MAX_PROJECT_NAME)];
+  const slug = toPart(worktree);
+  const slugs = [slugText(worktree), withHash(slug, worktree, MAX_SLUG), withHash(slug, path, MAX_SLUG)];
+  return slugs.map((one) => nameInStack(project, one));
+}
+
+/** The record of a stack in the store. */
+export interface StoredStack extends StackPlace {
+  name: string;
+  /** The branch when it was last brought up; null: none, as in the middle of a rebase. */
+  branch: string | null;
+  /** The name was chosen by a person; whoever stands in the folder is in another stack. */
+  isNamed: boolean;
+}
+
+/** A place with the name that a person has chosen for its stack; null: the name is made. */
+export interface StackClaim extends StackPlace {
+  branch: string | null;
+  name: string | null;
+}
+
+/** A stack with what is on disk now. */
+export interface StackRow extends StoredStack {
+  /** Its folder is no longer there. */
+  gone: boolean;
+}
+
+/** Owns the records of stacks. */
+export interface StacksProtocol {
+  list(message: Record<string, never>): { stacks: StackRow[] };
+  /** The stack of a place, registered if it is new. Fails name_in_use, storage_full. */
+  claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
+  /** Stops and removes all services of the stack, then forgets it. Fails unknown_stack, storage_full. */
+  remove(message: { name: string }): { services: string[] };
+}

@@ -1,0 +1,205 @@
+// docs/reference.md "Watch": what a service does with changes of its files. The watcher is a stand-in here;
+// test/adapters/watched_tree.test.ts has the real one, and test/e2e/watch.test.ts all of it together.
+import { describe, expect, it } from 'vitest';
+import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
+import type { WatchSpec } from '../../../src/protocol/service.ts';
+import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
+import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/protocol/watcher.ts';
+import { type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
+
+const WATCH: WatchSpec = {
+  paths: ['src'],
+  ignore: ['*.log'],
+  debounceMs: 300,
+  action: 'restart',
+  cascade: false,
+};
+
+interface Setting {
+  world: Supervised;
+  /** The messages to the watcher: what is watched since when, or null for the end. */
+  asked: (number | null)[];
+  cascades: string[];
+  threads: string[];
+  change(...paths: string[]): Promise<void>;
+}
+
+async function watching(plan: Plan & { watch?: Partial<WatchSpec> } = {}): Promise<Setting> {
+  const world = await supervise({ ...plan, spec: { watch: { ...WATCH, ...plan.watch }, ...plan.spec } });
+  const asked: Setting['asked'] = [];
+  const cascades: string[] = [];
+  const threads: string[] = [];
+  await world.services.stand<WatcherProtocol>('watcher', {
+    watch: ({ since }) => {
+      asked.push(since);
+      return null;
+    },
+    unwatch: () => {
+      asked.push(null);
+      return null;
+    },
+  });
+  await world.services.stand<ThreadsProtocol>('threads', {
+    ensure: ({ address }) => {
+      threads.push(address);
+      return null;
+    },
+  });
+  await world.services.stand<GroupsProtocol>('groups', {
+    restartDependants: ({ name }) => {
+      cascades.push(name);
+      return null;
+    },
+  });
+  await world.begin();
+  const ref = world.services.ref<WatchedServiceProtocol>('service:web');
+  const change = async (...paths: string[]): Promise<void> => {
+    await ref.ask('filesChanged', { paths });
+    await quiet();
+  };
+  return { world, asked, cascades, threads, change };
+}
+
+const start = async ({ clock, ref }: Supervised): Promise<void> => {
+  const started = ref.ask('start', { timeoutMs: null, wait: true });
+  await quiet();
+  await clock.advance(50);
+  await started;
+  await quiet();
+};
+
+describe('a service that watches files', () => {
+  it('asks for nothing while it rests, and for everything from its start to its stop', async () => {
+    const { asked, threads, world } = await watching();
+    await quiet();
+    expect([asked, threads]).toEqual([[], []]);
+    const begunAt = world.clock.now();
+    await start(world);
+    expect(threads).toEqual(['watcher']);
+    expect(asked).toEqual([begunAt]);
+    await world.ref.ask('stop', { graceMs: null });
+    await quiet();
+    expect(asked).toEqual([begunAt, null]);
+  });
+
+  it('is restarted by a change, which is on record and no crash', async () => {
+    const { asked, change, world } = await watching();
+    await start(world);
+    await change('src/a.ts', 'b', 'c', 'd', 'e', 'f');
+    await world.advance(50);
+    expect(world.events()).toEqual([
+      ['service.started', expect.anything()],
+      ['service.changed', { name: 'web', paths: ['src/a.ts', 'b', 'c', 'd', 'e'] }],
+      ['service.stopped', { name: 'web', exitCode: null, signal: 'SIGTERM' }],
+      ['service.started', expect.anything()],
+    ]);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 0 });
+    expect(world.host.made).toHaveLength(2);
+    // It is watched all the time.
+    expect(asked).toHaveLength(1);
+  });
+
+  it('is started by a change after it has ended by itself, but not after a stop', async () => {
+    const { change, world } = await watching();
+    await start(world);
+    world.host.exit(3);
+    await quiet();
+    expect(world.state().status).toBe('crashed');
+    await change('src/a.ts');
+    await world.advance(50);
+    expect(world.state().status).toBe('running');
+    await world.ref.ask('stop', { graceMs: null });
+    await change('src/a.ts');
+    await world.advance(1_000);
+    expect(world.state().status).toBe('stopped');
+    expect(world.events().filter(([type]) => type === 'service.changed')).toHaveLength(1);
+  });
+
+  it('does not wait for its restart policy', async () => {
+    const { change, world } = await watching({ spec: { restart: 'on-failure' } });
+    await start(world);
+    for (const delayMs of [100, 200, 400]) {
+      world.host.exit(1);
+      await quiet();
+      await world.advance(delayMs + 50);
+    }
+    world.host.exit(1);
+    await quiet();
+    const { length } = world.host.made;
+    await change('src/a.ts');
+    await world.advance(50);
+    expect(world.host.made).toHaveLength(length + 1);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 0 });
+  });
+
+  it('is restarted once it can be by a change while its process is being made', async () => {
+    const { change, world } = await watching();
+    world.host.spawnMs = 100;
+    const started = world.ref.ask('start', { timeoutMs: null, wait: true });
+    started.catch(() => {});
+    await quiet();
+    await change('src/a.ts');
+    expect(world.host.made).toHaveLength(0);
+    await world.advance(100);
+    await world.advance(100);
+    await world.advance(100);
+    await world.advance(100);
+    expect(world.host.made).toHaveLength(2);
+    expect(world.state().status).toBe('running');
+  });
+
+  it('restarts those that depend on it once it runs again', async () => {
+    const { cascades, change, world } = await watching({ watch: { cascade: true } });
+    await start(world);
+    await change('src/a.ts');
+    expect(cascades).toEqual([]);
+    await world.advance(50);
+    await quiet();
+    expect(cascades).toEqual(['web']);
+  });
+
+  it('has what changed without a daemon told to the next one, and is started if it had crashed', async () => {
+    const adopted = await watching({ row: {} });
+    await quiet();
+    expect(adopted.asked).toEqual([adopted.world.host.row?.startedAt]);
+    const end = { run: 'r', exitCode: 1, signal: null, exitUnknown: false } as const;
+    const at = Date.UTC(2029, 11, 31, 1);
+    const crashed = await watching({ end: { ...end, status: 'crashed', at } });
+    await quiet();
+    expect(crashed.asked).toEqual([at]);
+    await crashed.change('src/a.ts');
+    await crashed.world.advance(50);
+    expect(crashed.world.state().status).toBe('running');
+    const stopped = await watching({ end: { ...end, status: 'stopped', at } });
+    await quiet();
+    expect(stopped.asked).toEqual([]);
+  });
+
+  it('asks anew for other files, and after a loss of the watcher', async () => {
+    const { asked, world } = await watching();
+    await start(world);
+    const { stored } = { stored: world.store.table('services').get('web') };
+    if (!stored) throw new Error('it is not registered');
+    await world.ref.ask('changed', { stored: { ...stored, revision: 2 } });
+    await quiet();
+    expect(asked).toHaveLength(1);
+    const spec = { ...stored.spec, watch: { ...WATCH, paths: ['lib'] } };
+    await world.ref.ask('changed', { stored: { ...stored, spec, revision: 3 } });
+    await quiet();
+    expect(asked).toHaveLength(2);
+    await world.services.ref<WatchedServiceProtocol>('service:web').ask('watchAgain', {});
+    await quiet();
+    expect(asked).toHaveLength(3);
+  });
+
+  it('explains what is watched, and what is not', async () => {
+    const { world } = await watching();
+    await start(world);
+    const ref = world.services.ref<WatchedServiceProtocol>('service:web');
+    await ref.ask('watchState', { folders: 3, trouble: 'the system has no watch left for it' });
+    expect(await world.ref.ask('explain', {})).toMatchObject({
+      reason: expect.stringMatching(/may go unnoticed: the system has no watch left for it\.$/),
+      watching: { folders: 3, trouble: 'the system has no watch left for it' },
+    });
+  });
+});

@@ -1,0 +1,3 @@
+import { runWatcherThread } from '../src/daemon/watcher_thread.ts';
+
+void runWatcherThread();
