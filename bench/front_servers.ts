@@ -7,6 +7,7 @@ import { openStore } from '../src/adapters/storage/store.ts';
 import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, JSON_HEADERS } from '../src/front/api/reply.ts';
 import { createFront } from '../src/front/front.ts';
 import type { ResponseHeaders } from '../src/front/server/http_server.ts';
+import { searchLogs } from '../src/logs/log_search.ts';
 import type { EventRecord, EventsProtocol } from '../src/protocol/events.ts';
 import type { SpecRow } from '../src/protocol/views.ts';
 import { actor, type Node } from '../src/runtime/actor.ts';
@@ -140,6 +141,7 @@ async function serveFront(node: Node): Promise<Serving> {
     allowedOrigins: [],
     daemonInfo: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
     node,
+    logJobs: { search: searchLogs },
     cloud: null,
     openapi: async () => Buffer.from('{}'),
     pageLookup: () => null,

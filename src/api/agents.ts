@@ -1,6 +1,6 @@
 // The operations of agents: docs/reference.md "Endpoints".
 import { operationsOf } from './operation.ts';
-import { followedLogs, logs } from './query_fields.ts';
+import { followedLogs, logTail } from './query_fields.ts';
 
 const operation = operationsOf('agents');
 
@@ -40,7 +40,7 @@ export const agents = {
     method: 'GET',
     path: '/v1/agents/{name}/logs',
     summary: 'The last lines an agent has printed',
-    query: logs,
+    query: logTail,
     answer: 'Logs',
     errors: ['unknown_agent'],
     keyKind: 'agent',

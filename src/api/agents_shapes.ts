@@ -30,6 +30,7 @@ const SpinupShape = objectShape(
     cols: integerField(1, AGENT.maxColsOrRows).optional(),
     rows: integerField(1, AGENT.maxColsOrRows).optional(),
     stack: field.stack.nullable().optional(),
+    baseEnv: field.baseEnv.optional(),
   },
   ['active', 'pid', 'hostname', 'group', 'project', 'service', 'url', 'gatewayUrl'],
 ).meta({ id: 'SpinupInput' });
@@ -42,7 +43,7 @@ function nothingToRun(value: unknown): InvalidField[] {
 
 /** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
-  const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT]);
+  const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT, field.BASE_ENV_LIMIT]);
   const given = validate(SpinupShape, rest, [
     ...faults,
     ...nothingToRun(rest),
@@ -59,6 +60,7 @@ function parseSpinup(value: unknown): SpinupInput {
     cols: given.cols ?? AGENT.defaultCols,
     rows: given.rows ?? AGENT.defaultRows,
     stack: given.stack ?? null,
+    ...field.baseEnvRows(given.baseEnv),
   };
 }
 

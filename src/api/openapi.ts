@@ -25,6 +25,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   groups: 'Services that are started and stopped together',
   stacks: 'Projects at one branch, each with services of its own',
   events: 'What happens, as it happens and afterwards',
+  logs: 'Lines of many services, by time',
   agents: 'Services that run in a terminal',
   commands: 'Commands that are run once, in the environment of a service',
   access: 'Proof of the server, and sessions of the page',

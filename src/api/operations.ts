@@ -5,6 +5,7 @@ import { clusters } from './clusters.ts';
 import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
+import { logs } from './logs.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
 import { stacks } from './stacks.ts';
@@ -17,6 +18,7 @@ export const OPERATIONS = {
   groups,
   stacks,
   events,
+  logs,
   agents,
   commands,
   access,

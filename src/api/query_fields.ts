@@ -18,7 +18,7 @@ export const proof = {
 } as const;
 
 /** The query of a log read. */
-export const logs = {
+export const logTail = {
   lines: {
     kind: 'integer',
     least: 1,
@@ -33,6 +33,6 @@ export const logs = {
 
 /** The query of a log stream. */
 export const followedLogs = {
-  ...logs,
-  lines: { ...logs.lines, least: 0, summary: 'How many of the last lines come first; default 0' },
+  ...logTail,
+  lines: { ...logTail.lines, least: 0, summary: 'How many of the last lines come first; default 0' },
 } as const;

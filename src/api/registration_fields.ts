@@ -75,9 +75,25 @@ export function faultsOfStackName(value: unknown): InvalidField[] {
   return [{ path: 'name', message: `name ${must}` }];
 }
 
+const BASE_ENV_RULE = 'must be null, or an object of up to 1024 strings and 256 KiB';
+export const baseEnv = z
+  .record(
+    z.string().regex(/^[^=\0]+$/, 'must have a key without ='),
+    stringField(ENV_VALUE_RULE),
+    BASE_ENV_RULE,
+  )
+  .refine(
+    (value) =>
+      Object.keys(value).length <= SERVICE.maxBaseEnvEntries && envBytes(value) <= SERVICE.maxBaseEnvBytes,
+    BASE_ENV_RULE,
+  )
+  .nullable()
+  .describe(`${BASE_ENV_RULE}; what the service starts from in place of the environment of the daemon`);
+
 /** A field with many entries: its name, their maximum number, and the expected form. */
 export type LargeField = readonly [field: string, maxEntries: number, rule: string];
 export const ENV_LIMIT: LargeField = ['env', SERVICE.maxEnvEntries, ENV_RULE];
+export const BASE_ENV_LIMIT: LargeField = ['baseEnv', SERVICE.maxBaseEnvEntries, BASE_ENV_RULE];
 
 const entriesIn = (value: object, field: string): number => {
   const inner: unknown = Object.hasOwn(value, field) ? Reflect.get(value, field) : null;
@@ -108,6 +124,10 @@ function hiddenKey(value: object): InvalidField[] {
   const isHidden = inner instanceof Object && Object.hasOwn(inner, '__proto__');
   return isHidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
 }
+
+/** As `envRows`; undefined: absent, null: none. */
+export const baseEnvRows = (given: Record<string, string> | null | undefined) =>
+  given === undefined ? {} : { baseEnv: given && Object.entries(given) };
 
 /** User strings are rows, never keys of objects; null: absent. */
 export const envRows = (given: Record<string, string> | undefined): [string, string][] | null =>

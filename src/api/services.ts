@@ -1,6 +1,6 @@
 // The operations of services: docs/reference.md "Endpoints".
 import { operationsOf } from './operation.ts';
-import { followedLogs, grace, logs, timeout } from './query_fields.ts';
+import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
 
 const operation = operationsOf('services');
 
@@ -109,7 +109,7 @@ export const services = {
     method: 'GET',
     path: '/v1/services/{name}/logs',
     summary: 'The last lines a service has printed',
-    query: logs,
+    query: logTail,
     answer: 'Logs',
     errors: ['unknown_service'],
     keyKind: 'service',

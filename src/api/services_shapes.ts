@@ -69,6 +69,7 @@ const RegistrationShape = objectShape(
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
     stack: field.stack.nullable().optional(),
+    baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
     live: check.live.nullable().optional(),
     limits: check.limits.nullable().optional(),
@@ -83,6 +84,7 @@ const RegistrationShape = objectShape(
 
 const LARGE_FIELDS: readonly field.LargeField[] = [
   field.ENV_LIMIT,
+  field.BASE_ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
   check.ENV_FILE_LIMIT,
@@ -93,11 +95,19 @@ function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] 
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
   const wrong = [...faults, ...extraFaults, ...field.faultsOfStackName(rest)];
-  const { cwd, env, dependsOn, watch: watching, ...given } = validate(RegistrationShape, rest, wrong, hint);
+  const {
+    cwd,
+    env,
+    baseEnv,
+    dependsOn,
+    watch: watching,
+    ...given
+  } = validate(RegistrationShape, rest, wrong, hint);
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
+    ...field.baseEnvRows(baseEnv),
     dependsOn: [...new Set(dependsOn)],
     watch: completeWatch(watching),
     agent: null,

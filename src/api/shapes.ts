@@ -5,6 +5,7 @@ export const SHAPES = {
   groups: () => import('./groups_shapes.ts'),
   stacks: () => import('./stacks_shapes.ts'),
   events: () => import('./events_shapes.ts'),
+  logs: () => import('./logs_shapes.ts'),
   agents: () => import('./agents_shapes.ts'),
   commands: () => import('./commands_shapes.ts'),
   access: () => import('./access_shapes.ts'),

@@ -8,6 +8,7 @@ import { cloudMethods } from './methods/cloud.ts';
 import { commandMethods } from './methods/commands.ts';
 import { eventMethods } from './methods/events.ts';
 import { groupMethods } from './methods/groups.ts';
+import { logMethods } from './methods/logs.ts';
 import { serviceMethods } from './methods/services.ts';
 import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
@@ -19,6 +20,7 @@ const daemonMethods = (endpoint: Endpoint) => ({
   ...groupMethods(endpoint),
   ...stackMethods(endpoint),
   ...eventMethods(endpoint),
+  ...logMethods(endpoint),
   ...agentMethods(endpoint),
   ...commandMethods(endpoint),
   ...accessMethods(endpoint),

@@ -21,6 +21,7 @@ import { CloudController, resolveCloudToken } from './cloud_controller.ts';
 import { report, reportDefect } from './daemon_log.ts';
 import { GatewayController } from './gateway_controller.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
+import { createLogJobs } from './log_jobs.ts';
 import type { DaemonOptions, MainThread } from './main_thread.ts';
 import { systemReader } from './read_system.ts';
 import type { ThreadData } from './thread_data.ts';
@@ -71,6 +72,7 @@ function createDaemonFront(
     },
     node,
     cloud,
+    logJobs: createLogJobs(node),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     unreadyReason: () => threads.silenceOf('services'),

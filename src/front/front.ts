@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
+import type { LogJobs } from '../protocol/logs.ts';
 import type { SystemReading } from '../protocol/system.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
@@ -54,6 +55,8 @@ export interface FrontOptions extends AccessSettings {
   /** The node of the main thread: it runs `views`, and all other actors are reached through it. */
   node: Node;
   cloud: CloudFront | null;
+  /** Reads and searches the files of logs, on other threads. */
+  logJobs: LogJobs;
   /** Called at the first request for the API's document. */
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
@@ -158,6 +161,7 @@ class HttpFront implements Front {
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
+      logJobs: options.logJobs,
       terminals: this.terminals,
       streams: new OpenStreams(node.clock, options.streamLimits),
       keys: new AccessKeys(token, node.clock),

@@ -14,7 +14,7 @@ import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
 import { hasCommand, isNotified } from '../protocol/checks.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
-import { type HostRun, isSignalName, UNKNOWN_OUTCOME } from './host_run.ts';
+import { endMark, type HostRun, isSignalName, startMark, UNKNOWN_OUTCOME } from './host_run.ts';
 import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
 import { type NoticeSockets, sweepNoticeSockets } from './notice_sockets.ts';
@@ -58,14 +58,18 @@ function leadersByRun(): Map<string, ProcessRow> {
  * Finds the processes of rows without a pid, left by a host that was killed right after the start. Drops rows
  * without a process.
  */
-function identifyUnknownPids(ledger: RunLedger): void {
+function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): void {
   const unidentified = [...ledger.rows.values()].filter((row) => row.pid === 0 && !row.end);
   if (unidentified.length === 0) return;
   const leaders = leadersByRun();
   for (const row of unidentified) {
     const process = leaders.get(row.run);
-    if (process) ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
-    else ledger.drop(row.run);
+    if (!process) {
+      ledger.drop(row.run);
+      continue;
+    }
+    logWriters.mark(row.service, startMark(row.run, process.pid, clock.now()), true);
+    ledger.put({ ...row, pid: process.pid, startTicks: process.startTicks });
   }
 }
 
@@ -138,8 +142,8 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
 
 /** Adopts the runs in the ledger. Output is read once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
-  const { ledger, runs, boot, fifos, groups } = config;
-  identifyUnknownPids(ledger);
+  const { ledger, logWriters, runs, boot, fifos, groups } = config;
+  identifyUnknownPids(config);
   const rows = [...ledger.rows.values()];
   const living = new Set(rows.filter((row) => !row.end).map((row) => row.run));
   sweepFifos(fifos, living);
@@ -147,7 +151,12 @@ export function adoptRuns(config: AdoptRunsConfig): void {
   if (rows.some((row) => row.cgroup !== undefined)) groups.sweep(living);
   for (const row of rows) {
     const run = runs.add(row, 'adopted', null, null);
-    if (row.end) continue;
+    if (row.end) {
+      // The earlier host may have been killed before it wrote the mark.
+      logWriters.mark(row.service, endMark(row.end, row.pid), true);
+      logWriters.closeFiles(row.service);
+      continue;
+    }
     if (row.boot !== boot) {
       runs.end(run, { ...UNKNOWN_OUTCOME, cause: 'reboot' });
       fifos.remove(row.run);

@@ -2,6 +2,7 @@
 import { constants } from 'node:os';
 import { residentBytes, settingOf } from '../adapters/process/process_table.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import type { LogRunMark } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../protocol/host.ts';
 import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
@@ -41,6 +42,26 @@ export const UNKNOWN_OUTCOME: HostRunOutcome = {
 export function checkName(name: string): void {
   if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
 }
+
+/** What the log says of a start; `time` in epoch milliseconds. */
+export const startMark = (run: string, pid: number, time: number): LogRunMark => ({
+  event: 'started',
+  time,
+  run,
+  pid,
+  exitCode: null,
+  signal: null,
+});
+
+/** What the log says of an end. */
+export const endMark = ({ run, exitCode, signal, at }: RunEnd, pid: number): LogRunMark => ({
+  event: 'ended',
+  time: at,
+  run,
+  pid,
+  exitCode,
+  signal,
+});
 
 /** Whether the system knows a signal by this name. */
 export const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);

@@ -29,6 +29,7 @@ import {
 import type { Fifos } from './fifo.ts';
 import {
   checkName,
+  endMark,
   forgottenTarget,
   type HostRun,
   type HostRunOutcome,
@@ -36,6 +37,7 @@ import {
   runRowOf,
   settingOfRun,
   spawnReplyOf,
+  startMark,
   UNKNOWN_OUTCOME,
 } from './host_run.ts';
 import type { LogWriters } from './log_writers.ts';
@@ -199,8 +201,10 @@ export class HostRuns {
   }
 
   private async launch(request: StartRequest, intent: LedgerRow): Promise<SpawnReply> {
-    const { ledger, reservedDescriptor, stops } = this.config;
+    const { clock, ledger, logWriters, reservedDescriptor, stops } = this.config;
     const { pid, terminal } = await this.startProcess(request);
+    // Output arrives in a later turn, so the mark comes before it.
+    logWriters.mark(intent.service, startMark(intent.run, pid, clock.now()), false);
     // The exit arrives as an event in a later turn, so it cannot be missed before `add`.
     const first = reservedDescriptor.lend(() => processRow(pid));
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
@@ -271,7 +275,8 @@ export class HostRuns {
     run.row = { ...run.row, end };
     run.terminal = null;
     ledger.put(run.row);
-    if (run.hasTerminal) logWriters.closeFiles(run.name);
+    logWriters.mark(run.name, endMark(end, run.row.pid), run.origin === 'adopted');
+    logWriters.closeFiles(run.name);
     logWriters.notifyGrowth();
     onEnded(end);
     stops.checkSoon();

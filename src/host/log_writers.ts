@@ -1,7 +1,7 @@
 // The logs of all services, and the notice to followers that one has grown.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LogStream } from '../logs/format.ts';
+import type { LogRunMark, LogStream } from '../logs/format.ts';
 import { LogWriter } from '../logs/writer.ts';
 import type { LogLimits } from '../protocol/host.ts';
 import type { LogBytes } from '../protocol/system.ts';
@@ -9,6 +9,8 @@ import type { LogBytes } from '../protocol/system.ts';
 export interface LogWriters {
   /** Adds output of a run of the service `name`. Never throws. */
   append(name: string, stream: LogStream, run: string, bytes: Uint8Array): void;
+  /** Records the start or the end of a run, as `LogWriter.appendMark`. Never throws. */
+  mark(name: string, mark: LogRunMark, isRepeat: boolean): void;
   /** Closes the files of a service that writes nothing for now. */
   closeFiles(name: string): void;
   /** Deletes the logs of a service. */
@@ -59,6 +61,10 @@ export function createLogWriters(
   return {
     append(name, stream, run, bytes) {
       logOf(name).append(stream, run, bytes);
+      if (followed.has(name)) markGrown(name);
+    },
+    mark(name, mark, isRepeat) {
+      logOf(name).appendMark(mark, isRepeat);
       if (followed.has(name)) markGrown(name);
     },
     closeFiles: (name) => logs.get(name)?.close(),

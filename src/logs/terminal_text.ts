@@ -10,8 +10,11 @@ const CURSOR_MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
 const SEQUENCE =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x18\x1a]*(?:\x07|\x1b\\|\x9c|[\x18\x1a])?|\x1b[ -/]*[0-~]?/g;
 const CONTROL_CHARACTERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+/** The same without those that `emulate` applies, and without the escape of the sequences that were kept. */
+const UNAPPLIED_CONTROLS = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g;
+const UNPRINTED_CONTROLS = /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
 /** A sequence to apply at `lastIndex`. */
-const CURSOR_MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;]*([CDGK])/y;
+const CURSOR_MOVE = /(?:\x1b\[|\x9b)(\d*)[\d;:]*([CDGKm])/y;
 /** A character with its combining characters. */
 const GRAPHEME = /[\s\S](?:[\p{M}\p{Cf}\p{EMod}]|(?<=\u200d)[\s\S])*/uy;
 /** Every character below takes one column and does not combine. */
@@ -26,6 +29,12 @@ const BACKSPACE = 0x08;
 const CARRIAGE_RETURN = 0x0d;
 const ESCAPE = 0x1b;
 const CSI = 0x9b;
+/** A sequence that sets colours and the like. Longer ones are no use to anybody. */
+const SGR = /^\x1b\[[\d;:]{0,64}m$/;
+const SGR_RESET = /^\x1b\[[0;]*m$/;
+const RESET = '\x1b[0m';
+/** What sets the colours of a character is forgotten when it is longer, up to the newest sequence. */
+const MAX_PEN_LENGTH = 256;
 /** Fills the second column of a wide character. */
 const SECOND_HALF = '';
 
@@ -38,8 +47,17 @@ class ColumnBuffer {
   /** When all columns from this one on, and all up to it, were last erased. */
   private readonly erasedFrom = new Map<number, number>();
   private readonly erasedTo = new Map<number, number>();
+  /** The sequences that set the colours of each column. */
+  private readonly pens: string[] = [];
+  private pen = '';
   private time = 0;
   private column = 0;
+
+  /** What follows is printed with the colours of `sgr` too. */
+  paint(sgr: string): void {
+    if (SGR_RESET.test(sgr)) this.pen = '';
+    else this.pen = this.pen.length + sgr.length > MAX_PEN_LENGTH ? sgr : this.pen + sgr;
+  }
 
   put(character: string): void {
     this.time += 1;
@@ -73,6 +91,7 @@ class ColumnBuffer {
     }
     this.text[column] = text;
     this.written[column] = this.time;
+    if (this.pen !== '' || this.pens.length > column) this.pens[column] = this.pen;
   }
 
   render(): string {
@@ -90,8 +109,14 @@ class ColumnBuffer {
     }
     const end = shown.lastIndexOf(1) + 1;
     let line = '';
-    for (let at = 0; at < end; at += 1) line += shown[at] ? this.shownAt(at, shown) : ' ';
-    return line;
+    let pen = '';
+    for (let at = 0; at < end; at += 1) {
+      const wanted = shown[at] ? (this.pens[at] ?? '') : '';
+      if (wanted !== pen) line += (pen === '' ? '' : RESET) + wanted;
+      pen = wanted;
+      line += shown[at] ? this.shownAt(at, shown) : ' ';
+    }
+    return pen === '' ? line : line + RESET;
   }
 
   /** A wide character with one half overwritten or erased leaves a blank. */
@@ -115,6 +140,7 @@ function applySequence(line: string, at: number, row: ColumnBuffer): number {
   else if (final === 'D') row.moveBy(-(number || 1));
   else if (final === 'G') row.moveTo((number || 1) - 1);
   else if (final === 'K') row.erase(number);
+  else if (final === 'm') row.paint(sequence);
   return at + sequence.length;
 }
 
@@ -164,19 +190,42 @@ function emulate(line: string): string {
 const APPLIED_SEQUENCE = /^(?:\x1b\[|\x9b)[\d;]*[CDGK]$/;
 const keepApplied = (sequence: string): string => (APPLIED_SEQUENCE.test(sequence) ? sequence : '');
 
+const keepColours = (sequence: string): string => (SGR.test(sequence) ? sequence : '');
+const keepAppliedAndColours = (sequence: string): string => keepApplied(sequence) || keepColours(sequence);
+
+/** Without the carriage returns at its end. Not by /\r+$/, which takes quadratic time over many returns. */
+function withoutReturns(printed: string): string {
+  let end = printed.length;
+  while (end > 0 && printed.charCodeAt(end - 1) === CARRIAGE_RETURN) end -= 1;
+  return printed.slice(0, end);
+}
+
+/** Ends the colours of a line, so that none reaches the next one. */
+function endColours(line: string): string {
+  const last = line.lastIndexOf('\x1b[');
+  return last < 0 || /^\x1b\[[0;]*m/.test(line.slice(last, last + 8)) ? line : line + RESET;
+}
+
+/**
+ * As `readableLine`, with the colours (SGR) that the program has printed; they end with the line. Nothing
+ * else remains that a terminal would obey.
+ */
+export function colouredLine(printed: string): string {
+  const line = withoutReturns(printed);
+  if (!CONTROL.test(line)) return line;
+  if (CURSOR_MOVES.test(line))
+    return emulate(line.replace(SEQUENCE, keepAppliedAndColours).replace(UNAPPLIED_CONTROLS, ''));
+  return endColours(line.replace(SEQUENCE, keepColours).replace(UNPRINTED_CONTROLS, ''));
+}
+
 /**
  * The readable text of one line, given without its newline. Carriage returns at its end count as part of the
  * newline. Trailing blanks that were printed stay.
  */
 export function readableLine(printed: string): string {
-  // Not by /\r+$/, which takes quadratic time over many returns.
-  let end = printed.length;
-  while (end > 0 && printed.charCodeAt(end - 1) === CARRIAGE_RETURN) end -= 1;
-  const line = printed.slice(0, end);
+  const line = withoutReturns(printed);
   if (!CONTROL.test(line)) return line;
   if (!CURSOR_MOVES.test(line)) return line.replace(SEQUENCE, '').replace(CONTROL_CHARACTERS, '');
-  const applied = line
-    .replace(SEQUENCE, keepApplied)
-    .replace(/[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]/g, '');
+  const applied = line.replace(SEQUENCE, keepApplied).replace(UNAPPLIED_CONTROLS, '');
   return NEEDS_COLUMN_BUFFER.test(applied) ? emulate(applied) : emulateNarrow(applied);
 }

@@ -3,6 +3,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  ftruncateSync,
   mkdirSync,
   readSync,
   renameSync,
@@ -12,13 +13,17 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { LogLimits } from '../protocol/host.ts';
+import { KIB } from '../settings/limits.ts';
 import { openRegularFile } from '../settings/state_files.ts';
 import {
   decodeIndexRecord,
+  decodeRunMark,
   encodeIndexRecord,
+  encodeRunMark,
   INDEX_FILE,
   LOG_FILE,
   type LogIndexRecord,
+  type LogRunMark,
   type LogStream,
   MAX_RECORD_SPAN_MS,
   NO_RUN_ID,
@@ -29,6 +34,11 @@ import {
 
 /** Interval between checks for files that were removed or truncated from outside. */
 const CHECK_MS = 1_000;
+/** Records of an index among which a mark is looked for that a killed host may have written. */
+const MARK_SEARCH_RECORDS = 4_096;
+/** An index of marks alone, of a program that starts again and again without output, begins anew. */
+const MAX_MARKS_BYTES = 256 * KIB;
+const NEWLINE = 0x0a;
 const { O_CREAT, O_RDONLY, O_RDWR } = constants;
 
 /** The current pair, open. */
@@ -43,6 +53,9 @@ interface LogFiles {
   indexed: number;
   last: Pick<LogIndexRecord, 'stream' | 'run' | 'time'>;
 }
+
+/** The run that has written last to a stream, and whether its line is unfinished. */
+type OpenLine = { run: string; isOpen: boolean };
 
 const recordBuffer = Buffer.alloc(RECORD_BYTES);
 const NO_RECORD = { stream: 0, run: '', time: 0 } as const;
@@ -158,6 +171,18 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
   return { log, index, start, size: fstatSync(log).size, indexed: RECORD_BYTES, last: NO_RECORD };
 }
 
+/** Whether `mark` is among the last records of the index. */
+function hasMark({ index, indexed }: LogFiles, { event, run }: LogRunMark): boolean {
+  const from = Math.max(0, indexed - MARK_SEARCH_RECORDS * RECORD_BYTES);
+  const records = Buffer.alloc(indexed - from);
+  readSync(index, records, 0, records.length, from);
+  for (let at = 0; at < records.length; at += RECORD_BYTES) {
+    const found = decodeRunMark(records, at);
+    if (found?.run === run && found.event === event) return true;
+  }
+  return false;
+}
+
 /**
  * Writes the log of one service. All output goes to the page cache synchronously, so readers of the files see
  * everything that the host has read. A full disk loses output, which is counted; it never blocks.
@@ -170,6 +195,7 @@ export class LogWriter {
   private endOffset = 0;
   private droppedBytes = 0;
   private checkedAt: number;
+  private readonly openLines = new Map<LogStream, OpenLine>();
 
   /** Opens the log in `folder`. `limits` may change while it is open; `now` gives epoch milliseconds. */
   constructor(folder: string, limits: Readonly<LogLimits>, now: () => number) {
@@ -195,15 +221,39 @@ export class LogWriter {
     const time = this.now();
     this.checkFiles(time);
     let files = this.open();
-    if (files && files.size > 0 && files.size + bytes.length > this.limits.maxBytes) {
+    const { maxBytes } = this.limits;
+    if (files && files.size > 0 && (files.size + bytes.length > maxBytes || files.indexed > maxBytes)) {
       this.rotate(files.start);
       files = this.open();
     }
-    const isMarked = files && this.mark(files, { offset: this.endOffset, stream, run, time });
+    const line = this.openLines.get(stream);
+    const continues = line?.run === run && line.isOpen;
+    this.openLines.set(stream, { run, isOpen: bytes.length > 0 ? bytes.at(-1) !== NEWLINE : continues });
+    const isMarked = files && this.mark(files, { offset: this.endOffset, stream, run, time, continues });
     const written = files && isMarked ? writeWhatFits(files.log, bytes, files.size) : 0;
     if (files) files.size += written;
     this.endOffset += written;
     this.droppedBytes += bytes.length - written;
+  }
+
+  /**
+   * Records the start or the end of a run. `isRepeat`: a host that was killed may have done it already. Never
+   * throws; a full disk loses it.
+   */
+  appendMark(mark: LogRunMark, isRepeat: boolean): void {
+    this.checkFiles(this.now());
+    const files = this.open();
+    if (!files || (isRepeat && hasMark(files, mark))) return;
+    if (files.size === 0 && files.indexed > MAX_MARKS_BYTES) {
+      ftruncateSync(files.index, RECORD_BYTES);
+      files.indexed = RECORD_BYTES;
+    }
+    const records = encodeRunMark(mark, this.endOffset);
+    // Half a mark is overwritten by the next record.
+    if (writeWhatFits(files.index, records, files.indexed) === records.length)
+      files.indexed += records.length;
+    // Bytes never belong to the record of a mark.
+    files.last = NO_RECORD;
   }
 
   /** Closes the files. The next output opens them again. */

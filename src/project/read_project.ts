@@ -40,6 +40,8 @@ export interface ProjectService {
   stopGrace: number | undefined;
   /** The stack it is registered in; null while it is only what the file says. */
   stack: string | null;
+  /** What it starts from in place of the environment of the daemon; null: nothing. */
+  baseEnv: Record<string, string> | null;
   watch: WatchSpec | null;
 }
 
@@ -157,6 +159,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
     stack: null,
+    baseEnv: null,
     watch: watchOf(service),
   };
 }

@@ -1,4 +1,5 @@
 import type { AgentType } from './agent_types.ts';
+import type { EnvironmentRows } from './base_environment.ts';
 
 /** A spinup request with its shape checked: docs/reference.md "Spinup". */
 export interface SpinupInput {
@@ -13,6 +14,8 @@ export interface SpinupInput {
   cols: number;
   rows: number;
   stack: string | null;
+  /** null: none; absent: the stored one is kept. */
+  baseEnv?: EnvironmentRows | null;
 }
 
 export interface AgentsProtocol {

@@ -53,14 +53,15 @@ export function pickFields<T extends object, K extends keyof T>(of: T, names: re
 type Required = 'name' | 'port' | 'cmd' | 'cwd' | 'env' | 'agent';
 
 /** A registration with optional fields; null is the same as absent. */
-export type PartialRegistration = Pick<ServiceInput, Required> & {
-  [K in Exclude<keyof ServiceInput, Required>]?: ServiceInput[K] | null | undefined;
+export type PartialRegistration = Pick<ServiceInput, Required | 'baseEnv'> & {
+  [K in Exclude<keyof ServiceInput, Required | 'baseEnv'>]?: ServiceInput[K] | null | undefined;
 };
 
 /** `given` with a default for every field left open. */
 export function completeRegistration(given: PartialRegistration): ServiceInput {
   const complete = SPEC_FIELD_NAMES.map((field) => [field, given[field] ?? SPEC_FIELDS[field].default]);
-  return Object.fromEntries(complete);
+  const { baseEnv } = given;
+  return { ...Object.fromEntries(complete), ...(baseEnv === undefined ? {} : { baseEnv }) };
 }
 
 /**

@@ -1,5 +1,6 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
 import type { AgentType } from './agent_types.ts';
+import type { EnvironmentRows } from './base_environment.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { WatchState } from './watcher.ts';
 
@@ -91,6 +92,16 @@ export function portOfAgent(port: number | null): number {
 export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
   /** null: absent, so the stored one is kept. */
   env: [key: string, value: string][] | null;
+  /** null: none; absent: the stored one is kept. */
+  baseEnv?: EnvironmentRows | null;
+}
+
+/** The environment that a service starts from in place of the daemon's own, opened or sealed. */
+export interface StoredBaseEnv {
+  /** HMAC over its rows, so that a change is seen without opening it. */
+  hash: string;
+  rows?: EnvironmentRows;
+  sealed?: string;
 }
 
 /** The record in the store. `revision` grows whenever the effective spec changes. */
@@ -104,6 +115,8 @@ export interface StoredService {
    * opened.
    */
   sealedEnv?: string;
+  /** Absent: it starts from the daemon's own. */
+  baseEnv?: StoredBaseEnv;
 }
 
 /** The end of the last process, in the store so that a later daemon still shows it. */

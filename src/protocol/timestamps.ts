@@ -10,6 +10,35 @@ export function localTime(ms: number): string {
   return `${shifted}${east < 0 ? '-' : '+'}${part(minutes / 60)}:${part(minutes % 60)}`;
 }
 
+const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+ -]\d\d:\d\d)$/;
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
+
+/**
+ * The time that a person means, in epoch milliseconds: RFC 3339, or a duration such as `15m` or `1h30m` back
+ * from `now`. null: neither.
+ */
+export function parseTime(text: string, now: number): number | null {
+  if (DURATION.test(text)) {
+    let back = 0;
+    for (const [, count, unit = ''] of text.matchAll(/([\d.]+)([a-z]+)/g))
+      back += Number(count) * (UNIT_MS[unit] ?? 0);
+    return now - back;
+  }
+  // In a query, a plus sign that is not encoded reads as a blank.
+  const time = RFC_3339.test(text)
+    ? Date.parse(text.replace(/^(.{10}) /, '$1T').replace(' ', '+'))
+    : Number.NaN;
+  return Number.isNaN(time) ? null : time;
+}
+
 /** RFC 3339 with milliseconds, in UTC, the time format of the cloud API. `ms`: epoch milliseconds. */
 export const utcTime = (ms: number | null): string | null =>
   ms === null ? null : new Date(ms).toISOString();

@@ -50,6 +50,8 @@ export const SERVICE = {
   maxReadyUrlBytes: 4 * KIB,
   maxEnvEntries: 256,
   maxEnvBytes: 64 * KIB,
+  maxBaseEnvEntries: 1_024,
+  maxBaseEnvBytes: 256 * KIB,
   maxDependsOn: 64,
   maxLabels: 16,
   maxLabelLength: 256,
@@ -203,6 +205,17 @@ export const LOGS = {
   longTailBytes: 4 * MIB,
   /** Reads of logs for followers that are under way at once. */
   maxConcurrentReads: 4,
+  /** Services whose logs are read together: a cursor with a number for each fits in a header. */
+  maxServices: 256,
+  /** Lines of many services in an answer. */
+  defaultPageLines: 100,
+  /** Text after which an answer ends, whatever it has. */
+  maxPageBytes: 4 * MIB,
+  /** Time after which a search answers with what it has found. */
+  searchMs: 800,
+  maxQueryLength: 256,
+  /** For a job of a search or a stream, with its wait for a thread. */
+  jobDeadlineMs: 30_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */
   maxSharedBytes: 8 * MIB,
 } as const;

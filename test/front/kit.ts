@@ -8,6 +8,7 @@ import { type CloudFront, createFront, type Front, type FrontOptions } from '../
 import type { ServerKind } from '../../src/front/server/listen.ts';
 import { loadUws } from '../../src/front/server/uws_binary.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
+import { searchLogs } from '../../src/logs/log_search.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
@@ -100,6 +101,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     },
     node: made.node,
     cloud: null,
+    logJobs: { search: searchLogs },
     pageLookup: () => null,
     onRoutesChanged: () => undefined,
     openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),

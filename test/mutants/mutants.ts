@@ -42,7 +42,9 @@ const LEDGER = [
   'test/host/survival.test.ts',
 ];
 const SERVICE = ['test/actors/service', 'test/actors/registry'];
-const TETHERS = ['test/actors/tethers', 'test/adapters/portforward'];
+const TETHERS = ['tethers', 'clients_and_pods', 'pod_watch', 'unready_pods'].map(
+  (name) => `test/actors/tethers/${name}.test.ts`,
+);
 const CHANGES = ['sleep_wake', 'refused_changes', 'undone_sleep', 'shared_workload'].map(
   (name) => `test/actors/cloud/${name}.test.ts`,
 );
@@ -58,7 +60,7 @@ export const MUTANTS: readonly Mutant[] = [
       'mailbox-bound',
       'open deferred replies do not count in the bound of a mailbox',
       'src/runtime/mailbox.ts',
-      'queue.length + open >= this.type.limits.mailbox',
+      'queue.length + this.openReplies >= this.type.limits.mailbox',
       'queue.length >= this.type.limits.mailbox',
       RUNTIME,
     ],
@@ -264,22 +266,22 @@ export const MUTANTS: readonly Mutant[] = [
       'no-second-sending',
       'bytes that a pod may have seen are sent to another one',
       'src/actors/tethers/session.ts',
-      '        state.replay = null;\n        session.writeToClient',
-      '        session.writeToClient',
+      'session.retryOrReset(RETRYABLE.has(error.code) ? replay : null, error)',
+      'session.retryOrReset(replay, error)',
       TETHERS,
     ],
     [
       'replay-bound',
       'what is kept for another attempt has no bound',
-      'src/actors/tethers/session.ts',
-      'if (state.replay.bytes > TETHER.maxPendingBytes) state.replay = null;\n          else ',
-      '',
+      'src/actors/tethers/held_connections.ts',
+      'return this.size + bytes <= this.maxBytes && !this.held.isFull;',
+      'return bytes > 0;',
       TETHERS,
     ],
     [
       'inactive-on-disk-first',
       'a listener is closed before the store says so',
-      'src/actors/tethers/tethers.ts',
+      'src/actors/tethers/tether_records.ts',
       '    await this.save(tether, { active: false, localPort: null, previousPort: null }, false);\n    if (!stored.active && !forget) return;',
       '    if (!stored.active && !forget) return;',
       TETHERS,
@@ -287,7 +289,7 @@ export const MUTANTS: readonly Mutant[] = [
     [
       'unstored-is-closed',
       'a listener that could not be stored stays open',
-      'src/actors/tethers/tethers.ts',
+      'src/actors/tethers/tether_records.ts',
       "      ref.tell('close', { forget: false });\n",
       '',
       TETHERS,
@@ -312,25 +314,25 @@ export const MUTANTS: readonly Mutant[] = [
       'released-pod',
       'a pod that its workload has released gets connections',
       'src/actors/tethers/pod_watch.ts',
-      'if (gone || !row.isOwn) this.rows.delete',
-      'if (gone) this.rows.delete',
+      'if (gone || !row.isOwn) this.forget',
+      'if (gone) this.forget',
       TETHERS,
     ],
     [
       'avoid-failed-pod',
       'a pod that has just failed is not avoided',
       'src/actors/tethers/used_pods.ts',
-      'pod.avoidUntil = this.clock.monotonic() + TETHER.podAvoidMs;',
-      'pod.avoidUntil = 0;',
+      'pod.avoidUntil = this.clock.monotonic() + ms;',
+      'pod.avoidUntil = Math.min(ms, 0);',
       TETHERS,
     ],
     [
       'port-scan',
       'a client that has gone wakes the workload',
-      'src/actors/tethers/pending_connections.ts',
-      "if (isWanted) await workloads.ask('wake'",
-      "await workloads.ask('wake'",
-      TETHERS,
+      'src/actors/tethers/workload_waker.ts',
+      '      if (await waiters.areStillThere())\n        await workloads',
+      '        await workloads',
+      ['test/actors/tethers/workload_waker.test.ts'],
     ],
   ]),
   ...area('cloud', [

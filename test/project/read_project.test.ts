@@ -99,6 +99,7 @@ services:
       stopGrace: 10_000,
       isPortFixed: false,
       stack: null,
+      baseEnv: null,
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
     });
   });

@@ -30,7 +30,7 @@ function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec
   if (cmd !== null) return { cmd, ready, stopSignal: 'SIGTERM' };
   if (agentType === null) throw fail('invalid_spec', 'cmd must be given when agent_type is not');
   const kind = agentKind(agentType);
-  const values = new Map(env);
+  const values = new Map([...(input.baseEnv ?? []), ...env]);
   if (kind.requiredVariable !== null && !values.get(kind.requiredVariable)) {
     const path = `env.${kind.requiredVariable}`;
     const message = `${path} must be given for agent_type ${agentType}`;
@@ -96,6 +96,7 @@ class Agents {
       env,
       agent: { agentType, hostname: agentHostname(name, this.config.domain), cols, rows },
       stack,
+      ...(input.baseEnv === undefined ? {} : { baseEnv: input.baseEnv }),
     });
   }
 

@@ -1,7 +1,14 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
+import { type EnvironmentRows, withoutSession } from '../../protocol/base_environment.ts';
 import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
-import type { AgentSpec, ServiceInput, ServiceSpec, StoredService } from '../../protocol/service.ts';
+import type {
+  AgentSpec,
+  ServiceInput,
+  ServiceSpec,
+  StoredBaseEnv,
+  StoredService,
+} from '../../protocol/service.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 
 /**
@@ -15,14 +22,32 @@ export function nextRecord(
   before: StoredService | undefined,
   key: Uint8Array,
 ): StoredService {
-  const { agent, ready: given } = input;
-  const ready = agent && typeof given === 'string' ? given.replaceAll('$PORT', String(port)) : given;
-  const spec = { ...input, port, ready, env: input.env ?? before?.spec.env ?? [] };
+  const { baseEnv: givenBase, ...given } = input;
+  const { agent } = given;
+  const ready =
+    agent && typeof given.ready === 'string' ? given.ready.replaceAll('$PORT', String(port)) : given.ready;
+  const spec = { ...given, port, ready, env: input.env ?? before?.spec.env ?? [] };
+  const baseEnv = givenBase === undefined ? before?.baseEnv : baseEnvOf(givenBase, key);
   const text = canonicalSpec(spec);
-  if (before && text === canonicalSpec(before.spec)) return before;
+  if (before && text === canonicalSpec(before.spec) && baseEnv?.hash === before.baseEnv?.hash) {
+    // What is given replaces one that may be sealed with a key that is lost.
+    return givenBase && baseEnv && before.baseEnv?.sealed !== undefined ? { ...before, baseEnv } : before;
+  }
   const sealedEnv = input.env ? undefined : before?.sealedEnv;
   const hash = specHashOf(text, key);
-  return { spec, revision: (before?.revision ?? 0) + 1, hash, ...(sealedEnv && { sealedEnv }) };
+  return {
+    spec,
+    revision: (before?.revision ?? 0) + 1,
+    hash,
+    ...(sealedEnv && { sealedEnv }),
+    ...(baseEnv && { baseEnv }),
+  };
+}
+
+function baseEnvOf(given: EnvironmentRows | null, key: Uint8Array): StoredBaseEnv | undefined {
+  if (given === null) return undefined;
+  const rows = withoutSession(given).sort(([a], [b]) => (a < b ? -1 : 1));
+  return { hash: specHashOf(JSON.stringify(rows), key), rows };
 }
 
 /** The fields of an agent that count. Stored hashes depend on the order: a new field goes last. */

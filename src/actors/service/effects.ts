@@ -1,5 +1,6 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -33,7 +34,7 @@ import * as events from './run_events.ts';
 export interface ServiceEffectsConfig {
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
-  environment: [key: string, value: string][];
+  environment: EnvironmentRows;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
 }
@@ -70,6 +71,9 @@ const SEALED_ENV_HINT =
 /** What the host is told for a service without a port. */
 const NO_PORT = 0;
 const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
+
+const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
+  sealedEnv !== undefined || baseEnv?.sealed !== undefined;
 
 /** The side effects of one service: messages to other actors, and rows of the store. */
 export class ServiceEffects {
@@ -167,10 +171,9 @@ export class ServiceEffects {
   async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
     const { name } = this;
     // The key may have been put back since the record was read.
-    const stored = known.sealedEnv === undefined ? known : (this.stored() ?? known);
+    const stored = isSealed(known) ? (this.stored() ?? known) : known;
     const { spec } = stored;
-    if (stored.sealedEnv !== undefined)
-      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const fromFiles = envFileRows(spec);
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
@@ -188,7 +191,7 @@ export class ServiceEffects {
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.config.environment, withFiles, run.id),
+      env: this.environmentOf({ ...stored, spec: withFiles }, run.id),
       port: spec.port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
@@ -227,6 +230,17 @@ export class ServiceEffects {
     });
     const answers = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostAskTimeoutMs });
     return Promise.race([stopped, answers.then(() => stopped)]);
+  }
+
+  /** The PATH in which the shell of the service looks for programs; null: it has none. */
+  searchPath(known: StoredService | null): string | null {
+    if (!known) return null;
+    const rows = this.environmentOf(isSealed(known) ? (this.stored() ?? known) : known, '');
+    return rows.find(([key]) => key === 'PATH')?.[1] ?? null;
+  }
+
+  private environmentOf({ spec, baseEnv }: StoredService, run: string): EnvironmentRows {
+    return childEnvironment(baseEnv?.rows ?? this.config.environment, spec, run);
   }
 
   async runOf(): Promise<LedgerRun | null> {

@@ -1,7 +1,6 @@
 // The environment of a child process: docs/reference.md "Environment of a process".
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
-
-type EnvironmentRows = [key: string, value: string][];
 
 /** Variables of the daemon itself, of the npm that started it, or of its service manager. */
 const DAEMON_VARIABLES = /^(?:BERTH_|npm_|NODE_CHANNEL_|LISTEN_)|^(?:INIT_CWD|NOTIFY_SOCKET)$/;

@@ -32,6 +32,8 @@ export interface ExplanationFacts {
   /** What is watched for it; null: nothing. */
   watching: WatchState | null;
   lastLines: string[];
+  /** The PATH of the service; null: it has none. */
+  path: string | null;
   /** Bytes of output lost to a full disk since the process host started. */
   droppedBytes: number;
   /** Epoch milliseconds. */
@@ -40,10 +42,12 @@ export interface ExplanationFacts {
 
 type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
 
+const NOT_FOUND = 127;
+
 /** The usual meaning of some exit codes of shells. */
 const SHELL_EXIT_MEANINGS = new Map([
   [126, 'the command was found but cannot be executed'],
-  [127, 'the shell did not find the command'],
+  [NOT_FOUND, 'the shell did not find the command'],
 ]);
 
 /** `340 ms`, `3.4 s` or `2 min 5 s`. */
@@ -69,7 +73,9 @@ function describeEnd({ cause, exitCode, signal, exitUnknown }: EndSummary): stri
   return `ended with exit code ${exitCode}${meaning ? ` (${meaning})` : ''}`;
 }
 
-function aboutEnd(end: EndSummary): string | null {
+function aboutEnd(end: EndSummary, path: string | null): string | null {
+  if (end.exitCode === NOT_FOUND)
+    return path === null ? 'It has no PATH to look in.' : `It was looked up in PATH=${path}.`;
   if (end.signal === 'SIGKILL' && !end.cause)
     return 'If nobody killed it, the system was short of memory: its log says more.';
   return null;
@@ -164,7 +170,7 @@ function whyStopping({ late, fault }: In<'stopping'>, now: number): string {
   return joinSentences(`${why}, so it is being ended.`, aboutCheck(fault.check, now));
 }
 
-function whenIdle({ spec, end, portHolder, state }: ExplanationFacts): ExplanationText {
+function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
   const past = end ? `Its last process ${describeEnd(end)}.` : 'It has not been started yet.';
   const reason = trouble ? `The last start made no process: ${trouble}.` : past;
@@ -175,7 +181,7 @@ function whenIdle({ spec, end, portHolder, state }: ExplanationFacts): Explanati
     };
   const crashed = end?.status === 'crashed' && trouble === null;
   return {
-    reason: joinSentences(reason, crashed && aboutEnd(end), crashed && aboutPolicy(spec, end)),
+    reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
     next: trouble ? 'Correct that and start it again.' : 'It stays as it is until it is started.',
   };
 }
@@ -300,8 +306,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
 export async function startFailure(
   name: string,
   { run, end, how, backoff }: In<'ended'>,
-  lastLines: string[],
-  now: number,
+  { lastLines, path, now }: Pick<ExplanationFacts, 'lastLines' | 'path' | 'now'>,
 ): Promise<Failure> {
   const again =
     backoff && `It is started again in ${humanDuration(backoff.nextAt - now)} by its restart policy.`;
@@ -328,7 +333,7 @@ export async function startFailure(
   return say(
     'start_failed',
     `${name} ${describeEnd(end)} before it was ready`,
-    aboutEnd(end),
+    aboutEnd(end, path),
     again,
     logText(lastLines),
   );

@@ -368,8 +368,10 @@ export class ServiceLifecycle {
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
-    if (!run.ready.settled)
-      run.ready.reject(await startFailure(name, state, await lastLines(run.id), context.clock.now()));
+    if (run.ready.settled) return;
+    const path = effects.searchPath(this.stored);
+    const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };
+    run.ready.reject(await startFailure(name, state, facts));
   }
 
   private wait(backoff: Backoff, trouble: string | null): void {

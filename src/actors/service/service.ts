@@ -193,7 +193,8 @@ class SupervisedService {
 
   async explain(): Promise<ServiceExplanation> {
     const { life } = this;
-    const { spec } = life.registered();
+    const stored = life.registered();
+    const { spec } = stored;
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
     const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
@@ -203,6 +204,7 @@ class SupervisedService {
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
     const now = this.context.clock.now();
+    const path = this.effects.searchPath(stored);
     const watching = this.files.state;
     const facts = {
       spec,
@@ -213,6 +215,7 @@ class SupervisedService {
       foreignHolder,
       watching,
       lastLines,
+      path,
       droppedBytes,
       now,
     };

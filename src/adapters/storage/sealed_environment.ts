@@ -4,6 +4,7 @@
 // Each sealed value says which key sealed it. So a key file that was lost may be made anew: nothing is
 // overwritten, and what the old key sealed opens again when that is put back.
 import { randomBytes } from 'node:crypto';
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import type { SealedSecret } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { completeRecord } from '../../protocol/registration.ts';
@@ -16,6 +17,7 @@ import type { Store, StoreTable } from './store_tables.ts';
 import { createVault, KEY_BYTES, type Vault, VaultError } from './vault.ts';
 
 const ownerOf = (service: string): string => `env ${service}`;
+const baseOwnerOf = (service: string): string => `base-env ${service}`;
 
 /** The vault of a key file, read when it is first needed. */
 class EnvironmentKey {
@@ -72,29 +74,56 @@ export class EnvironmentSeal {
   }
 
   /** The record for the store. One that could not be opened stays as it is. Fails key_unusable. */
-  seal(stored: StoredService): StoredService {
+  seal(given: StoredService): StoredService {
+    const stored = this.sealBase(given);
     const { env, name } = stored.spec;
     if (stored.sealedEnv !== undefined || env.length === 0) return stored;
-    const values = JSON.stringify(env.map(([, value]) => value));
-    const sealedEnv = formatSealed(this.key.ours().seal(ownerOf(name), Buffer.from(values)));
+    const sealedEnv = this.sealText(
+      ownerOf(name),
+      env.map(([, value]) => value),
+    );
     const names = env.map(([key]): [string, string] => [key, '']);
     return { ...stored, spec: { ...stored.spec, env: names }, sealedEnv };
   }
 
-  /** The record with its environment. One that cannot be opened stays as it is: see `why`. */
+  /**
+   * The record with its environment, but not the one it starts from, which few need. One that cannot be
+   * opened stays as it is.
+   */
   open(stored: StoredService): StoredService {
     const { sealedEnv: text, ...opened } = stored;
     if (text === undefined) return stored;
+    const { env, name } = stored.spec;
+    const values = this.openText<string[]>(ownerOf(name), text);
+    if (!values) return stored;
+    return { ...opened, spec: { ...stored.spec, env: env.map(([key], at) => [key, values[at] ?? '']) } };
+  }
+
+  /** The record with the environment it starts from. One that cannot be opened stays as it is. */
+  openBase(stored: StoredService): StoredService {
+    const { hash, sealed } = stored.baseEnv ?? {};
+    if (hash === undefined || sealed === undefined) return stored;
+    const rows = this.openText<EnvironmentRows>(baseOwnerOf(stored.spec.name), sealed);
+    return rows ? { ...stored, baseEnv: { hash, rows } } : stored;
+  }
+
+  private sealBase(stored: StoredService): StoredService {
+    const { hash, rows } = stored.baseEnv ?? {};
+    if (hash === undefined || !rows) return stored;
+    return { ...stored, baseEnv: { hash, sealed: this.sealText(baseOwnerOf(stored.spec.name), rows) } };
+  }
+
+  private sealText(owner: string, value: unknown): string {
+    return formatSealed(this.key.ours().seal(owner, Buffer.from(JSON.stringify(value))));
+  }
+
+  /** undefined: the key is missing or another one, or the text is damaged. */
+  private openText<T>(owner: string, text: string): T | undefined {
     try {
-      const { env, name } = stored.spec;
       const sealed = parseSealed(text);
-      const values: string[] = JSON.parse(this.key.of(sealed.kek).open(ownerOf(name), sealed).toString());
-      return {
-        ...opened,
-        spec: { ...stored.spec, env: env.map(([key], at) => [key, values[at] ?? '']) },
-      };
+      return JSON.parse(this.key.of(sealed.kek).open(owner, sealed).toString());
     } catch (error) {
-      if (isFailure(error) || error instanceof VaultError) return stored;
+      if (isFailure(error) || error instanceof VaultError) return undefined;
       throw error;
     }
   }
@@ -106,7 +135,7 @@ export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pic
   const sealed: StoreTable<StoredService> = {
     get: (key) => {
       const stored = services.get(key);
-      return stored && completeRecord(seal.open(stored));
+      return stored && completeRecord(seal.openBase(seal.open(stored)));
     },
     all: () => services.all().map(([key, stored]) => [key, completeRecord(seal.open(stored))]),
     put: async (key, stored) => services.put(key, seal.seal(stored)),

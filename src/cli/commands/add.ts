@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
 import { RESTART_POLICIES } from '../../protocol/service.ts';
 import {
   choiceOption,
@@ -85,6 +86,7 @@ export const addCommand = defineCommand({
       dependsOn: dependsOn.map(place.nameOf),
       group: place.groupOf(group) ?? null,
       stack: place.stack,
+      baseEnv: shellEnvironment(process.env),
     };
     if (port === null && isOnOwnPort(ready ?? null))
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);

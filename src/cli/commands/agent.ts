@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Agent, SpinupRequest } from '../../client/records.ts';
 import { AGENT_TYPES } from '../../protocol/agent_types.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
 import { LOGS } from '../../settings/limits.ts';
 import { runBatch } from '../kit/batch.ts';
 import {
@@ -64,6 +65,7 @@ export const agentSpinupCommand = defineCommand({
     const spec: SpinupRequest = {
       name,
       stack,
+      baseEnv: shellEnvironment(process.env),
       cwd: resolve(cwd ?? '.'),
       ...(cmd ? { cmd } : {}),
       ...(type ? { agent_type: type } : {}),

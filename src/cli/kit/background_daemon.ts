@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import type { LocalDaemon } from '../../client/local_daemon.ts';
+import { cleanEnvironment } from '../../protocol/base_environment.ts';
 import { OWN_LOG } from '../../settings/limits.ts';
 import { type AddressRecord, openStateDir } from '../../settings/state_dir.ts';
 import { checkStateFiles } from '../../settings/state_files.ts';
@@ -99,6 +100,7 @@ export async function startBackgroundDaemon(
   const child = spawn(process.execPath, [berthScript(), ...args], {
     detached: true,
     cwd: homedir(),
+    env: cleanEnvironment(process.env),
     stdio: ['ignore', fd, fd],
   });
   closeSync(fd);

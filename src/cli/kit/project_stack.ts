@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
 import type { Project, ProjectService } from '../../project/read_project.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
 import {
   MAX_STACK_NAME,
   nameInStack,
@@ -60,8 +61,9 @@ export function plannedStack(project: Project, choice: StackChoice): string {
 }
 
 /** The services of `project` as they are registered in `stack`: whole names, and leased ports. */
-export function servicesInStack({ services }: Project, stack: string): ProjectService[] {
+export function servicesInStack({ services, environment }: Project, stack: string): ProjectService[] {
   const whole = (name: string): string => nameInStack(stack, name);
+  const baseEnv = environment === 'shell' ? shellEnvironment(process.env) : null;
   const isMain = slugOfStack(stack) === null;
   return services.map((service) => ({
     ...service,
@@ -70,6 +72,7 @@ export function servicesInStack({ services }: Project, stack: string): ProjectSe
     group: service.group === null ? stack : whole(service.group),
     port: isMain || service.isPortFixed || service.port === null ? service.port : 'auto',
     stack,
+    baseEnv,
   }));
 }
 

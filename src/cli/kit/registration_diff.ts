@@ -13,7 +13,7 @@ import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
-type ComparedField = Exclude<keyof RegistrationSpec, 'env'>;
+type ComparedField = Exclude<keyof RegistrationSpec, 'env' | 'baseEnv'>;
 const COMPARED_FIELDS = SPEC_FIELD_NAMES.filter(
   (field): field is ComparedField => field !== 'env' && field !== 'agent',
 );
@@ -30,8 +30,9 @@ function desiredSpec(
 ): RegistrationSpec {
   const ready = readyUrl(service.ready, readyPort);
   const labels = [projectLabel(file)];
-  const { agent, ...spec } = completeRegistration({ ...service, port, ready, labels, agent: null });
-  return { ...spec, env: Object.fromEntries(service.env) };
+  const given = { ...service, baseEnv: null, port, ready, labels, agent: null };
+  const { agent, ...spec } = completeRegistration(given);
+  return { ...spec, env: Object.fromEntries(service.env), baseEnv: service.baseEnv };
 }
 
 const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
@@ -141,12 +142,20 @@ export async function registerService(
     ...withoutEnv,
     port: isAuto ? 0 : before.port,
     env: goal.env,
+    baseEnv: goal.baseEnv,
   });
   const envChanged = withEnv.specHash !== before.specHash;
   const needsNoRestart = !envChanged && isProcessCurrent;
   const mustRestart = alive && !needsNoRestart;
-  if (!RECORD_FIELDS.some(isChanged) && !labelsChanged)
-    return { detail: withEnv, change: envChanged ? 'updated' : 'unchanged', mustRestart };
-  const labels = alive && needsNoRestart ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
+  const isRecordChanged = RECORD_FIELDS.some(isChanged) || labelsChanged;
+  const isMarked = withEnv.labels.includes(NO_RESTART_LABEL);
+  // What the process starts from may have changed, which restarts nothing.
+  const mustMark = alive && needsNoRestart && (isRecordChanged || withEnv.stale);
+  const isMarkWrong = mustMark ? !isMarked : isMarked && mustRestart;
+  if (!isRecordChanged && !isMarkWrong) {
+    const change = withEnv.revision === before.revision ? 'unchanged' : 'updated';
+    return { detail: withEnv, change, mustRestart };
+  }
+  const labels = mustMark ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
   return { detail: await registerAndRead(client, { ...goal, labels }), change: 'updated', mustRestart };
 }

@@ -1,10 +1,11 @@
 // Logs of services and of agents.
 
-import type { Operation } from '../../api/operation.ts';
+import { logs } from '../../api/logs.ts';
+import type { Operation, QueryInputOf } from '../../api/operation.ts';
 import type { QueryInput } from '../../api/query.ts';
-import type { followedLogs, logs } from '../../api/query_fields.ts';
+import type { followedLogs, logTail } from '../../api/query_fields.ts';
 import type { LogsQuery } from '../../protocol/service.ts';
-import { type CallOptions, type Endpoint, sendRequest } from '../api_call.ts';
+import { type CallOptions, call, type Endpoint, sendRequest } from '../api_call.ts';
 import { type StreamOptions, sseFrames } from '../event_stream.ts';
 
 export type LogOptions = CallOptions & Partial<LogsQuery>;
@@ -16,7 +17,7 @@ export const logsQuery = ({
   stream,
   timestamps,
   raw,
-}: Partial<LogsQuery>): QueryInput<typeof logs> & QueryInput<typeof followedLogs> => ({
+}: Partial<LogsQuery>): QueryInput<typeof logTail> & QueryInput<typeof followedLogs> => ({
   lines,
   stream,
   timestamps,
@@ -40,3 +41,12 @@ export async function* followLog(
     yield line;
   }
 }
+
+/** Which lines, and how many: docs/reference.md "Logs of many services". */
+export type LogSearchOptions = CallOptions & QueryInputOf<typeof logs.search>;
+
+/** The methods of the daemon at `endpoint` for the logs of many services. */
+export const logMethods = (endpoint: Endpoint) => ({
+  /** A page of the newest lines that are wanted; `before` of the answer leads to older ones. */
+  searchLogs: ({ signal, ...query }: LogSearchOptions = {}) => call(endpoint, logs.search, { query, signal }),
+});

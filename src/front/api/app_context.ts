@@ -1,5 +1,6 @@
 // The dependencies of the handlers.
 import type { Operation } from '../../api/operation.ts';
+import type { LogJobs } from '../../protocol/logs.ts';
 import type { SystemReading } from '../../protocol/system.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
@@ -38,6 +39,7 @@ export interface AppContext {
   readonly cloud: CloudGate;
   readonly hub: EventHub;
   readonly logs: LogStreams;
+  readonly logJobs: LogJobs;
   readonly terminals: TerminalSockets;
   readonly streams: OpenStreams;
   readonly keys: AccessKeys;

@@ -10,6 +10,7 @@ import { clusterHandlers } from './handlers/clusters.ts';
 import { commandHandlers } from './handlers/commands.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
+import { logHandlers } from './handlers/log_search.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
@@ -36,6 +37,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   groups: groupHandlers,
   stacks: stackHandlers,
   events: eventHandlers,
+  logs: logHandlers,
   agents: agentHandlers,
   commands: commandHandlers,
   access: accessHandlers,

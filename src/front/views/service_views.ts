@@ -107,6 +107,11 @@ export class ServiceViews {
     return this.rowsWithSpec();
   }
 
+  /** All specs, by name. */
+  specs(): SpecRow[] {
+    return this.rowsWithSpec().map(({ spec }) => spec);
+  }
+
   /** The specs of a group's members, by name. */
   members(group: string): SpecRow[] {
     return this.rowsWithSpec()

@@ -33,6 +33,31 @@ describe('a record', () => {
       );
   });
 
+  it('keeps what it starts from until another one is given, or none', () => {
+    const baseEnv: [string, string][] = [
+      ['PATH', '/venv/bin'],
+      ['SHLVL', '2'],
+      ['AWS_PROFILE', 'dev'],
+    ];
+    const based = nextRecord(input('web', { baseEnv }), 8000, undefined, KEY);
+    expect(based.baseEnv?.rows).toEqual([
+      ['AWS_PROFILE', 'dev'],
+      ['PATH', '/venv/bin'],
+    ]);
+    expect(based.spec).not.toHaveProperty('baseEnv');
+    expect(nextRecord(input('web'), 8000, based, KEY)).toBe(based);
+    expect(nextRecord(input('web', { baseEnv: baseEnv.toReversed() }), 8000, based, KEY)).toBe(based);
+    const other = nextRecord(input('web', { baseEnv: [['PATH', '/bin']] }), 8000, based, KEY);
+    // A process of the earlier one is stale, and a comparison of the specs finds no difference.
+    expect([other.revision, other.hash]).toEqual([2, based.hash]);
+    expect(nextRecord(input('web', { baseEnv: null }), 8000, based, KEY)).not.toHaveProperty('baseEnv');
+    expect(JSON.stringify(specRow(based, KEY))).not.toContain('venv');
+    // Sealed with a key that may be lost: what is given takes its place.
+    const sealed = { ...based, baseEnv: { hash: based.baseEnv?.hash ?? '', sealed: 'x' } };
+    expect(nextRecord(input('web', { baseEnv }), 8000, sealed, KEY)).toEqual(based);
+    expect(nextRecord(input('web', { cmd: 'other' }), 8000, sealed, KEY).baseEnv?.sealed).toBe('x');
+  });
+
   it('changes with every field but not with the order of env', () => {
     const changes: Parameters<typeof input>[1][] = [
       { cmd: 'false' },

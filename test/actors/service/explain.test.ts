@@ -57,6 +57,7 @@ function about(
     foreignHolder: null,
     watching: null,
     lastLines: [],
+    path: null,
     droppedBytes: 0,
     now: NOW,
     ...over,
@@ -213,7 +214,14 @@ describe('the hint of a failed start', () => {
     ...over,
   });
   const failure = (state: In<'ended'>, lines: string[] = []): Promise<unknown> =>
-    startFailure('web', state, lines, NOW);
+    startFailure('web', state, { lastLines: lines, path: '/opt/venv/bin', now: NOW });
+
+  it('names the PATH of a program that was not found', async () => {
+    const end = { ...END, exitCode: 127, signal: null };
+    expect(await failure(ended({ end }))).toMatchObject({
+      detail: { hint: expect.stringContaining('It was looked up in PATH=/opt/venv/bin.') },
+    });
+  });
 
   it('names who had the port of the service', async () => {
     const late = { check: CHECK, holder: Promise.resolve('user eve'), foreignHolder: 'user eve' };

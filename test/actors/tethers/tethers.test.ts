@@ -134,9 +134,12 @@ function occupy(port: number, host = '127.0.0.1'): Promise<Server> {
 
 const canConnect = async (port: number, host?: string): Promise<boolean> => {
   const { socket } = client(port, '', host);
-  return new Promise((resolve) => {
+  const answer = await new Promise<boolean>((resolve) => {
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
   });
+  // Connections that stay would be refused at last, because there are too many.
+  socket.destroy();
+  return answer;
 };
 
 describe('tethers', () => {

@@ -75,6 +75,26 @@ it('lists a record whose key is lost, keeps it sealed, and opens it when the key
   expect(started().get('api')?.sealedEnv).toBeDefined();
 });
 
+it('seals what a service starts from, and opens it for that service alone', async () => {
+  const { keyFile, file, started, plain } = sealedStore();
+  const baseEnv = { hash: 'h', rows: [['AWS_PROFILE', SECRET]] as [string, string][] };
+  const web = { ...service('web', []), baseEnv };
+  await started().put('web', web);
+  expect(started().get('web')).toEqual(web);
+  // The list of all services has it sealed: only a start needs it.
+  const [[, listed] = []] = started().all();
+  expect(listed?.baseEnv).toEqual({ hash: 'h', sealed: expect.any(String) });
+  const bytes = readFileSync(file);
+  expect([bytes.includes(SECRET), bytes.includes('AWS_PROFILE')]).toEqual([false, false]);
+  if (listed) await started().put('web', { ...listed, revision: 2 });
+  expect(started().get('web')).toEqual({ ...web, revision: 2 });
+  const { baseEnv: atRest } = plain.get('web') ?? {};
+  await plain.put('api', { ...service('api', []), ...(atRest && { baseEnv: atRest }) });
+  expect(started().get('api')?.baseEnv).toEqual(atRest);
+  rmSync(keyFile);
+  expect(started().get('web')?.baseEnv).toEqual(atRest);
+});
+
 it('does not open what belongs to another service', async () => {
   const { plain, started } = sealedStore();
   await started().put('web', service('web', [['A', SECRET]]));

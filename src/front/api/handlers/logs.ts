@@ -1,7 +1,7 @@
 // Logs of services and of agents: the last lines as JSON, and a stream of new lines.
 
 import type { QueryValues } from '../../../api/query.ts';
-import type { logs } from '../../../api/query_fields.ts';
+import type { logTail } from '../../../api/query_fields.ts';
 import type { LogsQuery } from '../../../protocol/service.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { LOGS } from '../../../settings/limits.ts';
@@ -9,7 +9,7 @@ import type { AppContext } from '../app_context.ts';
 import type { StreamContext } from '../handler.ts';
 import { serviceRef } from './service_lookup.ts';
 
-type LogsInput = QueryValues<typeof logs>;
+type LogsInput = QueryValues<typeof logTail>;
 
 const CLOSING_BRACE = Buffer.from('}');
 

@@ -1,0 +1,99 @@
+// The handlers of the logs of many services.
+import type { logs } from '../../../api/logs.ts';
+import { decodeCursor, encodeCursor } from '../../../logs/log_cursor.ts';
+import { fail } from '../../../protocol/errors.ts';
+import type { FoundEntry, LogSearchAnswer } from '../../../protocol/logs.ts';
+import { localTime } from '../../../protocol/timestamps.ts';
+import { LOGS } from '../../../settings/limits.ts';
+import { statePaths } from '../../../settings/state_paths.ts';
+import type { HandlersOf } from '../handler.ts';
+import { filterOf, selectedNames } from './logs_selection.ts';
+
+/** Parts of a search that run beside each other. */
+const PARTS = 2;
+
+/** Reads a cursor. Throws invalid_spec. */
+function cursorOf(path: string, text: string): (name: string) => number | undefined {
+  const cursor = decodeCursor(text);
+  if (cursor) return cursor;
+  const message = `${path} must be a cursor that an answer gave`;
+  throw fail('invalid_spec', message, { details: [{ path, message }] });
+}
+
+interface Page {
+  /** The newest first. */
+  entries: FoundEntry[];
+  /** Of each log: everything from this key on is in this page or an earlier one, or not wanted. */
+  taken: Map<string, number>;
+  /** No entry that is left is later; null: none is left. */
+  bound: number | null;
+}
+
+/** Merges the answers about several logs each into one page, the newest entry first. */
+export function mergeAnswers(answers: readonly LogSearchAnswer[], limit: number): Page {
+  const taken = new Map(answers.flatMap((answer) => answer.taken.map(({ name, key }) => [name, key])));
+  const heads = answers.map(() => 0);
+  const entries: FoundEntry[] = [];
+  let lines = 0;
+  const latestOf = (part: number): number =>
+    answers[part]?.entries[heads[part] ?? 0]?.time ?? answers[part]?.bound ?? Number.NEGATIVE_INFINITY;
+  const newestPart = (): number =>
+    answers.reduce((best, _, part) => (latestOf(part) > latestOf(best) ? part : best), 0);
+  while (lines < limit) {
+    const part = newestPart();
+    const entry = answers[part]?.entries[heads[part] ?? 0];
+    // Something newer may be left in a log that was not searched far enough.
+    if (!entry) break;
+    heads[part] = (heads[part] ?? 0) + 1;
+    entries.push(entry);
+    if (entry.isLine) lines += 1;
+  }
+  const bound = Math.max(...answers.map((_, part) => latestOf(part)));
+  for (const [part, answer] of answers.entries())
+    for (const { name, key } of answer.entries.slice(heads[part]).reverse()) taken.set(name, key + 1);
+  return { entries, taken, bound: bound === Number.NEGATIVE_INFINITY ? null : bound };
+}
+
+/** `items` spread over `count` lists. */
+function deal<T>(items: readonly T[], count: number): T[][] {
+  const lists: T[][] = Array.from({ length: Math.max(1, Math.min(count, items.length)) }, () => []);
+  for (const [at, item] of items.entries()) lists[at % lists.length]?.push(item);
+  return lists;
+}
+
+export const logHandlers: HandlersOf<typeof logs> = {
+  // Concatenated as text, because an entry is JSON text already.
+  search: async ({ app, query }) => {
+    const { limit: asked, before, run, ansi } = query;
+    const limit = asked ?? LOGS.defaultPageLines;
+    const filter = filterOf(query, Date.now());
+    const cursor = before === null ? null : cursorOf('before', before);
+    // What a cursor does not have is searched to its end.
+    const wanted = selectedNames(app, query).map((name) => ({
+      name,
+      before: cursor ? (cursor(name) ?? 0) : null,
+    }));
+    const rest = {
+      folder: statePaths(app.daemonInfo.stateDir).logs,
+      filter,
+      run,
+      limit,
+      ansi: ansi ?? false,
+    };
+    const parts = deal(
+      wanted.filter(({ before: key }) => key !== 0),
+      PARTS,
+    );
+    const answers = await Promise.all(
+      parts.map((part) => app.logJobs.search({ ...rest, logs: part, budgetMs: LOGS.searchMs })),
+    );
+    const page = mergeAnswers(answers, limit);
+    const { bound } = page;
+    const next = bound === null ? null : encodeCursor([...page.taken].filter(([, key]) => key > 0));
+    const isShort = page.entries.filter(({ isLine }) => isLine).length < limit;
+    const searchedTo = bound !== null && isShort && Number.isFinite(bound) ? localTime(bound) : undefined;
+    const rows = page.entries.map(({ json }) => json).reverse();
+    const end = JSON.stringify({ before: next, searchedTo }).slice(1);
+    return Buffer.from(`{"lines":[${rows.join(',')}],${end}`);
+  },
+};

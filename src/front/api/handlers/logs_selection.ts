@@ -1,0 +1,49 @@
+// What a query of many logs asks for: docs/reference.md "Logs of many services".
+import type { logs } from '../../../api/logs.ts';
+import type { QueryOf } from '../../../api/operation.ts';
+import { fail } from '../../../protocol/errors.ts';
+import { isRunChoice, type LogFilterSpec } from '../../../protocol/logs.ts';
+import { parseTime } from '../../../protocol/timestamps.ts';
+import type { SpecRow } from '../../../protocol/views.ts';
+import { LOGS } from '../../../settings/limits.ts';
+import type { AppContext } from '../app_context.ts';
+import { findService } from './service_lookup.ts';
+
+/** The query values that both operations have. */
+export type LogSelection = Omit<QueryOf<typeof logs.search>, 'limit' | 'before'>;
+
+/** The names of the services that a query asks for. Throws unknown_service, and invalid_spec for too many. */
+export function selectedNames(app: AppContext, { names, stack, agents }: LogSelection): string[] {
+  const specs = names ? [...new Set(names)].map((name) => findService(app, name)) : app.views.specs();
+  const isWanted = ({ agent, stack: of }: SpecRow): boolean =>
+    (!agent || (agents ?? names !== null)) && (stack === null || of === stack);
+  const wanted = specs.filter(isWanted).map(({ name }) => name);
+  if (wanted.length <= LOGS.maxServices) return wanted;
+  const message = `names must be given: logs of at most ${LOGS.maxServices} services are read together`;
+  throw fail('invalid_spec', message, { details: [{ path: 'names', message }] });
+}
+
+/** The filter of a query at `now`, in epoch milliseconds. Throws invalid_spec, which names every fault. */
+export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
+  const { q, regex, level, stream, since, until, run } = selection;
+  const faults: { path: string; message: string }[] = [];
+  const timeOf = (path: 'since' | 'until', text: string | null): number | null => {
+    const time = text === null ? null : parseTime(text, now);
+    if (text !== null && time === null)
+      faults.push({ path, message: `${path} must be a time in RFC 3339, or a duration such as 15m` });
+    return time;
+  };
+  for (const [path, text] of [
+    ['q', q],
+    ['regex', regex],
+  ] as const) {
+    const isFit = text === null || (text.length > 0 && text.length <= LOGS.maxQueryLength);
+    if (!isFit) faults.push({ path, message: `${path} must have 1 to ${LOGS.maxQueryLength} characters` });
+  }
+  if (run !== null && !isRunChoice(run))
+    faults.push({ path: 'run', message: 'run must be last, a number that counts back from it, or an id' });
+  const filter = { q, regex, level, stream, since: timeOf('since', since), until: timeOf('until', until) };
+  if (faults.length > 0)
+    throw fail('invalid_spec', faults.map(({ message }) => message).join('; '), { details: faults });
+  return filter;
+}

@@ -1,0 +1,29 @@
+// Finds runs in the index of a log.
+import { decodeIndexRecord, decodeRunMark, RECORD_BYTES } from './format.ts';
+import { LogFiles, recordsBackwards } from './log_blocks.ts';
+
+/** The run of a mark or of output; null: the record is neither. */
+function runOfRecord(records: Buffer, at: number): string | null {
+  const { stream, run } = decodeIndexRecord(records, at);
+  return stream === 0 ? (decodeRunMark(records, at)?.run ?? null) : run;
+}
+
+/** The id of the run that `choice` (`isRunChoice`) means in the log in `folder`; null: there is none. */
+export function findRun(folder: string, choice: string): string | null {
+  if (choice.length === 16) return choice;
+  const wanted = choice === 'last' ? 1 : Number(choice);
+  const files = new LogFiles(folder);
+  const seen = new Set<string>();
+  try {
+    for (const records of recordsBackwards(files)) {
+      for (let at = records.length - RECORD_BYTES; at >= 0; at -= RECORD_BYTES) {
+        const run = runOfRecord(records, at);
+        if (run !== null) seen.add(run);
+        if (run !== null && seen.size === wanted) return run;
+      }
+    }
+    return null;
+  } finally {
+    files.close();
+  }
+}

@@ -1,0 +1,81 @@
+// Searches the logs of many services, the newest lines first: a pure function of their files, for the job
+// threads. The log whose next entry may be the newest is always read first, so that a page of the newest
+// lines reads little, and entries come in the order of their times.
+import { join } from 'node:path';
+import type { FoundEntry, LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
+import { KIB, LOGS } from '../settings/limits.ts';
+import { entryJson } from './log_entry_json.ts';
+import { compileFilter } from './log_filter.ts';
+import { findRun } from './log_runs.ts';
+import { LogScan } from './log_scan.ts';
+
+/** Bytes of a block: little for the newest lines, and more where most of it is only looked through. */
+const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
+/** Logs whose files are kept open between two blocks. */
+const MAX_OPEN_LOGS = 64;
+
+interface NamedScan {
+  name: string;
+  scan: LogScan;
+}
+
+async function openScans({ folder, logs, filter: spec, run }: LogSearchTask): Promise<NamedScan[]> {
+  const filter = await compileFilter(spec);
+  const scans: NamedScan[] = [];
+  for (const { name, before } of logs) {
+    const path = join(folder, name);
+    const runId = run === null ? null : findRun(path, run);
+    if (run !== null && runId === null) continue;
+    const scan = new LogScan({ folder: path, filter, run: runId, before, blockBytes: BLOCK_BYTES });
+    if (logs.length > MAX_OPEN_LOGS) scan.close();
+    scans.push({ name, scan });
+  }
+  return scans;
+}
+
+/** The log whose next entry may be the newest; of two, one that has found it. */
+function newestOf(scans: readonly NamedScan[]): NamedScan | null {
+  let newest: NamedScan | null = null;
+  for (const one of scans) {
+    if (one.scan.isDone) continue;
+    const { latest, hasFound } = one.scan;
+    const best = newest?.scan.latest ?? Number.NEGATIVE_INFINITY;
+    if (!newest || latest > best || (latest === best && hasFound)) newest = one;
+  }
+  return newest;
+}
+
+/**
+ * The newest entries of `task.logs` that are wanted, until there are enough, or the time is over. Rejects
+ * with invalid_spec when the regex is not valid.
+ */
+export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> {
+  const { limit, budgetMs, ansi } = task;
+  const until = performance.now() + budgetMs;
+  const scans = await openScans(task);
+  const entries: FoundEntry[] = [];
+  let [lines, marks, bytes] = [0, 0, 0];
+  try {
+    let next = newestOf(scans);
+    for (; next && lines < limit && marks < limit && bytes < LOGS.maxPageBytes; next = newestOf(scans)) {
+      const { name, scan } = next;
+      const taken = scan.take();
+      if (taken.length === 0) {
+        if (performance.now() > until) break;
+        scan.search(limit - lines);
+        if (scans.length > MAX_OPEN_LOGS) scan.close();
+      }
+      for (const entry of taken) {
+        const json = entryJson(name, entry, ansi);
+        entries.push({ name, key: entry.key, time: entry.time, json, isLine: entry.line !== null });
+        bytes += json.length;
+        if (entry.line) lines += 1;
+        else marks += 1;
+      }
+    }
+    const bound = next?.scan.latest ?? null;
+    return { entries, taken: scans.map(({ name, scan }) => ({ name, key: scan.taken })), bound };
+  } finally {
+    for (const { scan } of scans) scan.close();
+  }
+}

@@ -1,0 +1,242 @@
+// docs/reference.md "Logs of many services"
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { searchLogs } from '../../src/logs/log_search.ts';
+import { LogWriter } from '../../src/logs/writer.ts';
+import type { LogFilterSpec, LogSearchTask } from '../../src/protocol/logs.ts';
+import { random } from '../kit/random.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-search-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const ALL: LogFilterSpec = { q: null, regex: null, level: null, stream: null, since: null, until: null };
+const RUN = '00000000000000a1';
+const NEXT_RUN = '00000000000000a2';
+
+interface Row {
+  name: string;
+  run: string;
+  at: string;
+  stream?: string;
+  text?: string;
+  level?: string | null;
+  fields?: object;
+  offset?: number;
+  event?: string;
+  pid?: number | null;
+  exitCode?: number | null;
+  signal?: string | null;
+}
+
+function searchTask(names: readonly string[], filter: Partial<LogFilterSpec> = {}): LogSearchTask {
+  return {
+    folder,
+    logs: names.map((name) => ({ name, before: null })),
+    filter: { ...ALL, ...filter },
+    run: null,
+    limit: 100,
+    budgetMs: 60_000,
+    ansi: false,
+  };
+}
+
+/** Every entry, newest first, by pages. */
+async function pages(task: LogSearchTask): Promise<Row[]> {
+  const rows: Row[] = [];
+  let { logs } = task;
+  for (;;) {
+    const answer = await searchLogs({ ...task, logs });
+    rows.push(...answer.entries.map(({ json }) => JSON.parse(json) as Row));
+    if (answer.bound === null) return rows;
+    logs = answer.taken.map(({ name, key }) => ({ name, before: key }));
+  }
+}
+
+const texts = (rows: readonly Row[]): string[] => rows.flatMap(({ text }) => text ?? []);
+
+/** A log with a clock of its own. */
+function writerOf(name: string, limits = { maxBytes: 1_000_000, keep: 100 }, start = 1_000_000) {
+  let now = start;
+  const writer = new LogWriter(join(folder, name), limits, () => now);
+  return {
+    writer,
+    wait: (ms: number) => {
+      now += ms;
+    },
+    print: (text: string, run = RUN, stream: 1 | 2 = 1) => {
+      writer.append(stream, run, Buffer.from(text));
+      now += 20;
+    },
+    mark: (event: 'started' | 'ended', run = RUN, exitCode: number | null = null) =>
+      writer.appendMark({ event, time: now, run, pid: 77, exitCode, signal: null }, false),
+  };
+}
+
+describe('logs of many services', () => {
+  test('are merged by time, newest first, page by page', async () => {
+    const [web, api] = [writerOf('web'), writerOf('api', undefined, 1_000_005)];
+    for (let at = 0; at < 10; at += 1) {
+      web.print(`web ${at}\n`);
+      api.print(`api ${at}\n`);
+    }
+    const task = { ...searchTask(['web', 'api']), limit: 3 };
+    const expected = Array.from({ length: 10 }, (_, at) => [`api ${9 - at}`, `web ${9 - at}`]).flat();
+    expect(texts(await pages(task))).toEqual(expected);
+  });
+
+  test('have marks between the lines of two runs', async () => {
+    const { print, mark } = writerOf('web');
+    mark('started');
+    print('one\n');
+    mark('ended', RUN, 3);
+    mark('started', NEXT_RUN);
+    print('two\n', NEXT_RUN);
+    for (const limit of [1, 2, 100]) {
+      const rows = await pages({ ...searchTask(['web']), limit });
+      expect(rows.reverse().map(({ text, event }) => text ?? event)).toEqual([
+        'started',
+        'one',
+        'ended',
+        'started',
+        'two',
+      ]);
+      expect(rows[2]).toMatchObject({ name: 'web', run: RUN, pid: 77, exitCode: 3, signal: null });
+    }
+  });
+
+  test('keep the lines of both streams whole when they are written in turns', async () => {
+    const { print } = writerOf('web');
+    print('out: be');
+    print('err: fi', RUN, 2);
+    print('gin\n');
+    print('rst\n', RUN, 2);
+    const rows = await pages(searchTask(['web']));
+    expect(rows.reverse().map(({ text, stream }) => [text, stream])).toEqual([
+      ['out: begin', 'stdout'],
+      ['err: first', 'stderr'],
+    ]);
+    expect(texts(await pages(searchTask(['web'], { stream: 'stderr' })))).toEqual(['err: first']);
+  });
+
+  test('are searched for a text in any case, also across colours and beside moves of the cursor', async () => {
+    const { print } = writerOf('web');
+    print('Payment FAILED\n\x1b[31mpay\x1b[0mment failed\npaymentfailed\n12%\rpayment failed\r\n');
+    print('pay\x1b[2Cfailed\nGRÜSSE aus Köln\n');
+    const found = async (q: string) => texts(await pages(searchTask(['web'], { q })));
+    expect(await found('payment failed')).toEqual(['payment failed', 'payment failed', 'Payment FAILED']);
+    expect(await found('y  f')).toEqual(['pay  failed']);
+    expect(await found('grüsse')).toEqual(['GRÜSSE aus Köln']);
+    expect(await found('ö')).toEqual(['GRÜSSE aus Köln']);
+    expect(await found('a.*b')).toEqual([]);
+  });
+
+  test('are searched by expressions and levels', async () => {
+    const { print } = writerOf('web');
+    print('GET /a 200\nGET /b 503\n{"level":50,"msg":"no"}\nlevel=warn msg=x\n2026 INFO fine\nstatus 5xx\n');
+    const found = async (filter: Partial<LogFilterSpec>) =>
+      texts(await pages(searchTask(['web'], filter))).reverse();
+    expect(await found({ regex: String.raw`GET /\w 5\d\d` })).toEqual(['GET /b 503']);
+    expect(await found({ regex: '503|fine$' })).toEqual(['GET /b 503', '2026 INFO fine']);
+    expect(await found({ regex: '^.{10}$' })).toEqual(['GET /a 200', 'GET /b 503', 'status 5xx']);
+    expect(await found({ level: 'warn' })).toEqual(['{"level":50,"msg":"no"}', 'level=warn msg=x']);
+    expect(await found({ level: 'info', q: 'fine' })).toEqual(['2026 INFO fine']);
+    await expect(pages(searchTask(['web'], { regex: '(' }))).rejects.toMatchObject({ code: 'invalid_spec' });
+  });
+
+  test('give the fields of a line of JSON, its level, its time and its place', async () => {
+    const { print } = writerOf('web');
+    print('first\n{"severity":"ERROR","user":{"id":7}}\n');
+    const [row] = await pages(searchTask(['web']));
+    expect(row).toMatchObject({
+      name: 'web',
+      run: RUN,
+      stream: 'stdout',
+      level: 'error',
+      fields: { severity: 'ERROR', user: { id: 7 } },
+      offset: 6,
+    });
+    expect(Date.parse(row?.at ?? '')).toBe(1_000_000);
+  });
+
+  test('are bounded by time and by run', async () => {
+    const { print } = writerOf('web', { maxBytes: 64, keep: 100 });
+    for (let at = 0; at < 20; at += 1) print(`line ${at}\n`, at < 10 ? RUN : NEXT_RUN);
+    const found = async (task: Partial<LogSearchTask>) =>
+      texts(await pages({ ...searchTask(['web']), ...task })).reverse();
+    const between = { ...ALL, since: 1_000_100, until: 1_000_160 };
+    expect(await found({ filter: between })).toEqual(['line 5', 'line 6', 'line 7', 'line 8']);
+    expect(await found({ run: 'last', limit: 3 })).toHaveLength(10);
+    expect((await found({ run: '2' })).at(-1)).toBe('line 9');
+    expect(await found({ run: '3' })).toEqual([]);
+    expect(await found({ run: NEXT_RUN, filter: { ...ALL, q: 'line 1' } })).toHaveLength(10);
+  });
+
+  test('are cut where a line is longer than 64 KiB', async () => {
+    const { print } = writerOf('web');
+    print(`first\n${'x'.repeat(100_000)}`);
+    print(`${'x'.repeat(100_000)}\nlast\n`);
+    const rows = (await pages({ ...searchTask(['web']), limit: 1 })).reverse();
+    expect(rows.map(({ offset, text }) => [offset, text?.length])).toEqual([
+      [0, 5],
+      [6, 65_536],
+      [65_542, 65_536],
+      [131_078, 65_536],
+      [196_614, 3_392],
+      [200_007, 4],
+    ]);
+  });
+
+  test('are complete whatever is written, and however it is cut into pages', async () => {
+    const seed = Date.now();
+    const below = random(seed);
+    const integer = (least: number, most: number) => least + below(most - least + 1);
+    for (let round = 0; round < 30; round += 1) {
+      const name = `s${round}`;
+      const limits = { maxBytes: integer(200, 200_000), keep: 1_000 };
+      const { writer, wait } = writerOf(name, limits);
+      const expected: { offset: number; text: string }[] = [];
+      const open: Record<1 | 2, { offset: number; text: string } | null> = { 1: null, 2: null };
+      let run = RUN;
+      const endRun = () => {
+        for (const stream of [1, 2] as const) {
+          const line = open[stream];
+          if (line) expected.push(line);
+          open[stream] = null;
+        }
+      };
+      const pieces = integer(1, 400);
+      for (let at = 0; at < pieces; at += 1) {
+        if (integer(0, 40) === 0) {
+          endRun();
+          run = `00000000000${String(at).padStart(5, '0')}`;
+        }
+        const stream = integer(0, 3) === 0 ? 2 : 1;
+        const text = 'abc'.repeat(integer(0, integer(0, 20) === 0 ? 2_000 : 20));
+        const ends = integer(0, 4) > 0;
+        const offset = writer.end;
+        if (text === '' && !ends) continue;
+        writer.append(stream, run, Buffer.from(ends ? `${text}\n` : text));
+        wait(integer(0, 30));
+        const line = open[stream] ?? { offset, text: '' };
+        open[stream] = { ...line, text: line.text + text };
+        if (!ends) continue;
+        expected.push(open[stream]);
+        open[stream] = null;
+      }
+      endRun();
+      expected.sort((one, other) => one.offset - other.offset);
+      const limit = integer(1, 50);
+      const rows = (await pages({ ...searchTask([name]), limit })).reverse();
+      const label = `seed ${seed}, round ${round}`;
+      expect(
+        rows.map(({ offset, text }) => ({ offset, text })),
+        label,
+      ).toEqual(expected);
+    }
+  });
+});
