@@ -18,7 +18,7 @@ export class IgnoreRules {
     this.rules = ignore().add(lines);
   }
 
-  /** Whether these lines ignore the absolute `path`, keep it in spite of earlier ones, or say nothing of it. */
+  /** Whether these lines ignore the absolute `path`, keep it in spite of others, or say nothing of it. */
   verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null {
     const inner = relative(this.folder, path);
     if (inner === '' || inner.startsWith('..')) return null;

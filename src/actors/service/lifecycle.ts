@@ -300,9 +300,11 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
+    const {
+      context: { clock },
+      effects,
+    } = this.options;
     const { total: restarts, times: restartTimes } = this.restarts;
-    const { clock } = context;
     const logFrom = this.checks.logEnd();
     const run = plannedRun(stored, { clock, timeoutMs, byPolicy, restarts, restartTimes, logFrom });
     const state: In<'launching'> = { phase: 'launching', run, early: null };

@@ -33,7 +33,7 @@ export interface RedirectedStreams {
 /** Opens a FIFO once its other side is open, without holding the event loop. */
 async function socketOf(path: string, isInput: boolean): Promise<Socket> {
   const handle = await open(path, isInput ? 'w' : 'r');
-  // The handle would close the descriptor when it is collected: the FIFO is opened again, which does not wait.
+  // The handle closes its descriptor when it is collected. Opening the FIFO again does not wait.
   const mode = isInput ? constants.O_WRONLY : constants.O_RDONLY;
   try {
     const fd = openSync(path, mode | constants.O_NONBLOCK);
