@@ -1,11 +1,13 @@
 // A terminal emulator that keeps what a screen shows (@xterm/headless). What programs print may keep it busy
 // for long, so it runs on job threads alone: docs/reference.md "Screens of terminals".
 import type { Terminal } from '@xterm/headless';
-import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
+import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
+import { screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
 /** Output between two looks at the time. On the largest screen, 7 bytes take up to 100 ms. */
 const SLICE_BYTES = 128;
+const MAX_TITLE_LENGTH = 256;
 const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
@@ -21,6 +23,8 @@ export interface TerminalScreen {
   writeLines(bytes: Uint8Array, isOver: () => boolean): Promise<number>;
   /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
+  /** What it shows, as text. */
+  read(ansi: boolean): ScreenReading;
   close(): void;
 }
 
@@ -98,6 +102,10 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     logLevel: 'off',
   });
   clampCounts(terminal);
+  let title = '';
+  terminal.onTitleChange((changed) => {
+    title = changed.slice(0, MAX_TITLE_LENGTH);
+  });
   const serializer = new serialize.default.SerializeAddon();
   // The addon is typed for the browser's terminal, but needs only what both have.
   terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
@@ -106,6 +114,11 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     writeLines: (bytes, isOver) => writeSlices(terminal, bytes, isOver),
     snapshot: (lines = SCROLLBACK_LINES) =>
       Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
+    read: (ansi) => ({
+      ...{ cols, rows, title, lines: screenLines(terminal, ansi) },
+      cursor: { x: Math.min(terminal.buffer.active.cursorX, cols - 1), y: terminal.buffer.active.cursorY },
+      altScreen: terminal.buffer.active.type === 'alternate',
+    }),
     close: () => terminal.dispose(),
   };
 }
@@ -132,6 +145,28 @@ export async function drawScreen({
       screen = shown;
     }
     return { screen, drawnBytes };
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Reads the screen that output makes, an unfinished line included. The job of that name. */
+export async function readScreen({
+  cols,
+  rows,
+  modes,
+  bytes,
+  budgetMs,
+  ansi,
+}: ReadScreenTask): Promise<ScreenReading> {
+  const terminal = await openTerminalScreen(cols, rows);
+  try {
+    const until = performance.now() + budgetMs;
+    await terminal.write(modes);
+    const drawn = await terminal.writeLines(bytes, () => performance.now() > until);
+    // What is left is the end of a line: less than a slice, unless the time is over.
+    if (bytes.length - drawn <= SLICE_BYTES) await terminal.write(bytes.subarray(drawn));
+    return terminal.read(ansi);
   } finally {
     terminal.close();
   }

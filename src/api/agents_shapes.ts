@@ -3,10 +3,19 @@
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
+import { keyBytes } from '../protocol/terminal_keys.ts';
 import { AGENT } from '../settings/limits.ts';
 import { agentType, nameShape, pid, place, port } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
-import { type InvalidField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
+import {
+  type InvalidField,
+  integerField,
+  objectShape,
+  RequestBody,
+  stringField,
+  validate,
+  z,
+} from './validation.ts';
 
 export { LogLine, Logs } from './services_shapes.ts';
 
@@ -44,11 +53,7 @@ function nothingToRun(value: unknown): InvalidField[] {
 /** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT, field.BASE_ENV_LIMIT]);
-  const given = validate(SpinupShape, rest, [
-    ...faults,
-    ...nothingToRun(rest),
-    ...field.faultsOfStackName(rest),
-  ]);
+  const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest), ...field.faultsOfStack(rest)]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
@@ -67,6 +72,46 @@ function parseSpinup(value: unknown): SpinupInput {
 /** The body of `spinup`; one of `cmd` and `agent_type` is required. */
 export type SpinupRequest = z.input<typeof SpinupShape>;
 export const SpinupRequest = new RequestBody(SpinupShape, parseSpinup);
+
+const KeysShape = objectShape({
+  keys: z
+    .array(
+      stringField(
+        'must be a key such as Enter, Down, C-c or M-x, or one character',
+        (key) => keyBytes(key) !== null,
+      ),
+      'must be a list of keys',
+    )
+    .min(1, 'must name a key')
+    .max(AGENT.maxKeys, `must name at most ${AGENT.maxKeys} keys`)
+    .optional(),
+  text: stringField('must be text without NUL').optional(),
+}).meta({ id: 'KeysInput' });
+
+/** One of `keys` and `text` is required. */
+export type KeysRequest = z.input<typeof KeysShape>;
+export const KeysRequest = new RequestBody(KeysShape, (value) => {
+  const given = value instanceof Object ? value : {};
+  const isOne = 'keys' in given !== 'text' in given;
+  const faults = isOne ? [] : [{ path: 'keys', message: 'keys or text must be given, and not both' }];
+  const { keys = [], text = '' } = validate(KeysShape, value, faults);
+  return { keys, text };
+});
+
+export const Typed = z.object({ name: nameShape, bytes: z.int().min(0) });
+
+export type Screen = z.infer<typeof Screen>;
+export const Screen = z
+  .object({
+    name: nameShape,
+    cols: z.int(),
+    rows: z.int(),
+    cursor: z.object({ x: z.int(), y: z.int() }).meta({ description: 'Column and row, from 0' }),
+    altScreen: z.boolean().meta({ description: 'A full-screen program has the screen' }),
+    title: z.string().meta({ description: 'The title of its window; empty: none' }),
+    lines: z.array(z.string()).meta({ description: 'One for each row' }),
+  })
+  .meta({ id: 'Screen' });
 
 export type Agent = z.infer<typeof Agent>;
 export const Agent = z

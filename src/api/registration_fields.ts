@@ -1,6 +1,12 @@
 // The fields common to a registration and a spinup: docs/reference.md "Registration", "Spinup".
 import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
-import { MAX_STACK_NAME, nameInStack, STACK_NAME_PATTERN, shortName } from '../protocol/stacks.ts';
+import {
+  MAX_STACK_NAME,
+  nameInStack,
+  PLACEHOLDER,
+  STACK_NAME_PATTERN,
+  shortName,
+} from '../protocol/stacks.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { type InvalidField, patternField, stringField, z } from './validation.ts';
 
@@ -13,8 +19,17 @@ const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
 
+/** A URL with what placeholders may stand for. */
+function sampleUrl(value: string): string {
+  const samples: Record<string, string> = { port: '1', url: 'http://localhost:1', host: 'localhost' };
+  return value.replace(PLACEHOLDER, (whole, dollar: string, body: string) =>
+    dollar === '' ? (samples[body.split('.')[0] ?? ''] ?? 'x') : whole,
+  );
+}
+
 /** Whether it is a URL with http, https or tcp, as a ready-check takes it. */
-export function isReadyUrl(value: string): boolean {
+export function isReadyUrl(given: string): boolean {
+  const value = sampleUrl(given);
   if (!URL.canParse(value)) return false;
   // The URL parser forgives spaces and a missing host; here they are mistakes.
   if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;
@@ -66,8 +81,23 @@ export const stack = stringField(
   (value) => value.length <= MAX_STACK_NAME && STACK_NAME_PATTERN.test(value),
 );
 
-/** That a service of a stack is not named after it. */
-export function faultsOfStackName(value: unknown): InvalidField[] {
+/** What is wrong with a service in view of its stack: its name, or placeholders without a stack. */
+export function faultsOfStack(value: unknown): InvalidField[] {
+  return [...faultsOfStackName(value), ...faultsOfPlaceholder(value)];
+}
+
+/** That a check of a service of no stack has a placeholder, which nothing would fill in. */
+function faultsOfPlaceholder(value: unknown): InvalidField[] {
+  if (!(value instanceof Object) || ('stack' in value && value.stack)) return [];
+  const checks = ['ready', 'live'].filter((check) => {
+    const given: unknown = Object.hasOwn(value, check) ? Reflect.get(value, check) : null;
+    return (JSON.stringify(given) ?? '').search(PLACEHOLDER) >= 0;
+  });
+  const message = 'must have no placeholder, as the service is of no stack';
+  return checks.map((check) => ({ path: check, message: `${check} ${message}` }));
+}
+
+function faultsOfStackName(value: unknown): InvalidField[] {
   if (!(value instanceof Object && 'name' in value && 'stack' in value)) return [];
   if (typeof value.name !== 'string' || typeof value.stack !== 'string') return [];
   if (shortName(value.name, value.stack) !== null) return [];

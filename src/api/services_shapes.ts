@@ -94,7 +94,7 @@ function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] 
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const wrong = [...faults, ...extraFaults, ...field.faultsOfStackName(rest)];
+  const wrong = [...faults, ...extraFaults, ...field.faultsOfStack(rest)];
   const {
     cwd,
     env,

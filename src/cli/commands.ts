@@ -195,6 +195,18 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentAttachCommand,
   },
   {
+    name: 'agent screen',
+    summary: 'show what the terminal of an agent shows now',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentScreenCommand,
+  },
+  {
+    name: 'agent keys',
+    summary: 'type keys or text into the terminal of an agent',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentKeysCommand,
+  },
+  {
     name: 'agent start',
     summary: 'start agents that were stopped',
     heading: AGENTS,

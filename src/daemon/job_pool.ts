@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { ClusterAccess } from '../protocol/cloud.ts';
 import type { LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
-import type { DrawnScreen, ScreenTask } from '../protocol/terminal.ts';
+import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
@@ -13,6 +13,7 @@ import { JOBS } from '../settings/limits.ts';
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
+  readScreen(task: ReadScreenTask): Promise<ScreenReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
 }
 type JobName = keyof JobTable;

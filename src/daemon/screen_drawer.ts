@@ -1,5 +1,5 @@
 // Draws the screens of terminals on the job threads: docs/reference.md "Screens of terminals".
-import type { DrawScreen } from '../actors/service/shared_terminal.ts';
+import type { ScreenJobs } from '../actors/service/shared_terminal.ts';
 import { JOBS } from '../settings/limits.ts';
 import type { JobPool } from './job_pool.ts';
 
@@ -7,7 +7,7 @@ import type { JobPool } from './job_pool.ts';
  * Starts no more jobs than there are threads: the deadline of a job counts its own time, and a terminal that
  * waits for its turn holds no output. The others wait in the order in which they came.
  */
-export function screenDrawer(jobs: JobPool, maxConcurrent: number = JOBS.maxThreads): DrawScreen {
+export function screenJobs(jobs: JobPool, maxConcurrent: number = JOBS.maxThreads): ScreenJobs {
   const waiting: (() => void)[] = [];
   let running = 0;
   const turn = async (): Promise<void> => {
@@ -19,12 +19,16 @@ export function screenDrawer(jobs: JobPool, maxConcurrent: number = JOBS.maxThre
     if (next) next();
     else running -= 1;
   };
-  return async (prepare) => {
+  const inTurn = async <R>(work: () => Promise<R>): Promise<R> => {
     await turn();
     try {
-      return await jobs.run('drawScreen', prepare());
+      return await work();
     } finally {
       release();
     }
+  };
+  return {
+    draw: (prepare) => inTurn(() => jobs.run('drawScreen', prepare())),
+    read: (prepare) => inTurn(() => jobs.run('readScreen', prepare())),
   };
 }

@@ -25,7 +25,7 @@ import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import { createJobPool } from './job_pool.ts';
-import { screenDrawer } from './screen_drawer.ts';
+import { screenJobs } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
@@ -67,7 +67,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const probes = probeMeans(node.clock);
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
-  const drawScreen = screenDrawer(jobs);
+  const screens = screenJobs(jobs);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
@@ -76,7 +76,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     ...probes,
     bootedAt,
     logs: paths.logs,
-    drawScreen,
+    screens,
     viewersInThread,
   }));
   await node.start('events', eventsActor, {

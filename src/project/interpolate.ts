@@ -1,5 +1,6 @@
 // Fills in ${NAME} in a project file, as compose does. A bare $NAME is left to the shell that runs the
 // command.
+import { PLACEHOLDER } from '../protocol/stacks.ts';
 
 /** A `${...}` that cannot be filled in; the message says how to correct it. */
 export class InterpolationError extends Error {
@@ -48,9 +49,17 @@ function expandExpression(expression: string, lookup: VariableLookup): string {
   );
 }
 
+/** A placeholder of the daemon at this place, or an escaped one, which it reads too; null: there is none. */
+function placeholderAt(text: string, at: number): string | null {
+  const pattern = new RegExp(PLACEHOLDER.source, 'y');
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0] ?? null;
+}
+
 /**
  * Fills in every `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+word}` of `text`; `$$` is a
- * dollar sign. Throws an InterpolationError for a name that is not set and has no default.
+ * dollar sign. What the daemon fills in, such as `${port.web}`, stays. Throws an InterpolationError for a
+ * name that is not set and has no default.
  */
 export function interpolate(text: string, lookup: VariableLookup): string {
   let out = '';
@@ -60,7 +69,11 @@ export function interpolate(text: string, lookup: VariableLookup): string {
     if (dollar < 0) return out + text.slice(at);
     out += text.slice(at, dollar);
     const next = text[dollar + 1];
-    if (next === '$') {
+    const placeholder = placeholderAt(text, dollar);
+    if (placeholder !== null) {
+      out += placeholder;
+      at = dollar + placeholder.length;
+    } else if (next === '$') {
       out += '$';
       at = dollar + 2;
     } else if (next === '{') {

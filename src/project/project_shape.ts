@@ -44,7 +44,9 @@ const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, dig
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
 
 const READY_MESSAGE = 'must be an http://, https:// or tcp:// URL, a path such as /health, or tcp';
-const ready = z.string(withMessage(READY_MESSAGE)).regex(/^(https?:\/\/|tcp:\/\/|\/|tcp$)/, READY_MESSAGE);
+const ready = z
+  .string(withMessage(READY_MESSAGE))
+  .regex(/^(https?:\/\/|tcp:\/\/|\/|tcp$|\$\{url\.)/, READY_MESSAGE);
 
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);

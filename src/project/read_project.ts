@@ -6,6 +6,7 @@ import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapter
 import { findDependencyCycle } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy, WatchSpec } from '../protocol/service.ts';
+import { PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
@@ -122,7 +123,8 @@ function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceSh
 
 function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
   const cwd = resolve(check.folder, service.cwd ?? '.');
-  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+  const isKnown = cwd.search(PLACEHOLDER) < 0;
+  if (isKnown && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
     const message = `services.${name}.cwd: there is no folder ${cwd}`;
     check.problems.push({ at: check.positionAt('services', name, 'cwd'), message });
   }
@@ -164,10 +166,27 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
   };
 }
 
+/** The services whose addresses `service` is started with: those that its placeholders name. */
+export function servicesAsked({ cmd, cwd, ready, env }: ProjectService): Set<string> {
+  const texts = [cmd, cwd, JSON.stringify(ready) ?? '', ...env.map(([, value]) => value)];
+  const bodies = texts.flatMap((text) => [...text.matchAll(PLACEHOLDER)]);
+  return new Set(
+    bodies.flatMap(([, dollar, body = '']) =>
+      dollar === '' && body.includes('.') ? [body.slice(body.indexOf('.') + 1)] : [],
+    ),
+  );
+}
+
 /** Checks what services say of each other: unknown names, cycles, a port used twice. */
 function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();
+  for (const service of services) {
+    for (const other of [...servicesAsked(service)].filter((asked) => !names.includes(asked))) {
+      const message = `services.${service.name}: there is no service ${other}${suggestion(other, names)}`;
+      check.problems.push({ at: service.at, message });
+    }
+  }
   for (const { name, dependsOn, port, ready } of services) {
     for (const other of dependsOn.filter((dependency) => !names.includes(dependency))) {
       const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;

@@ -16,6 +16,8 @@ export interface PortsProtocol {
    */
   claim(message: { owner: string; port: number | null }): { others: string[] };
   release(message: { owner: string }): null;
+  /** The claims of all owners whose names begin with `prefix`, by name. */
+  claims(message: { prefix: string }): { rows: [owner: string, port: number][] };
   /**
    * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once: two
    * callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use when none is

@@ -1,6 +1,7 @@
 // Stacks: the projects of a machine at their branches, docs/reference.md "Stacks". A stack's name says which
 // project it is of, and the name of a service says which stack it is of, so neither is stored twice.
 import { createHash } from 'node:crypto';
+import { hostLabel } from './names.ts';
 
 /** The separator of project, slug and service; no part of a name contains it. */
 const SEPARATOR = '--';
@@ -34,6 +35,18 @@ export function shortName(name: string, stack: string): string | null {
 
 /** Whether `name` can be a short name: it contains no separator. */
 export const isShortName = (name: string): boolean => !name.includes(SEPARATOR);
+
+/** The host name of a service of a stack: docs/reference.md "Host names". */
+export const stackHostname = (stack: string, service: string): string =>
+  [hostLabel(service), slugOfStack(stack), projectOfStack(stack), 'localhost']
+    .filter((part) => part !== null)
+    .join('.');
+
+/**
+ * What stands for an address or a name of the stack; with one more dollar sign before it, it is a text:
+ * docs/reference.md "Placeholders".
+ */
+export const PLACEHOLDER = /(\$?)\$\{((?:port|url|host)\.[a-z0-9_][a-z0-9_-]*|stack|slug)\}/g;
 
 const hashOf = (text: string): string =>
   createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARACTERS);

@@ -14,6 +14,13 @@ export interface TerminalProtocol {
   input(message: { viewer: string; data: Uint8Array }): null;
   /** The last call wins; every viewer gets the new size. */
   resize(message: { cols: number; rows: number }): null;
+  /** What a viewer would see now. Fails not_running, and daemon_busy when it takes too long to draw. */
+  screen(message: { ansi: boolean }): ScreenReading;
+  /**
+   * Types for somebody who is not attached: `text`, then `keys`. Replies when the program has room for it.
+   * Fails not_running, and daemon_busy when too much waits for the program.
+   */
+  type(message: { text: string; keys: string[] }): { bytes: number };
   /** The viewer has processed this many bytes of output. */
   ack(message: { viewer: string; bytes: number }): null;
 }
@@ -49,6 +56,25 @@ export interface ScreenTask {
   maxBytes: number;
   /** Time after which the rest of the output is left to the viewers' own terminals. */
   budgetMs: number;
+}
+
+/** The job that reads a screen as text. */
+export interface ReadScreenTask extends ScreenTask {
+  /** Whether lines keep their colours, as SGR sequences. */
+  ansi: boolean;
+}
+
+export interface ScreenReading {
+  cols: number;
+  rows: number;
+  /** Column and row, from 0. */
+  cursor: { x: number; y: number };
+  /** Whether a full-screen program has the screen. */
+  altScreen: boolean;
+  /** What the program has last set as the title of its window; empty: nothing. */
+  title: string;
+  /** One for each row, without blanks at the end. */
+  lines: string[];
 }
 
 export interface DrawnScreen {

@@ -239,6 +239,8 @@ export const AGENT = {
   /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */
   drawTimeoutMs: 10_000,
   overrunPauseMs: 10_000,
+  /** Keys of one request. */
+  maxKeys: 1_000,
 } as const;
 
 /** The page at `/`: docs/reference.md "Sessions of the page". */

@@ -1,4 +1,5 @@
 // The supervisor with the real process host, the real store and journal, real processes and sockets.
+
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +14,6 @@ import { connectHost } from '../../src/adapters/host/host_connection.ts';
 import { bootId } from '../../src/adapters/process/process_table.ts';
 import { limitProbes, socketProbe } from '../../src/adapters/ready_probe.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
-import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { mayAsk } from '../../src/protocol/address.ts';
 import type { GroupsProtocol } from '../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../src/protocol/registry.ts';
@@ -27,6 +27,7 @@ import { CHECK } from '../../src/settings/limits.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../kit/process_host.ts';
+import { screensHere } from '../kit/screens.ts';
 import { spec } from '../kit/service_inputs.ts';
 
 useHost();
@@ -112,7 +113,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
     bootedAt: 0,
     logs: join(stateDir, 'logs'),
-    drawScreen: async (prepare) => drawScreen(prepare()),
+    screens: screensHere,
     viewersInThread: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
-import { screenDrawer } from '../../src/daemon/screen_drawer.ts';
+import { screenJobs } from '../../src/daemon/screen_drawer.ts';
 import type { ScreenTask } from '../../src/protocol/terminal.ts';
 import { AGENT, KIB, MIB } from '../../src/settings/limits.ts';
 import { afterThisTest } from '../kit/actors.ts';
@@ -87,7 +87,7 @@ describe('hostile output', () => {
     ['of one column and row', 1, 1, KIB, 4],
     ['of the largest size', AGENT.maxColsOrRows, AGENT.maxColsOrRows, 64, 60],
   ])('is drawn on a screen %s', async (_, cols, rows, bytes, perScreen) => {
-    const draw = screenDrawer(jobs);
+    const { draw } = screenJobs(jobs);
     const outputs = corpus.map((sequence) => repeated(sequence, bytes));
     const groups = Array.from({ length: Math.ceil(outputs.length / perScreen) }, (_, index) =>
       outputs.slice(index * perScreen, (index + 1) * perScreen).join(''),
@@ -106,7 +106,7 @@ describe('hostile output', () => {
 
   it(`at random is drawn (BERTH_FUZZ_SEED=${FUZZ_SEED})`, async () => {
     const random = seededRandom(FUZZ_SEED);
-    const draw = screenDrawer(jobs);
+    const { draw } = screenJobs(jobs);
     const rounds = Number(process.env['BERTH_FUZZ_ROUNDS'] ?? 60);
     const failed: [number, unknown][] = [];
     const outputs = Array.from({ length: rounds }, () => randomOutput(random, corpus, 16 * KIB));
@@ -138,7 +138,7 @@ describe('screens that wait for their turn', () => {
         }),
       close: async () => undefined,
     };
-    const draw = screenDrawer(jobs, 2);
+    const { draw } = screenJobs(jobs, 2);
     const drawn = [0, 1, 2, 3].map((number) =>
       draw(() => {
         prepared.push(number);
@@ -164,7 +164,7 @@ describe('screens that wait for their turn', () => {
     const file = pathToFileURL(await bundle('test/daemon/job_worker.ts'));
     const jobs = createJobPool({ file, deadlineMs: 20_000 });
     afterThisTest(() => jobs.close());
-    const draw = screenDrawer(jobs);
+    const { draw } = screenJobs(jobs);
     const stuck = draw(() => task(Buffer.from('spin'))).catch((error: unknown) => error);
     for (let count = 0; count < 5; count += 1)
       expect(await draw(() => task(Buffer.from('draw')))).toMatchObject({ drawnBytes: 4 });

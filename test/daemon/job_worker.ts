@@ -17,6 +17,9 @@ export default serveJobs({
       credential: { kind: 'token', token: String(now) },
     };
   },
+  readScreen: async () => {
+    throw fail('internal', 'not asked for');
+  },
   searchLogs: async () => ({ entries: [], taken: [], bound: null }),
   drawScreen: async ({ bytes }) => {
     if (Buffer.from(bytes).toString() === 'spin') for (;;);

@@ -1,14 +1,13 @@
 // A service in virtual time between stand-ins. The process host is a double that keeps a ledger and speaks
 // HostProtocol on its own node, so that tests can cut and restore the connection to it; processes end when
 // the test says so.
+
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { askHost } from '../../src/actors/service/check_probes.ts';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import { limitProbes, type Probe, type ProbeResult } from '../../src/adapters/ready_probe.ts';
-
 import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
-import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -40,6 +39,7 @@ import {
   type World,
   world,
 } from './actors.ts';
+import { screensHere } from './screens.ts';
 import { spec } from './service_inputs.ts';
 
 export const BOOTED_AT = Date.UTC(2029, 11, 31);
@@ -427,7 +427,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     umask: 0o022,
     logs,
     bootedAt: BOOTED_AT,
-    drawScreen: async (prepare) => drawScreen(prepare()),
+    screens: screensHere,
     viewersInThread: { count: 0 },
   };
   const ref = services.ref<ServiceProtocol>('service:web');

@@ -42,6 +42,12 @@ class PortClaims {
     if (others?.size === 0) this.namesByPort.delete(port);
   }
 
+  /** By name. */
+  withPrefix(prefix: string): [name: string, port: number][] {
+    const found = [...this.portByName].filter(([name]) => name.startsWith(prefix));
+    return found.sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
   has(name: string): boolean {
     return this.portByName.has(name);
   }
@@ -98,6 +104,10 @@ class Ports {
   release(owner: string): null {
     this.claims.release(owner);
     return null;
+  }
+
+  claimsOf(prefix: string): ReplyOf<PortsProtocol, 'claims'> {
+    return { rows: this.claims.withPrefix(prefix) };
   }
 
   /** Claims and returns a free port; undefined when none is free. */
@@ -213,6 +223,7 @@ export const portsActor = actor<PortsProtocol, PortsConfig>('ports', (context, c
   return {
     claim: (message) => ports.claim(message),
     release: ({ owner }) => ports.release(owner),
+    claims: ({ prefix }) => ports.claimsOf(prefix),
     lease: (message) => {
       const port = ports.lease(message);
       return port === undefined ? context.replyLater(ports.refuse(message)) : { port };

@@ -1,16 +1,28 @@
 // The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one per run, made for the
 // first viewer.
-import type { Context } from '../../runtime/actor.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
+import { isCursorKey, keyBytes } from '../../protocol/terminal_keys.ts';
+import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import { type DrawScreen, SharedTerminal, type TerminalExit } from './shared_terminal.ts';
+import { type ScreenJobs, SharedTerminal, type TerminalExit } from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
 
 /** Shared by the terminals of all services of a thread. */
 export interface TerminalConfig {
-  drawScreen: DrawScreen;
+  screens: ScreenJobs;
   viewersInThread: { count: number };
+}
+
+/** The private mode of terminals in which cursor keys type other sequences. */
+const CURSOR_KEYS_MODE = 1;
+
+/** The size of a terminal that nobody has resized. */
+interface TerminalSize {
+  cols: number;
+  rows: number;
 }
 
 interface CurrentTerminal {
@@ -38,15 +50,33 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
-  /** `size` is the size of a terminal that nobody has resized. */
-  attach(viewer: string, run: string, size: { cols: number; rows: number }): void {
-    if (this.current?.run !== run) this.current = this.open(run, size);
-    this.current.terminal.attach(viewer);
+  attach(viewer: string, run: string, size: TerminalSize): void {
+    this.of(run, size).terminal.attach(viewer);
     this.followWhileWatched();
   }
 
+  /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
+  screen(run: string, size: TerminalSize, ansi: boolean): Promise<ScreenReading> {
+    return this.of(run, size).terminal.readScreen(ansi);
+  }
+
+  /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
+  async type(
+    run: string,
+    size: TerminalSize,
+    { text, keys }: MessageOf<TerminalProtocol, 'type'>,
+  ): Promise<ReplyOf<TerminalProtocol, 'type'>> {
+    const { terminal, input } = this.of(run, size);
+    const isApplication = keys.some(isCursorKey) && terminal.hasMode(CURSOR_KEYS_MODE);
+    const typed = keys.map((key) => keyBytes(key, isApplication));
+    if (typed.includes(null)) throw fail('invalid_spec', `there is no key ${keys[typed.indexOf(null)]}`);
+    const data = Buffer.from(text + typed.join(''));
+    await input.type(data);
+    return { bytes: data.length };
+  }
+
   /** As `attach`, for the one viewer of a run that begins: it gets all output and no screen. */
-  attachAll(viewer: string, run: string, size: { cols: number; rows: number }): void {
+  attachAll(viewer: string, run: string, size: TerminalSize): void {
     this.current = this.open(run, size, true);
     this.current.terminal.attach(viewer);
     this.followWhileWatched();
@@ -86,11 +116,12 @@ export class AgentTerminal {
     if (!this.isFollowingLog) onTold();
   }
 
-  private open(
-    run: string,
-    { cols, rows }: { cols: number; rows: number },
-    isWhole = false,
-  ): CurrentTerminal {
+  private of(run: string, size: TerminalSize): CurrentTerminal {
+    if (this.current?.run !== run) this.current = this.open(run, size);
+    return this.current;
+  }
+
+  private open(run: string, { cols, rows }: TerminalSize, isWhole = false): CurrentTerminal {
     const { config, context, log, effects } = this;
     const viewers = context.ref('viewers');
     const terminal = new SharedTerminal({

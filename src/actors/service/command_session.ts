@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newRunId } from '../../protocol/names.ts';
-import type { RunEnd, ServiceSpec } from '../../protocol/service.ts';
+import type { RunEnd, StoredService } from '../../protocol/service.ts';
 import { type Context, Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { COMMAND } from '../../settings/limits.ts';
 import type { AgentTerminal } from './agent_terminal.ts';
@@ -18,7 +18,7 @@ export interface CommandSessionOptions {
   effects: ServiceEffects;
   terminal: AgentTerminal;
   /** The service it runs beside; null: none. */
-  spec: ServiceSpec | null;
+  stored: StoredService | null;
   input: CommandInput;
   /** Nothing of it is left. */
   onOver: () => void;
@@ -38,16 +38,16 @@ export class CommandSession {
 
   /** Starts the command for its only viewer. Fails not_running for another one, and as a spawn does. */
   async attach(viewer: string): Promise<null> {
-    const { context, effects, input, spec, terminal } = this.options;
+    const { context, effects, input, stored, terminal } = this.options;
     if (this.state.is !== 'prepared') throw fail('not_running', 'the command has its terminal already');
     this.cancelWait();
     const run = newRunId(context.clock.now());
     this.state = { is: 'begun', run };
     const { cols, rows, cmd, env } = input;
-    const cwd = input.cwd ?? spec?.cwd ?? homedir();
+    const cwd = input.cwd ?? stored?.spec.cwd ?? homedir();
     terminal.attachAll(viewer, run, { cols, rows });
     try {
-      await effects.spawnCommand(run, { cmd, cwd, env, spec, cols, rows });
+      await effects.spawnCommand(run, { cmd, cwd, env, stored, cols, rows });
     } catch (error) {
       this.finish();
       if (!isFailure(error)) throw error;

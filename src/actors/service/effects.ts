@@ -22,12 +22,14 @@ import {
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
 import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
+import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
 import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
 
@@ -44,7 +46,8 @@ export interface CommandSpawn {
   cmd: string;
   cwd: string;
   env: [key: string, value: string][];
-  spec: ServiceSpec | null;
+  /** The service it runs beside; null: none. */
+  stored: StoredService | null;
   cols: number;
   rows: number;
 }
@@ -101,13 +104,12 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
-  /** The spec of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
-  specOf(name: string): ServiceSpec {
+  /** The record of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
+  storedOf(name: string): StoredService {
     const stored = this.config.store.table('services').get(name);
     if (!stored) throw fail('unknown_service', `there is no service ${name}`);
-    if (stored.sealedEnv !== undefined)
-      throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
-    return stored.spec;
+    if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    return stored;
   }
 
   lastEnd(): LastEnd | null {
@@ -168,12 +170,16 @@ export class ServiceEffects {
    * when the port has a listener; fails start_failed for its env files, and with the host's reason.
    * Leftovers of the last run are ended first, because nothing would look for them later.
    */
-  async spawn(run: Run, known: StoredService, last: LastEnd | null): Promise<SpawnReply> {
+  async spawn(
+    run: Run,
+    known: StoredService,
+    last: LastEnd | null,
+  ): Promise<SpawnReply & Pick<Run, 'metadata'>> {
     const { name } = this;
     // The key may have been put back since the record was read.
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
-    const { spec } = stored;
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
+    const { spec, ports } = await this.filled(stored.spec);
     const fromFiles = envFileRows(spec);
     if (last && !last.whole)
       await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
@@ -186,32 +192,43 @@ export class ServiceEffects {
     const liveMs = liveCheckOf(live, spec.port)?.intervalMs ?? null;
     const notify = { watchdogMs: isNotified(live) ? liveMs : null };
     const withFiles = { ...spec, env: [...fromFiles, ...spec.env] };
-    return this.host.ask('spawn', {
+    const metadata = { ...run.metadata, ready, ...(live !== null && { live }) };
+    const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: this.environmentOf({ ...stored, spec: withFiles }, run.id),
+      env: childEnvironment(this.baseOf(stored), withFiles, run.id, neighbourVariables(spec, ports)),
       port: spec.port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
-      memo: run.metadata,
+      memo: metadata,
       ...((isNotified(ready) || isNotified(live)) && { notify }),
       ...(limits && { limits }),
     });
+    return { ...made, metadata };
+  }
+
+  /** The spec as it is started now, and the ports of its stack. Fails start_failed. */
+  private async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
+    if (!spec.stack) return { spec, ports: [] };
+    const { rows } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
+    return { spec: filledSpec(spec, rows), ports: rows };
   }
 
   /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
-  spawnCommand(run: string, { spec, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
-    const { environment, umask } = this.config;
+  async spawnCommand(run: string, { stored, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
+    const beside = stored && (await this.filled(stored.spec));
+    const variables = beside ? neighbourVariables(beside.spec, beside.ports) : [];
+    const base = [...this.baseOf(stored ?? {}), ...variables];
     return this.host.ask('spawn', {
       service: this.name,
       run,
       cmd: command.cmd,
       cwd: command.cwd,
-      env: commandEnvironment(environment, spec, command.env, run),
+      env: commandEnvironment(base, beside && beside.spec, command.env, run),
       port: 0,
-      umask,
+      umask: this.config.umask,
       pty: { cols, rows },
       memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
@@ -235,12 +252,13 @@ export class ServiceEffects {
   /** The PATH in which the shell of the service looks for programs; null: it has none. */
   searchPath(known: StoredService | null): string | null {
     if (!known) return null;
-    const rows = this.environmentOf(isSealed(known) ? (this.stored() ?? known) : known, '');
+    const stored = isSealed(known) ? (this.stored() ?? known) : known;
+    const rows = childEnvironment(this.baseOf(stored), stored.spec, '');
     return rows.find(([key]) => key === 'PATH')?.[1] ?? null;
   }
 
-  private environmentOf({ spec, baseEnv }: StoredService, run: string): EnvironmentRows {
-    return childEnvironment(baseEnv?.rows ?? this.config.environment, spec, run);
+  private baseOf({ baseEnv }: Pick<StoredService, 'baseEnv'>): EnvironmentRows {
+    return baseEnv?.rows ?? this.config.environment;
   }
 
   async runOf(): Promise<LedgerRun | null> {

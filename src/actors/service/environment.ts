@@ -16,7 +16,12 @@ export function inheritedEnvironment(env: Readonly<Record<string, string | undef
 const portRows = (port: number | null): EnvironmentRows => (port === null ? [] : [['PORT', String(port)]]);
 
 /** The whole environment of one run: later rows win, and nothing overrides BERTH_SERVICE and BERTH_RUN. */
-export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: string): EnvironmentRows {
+export function childEnvironment(
+  base: EnvironmentRows,
+  spec: ServiceSpec,
+  run: string,
+  neighbours: EnvironmentRows = [],
+): EnvironmentRows {
   const terminal: EnvironmentRows = [
     ['HOST', '127.0.0.1'],
     ['PYTHONUNBUFFERED', '1'],
@@ -24,6 +29,7 @@ export function childEnvironment(base: EnvironmentRows, spec: ServiceSpec, run: 
   ];
   const rows = new Map<string, string>([
     ...base,
+    ...neighbours,
     ...portRows(spec.port),
     ...(spec.agent ? terminal : []),
     ...spec.env,

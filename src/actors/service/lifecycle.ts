@@ -300,13 +300,10 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const {
-      context: { clock },
-      effects,
-    } = this.options;
-    const { total: restarts, times: restartTimes } = this.restarts;
+    const { context, effects } = this.options;
     const logFrom = this.checks.logEnd();
-    const run = plannedRun(stored, { clock, timeoutMs, byPolicy, restarts, restartTimes, logFrom });
+    const options = { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts, logFrom };
+    const run = plannedRun(stored, options);
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(

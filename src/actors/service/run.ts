@@ -33,14 +33,13 @@ export function plannedRun(
   {
     clock,
     timeoutMs,
-    restarts,
-    restartTimes,
+    restarts: { times, total },
     byPolicy,
     logFrom,
   }: Pick<Run, 'timeoutMs' | 'byPolicy' | 'logFrom'> & {
     clock: Clock;
-    restarts: number;
-    restartTimes: readonly number[];
+    /** Restarts so far, and when those were that the rule counts. */
+    restarts: { total: number; times: readonly number[] };
   },
 ): Run {
   const now = clock.now();
@@ -54,10 +53,10 @@ export function plannedRun(
       ready,
       passed: false,
       deadline,
-      restarts,
+      restarts: total,
       ...(live !== null && { live }),
       ...(limits?.memoryMB !== undefined && { memoryMB: limits.memoryMB }),
-      ...(restartTimes.length > 0 && { restartTimes: [...restartTimes] }),
+      ...(times.length > 0 && { restartTimes: [...times] }),
     },
     pty: agent !== null,
     byPolicy,

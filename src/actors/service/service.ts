@@ -14,9 +14,9 @@ import type {
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
-import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
@@ -55,11 +55,11 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, drawScreen, execProbe, logs, probe, viewersInThread } = config;
+    const { bootedAt, screens, execProbe, logs, probe, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
-    const terminal = new AgentTerminal(context, { drawScreen, viewersInThread }, log, effects);
+    const terminal = new AgentTerminal(context, { screens, viewersInThread }, log, effects);
     this.context = context;
     this.name = name;
     this.effects = effects;
@@ -175,20 +175,33 @@ class SupervisedService {
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
     const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
-    const spec = input.service === null ? null : effects.specOf(input.service);
+    const stored = input.service === null ? null : effects.storedOf(input.service);
     this.cancelEnd();
     const onOver = (): void => this.endSoon();
-    this.command = new CommandSession({ context, name, effects, terminal, spec, input, onOver });
+    this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
     return null;
   }
 
   attach(viewer: string): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
+    this.terminal.attach(viewer, ...this.liveTerminal());
+    return null;
+  }
+
+  async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
+    return this.terminal.screen(...this.liveTerminal(), ansi);
+  }
+
+  async type(message: MessageOf<TerminalProtocol, 'type'>): Promise<ReplyOf<TerminalProtocol, 'type'>> {
+    return this.terminal.type(...this.liveTerminal(), message);
+  }
+
+  /** The run that has a terminal, and the size it was made with. Fails not_running. */
+  private liveTerminal(): [run: string, size: { cols: number; rows: number }] {
     const { state, stored } = this.life.snapshot();
     const run = liveRun(state);
     if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
-    this.terminal.attach(viewer, run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE);
-    return null;
+    return [run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE];
   }
 
   async explain(): Promise<ServiceExplanation> {
@@ -298,6 +311,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),
+      screen: (message) => context.replyLater(service.screen(message)),
+      type: (message) => context.replyLater(service.type(message)),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),

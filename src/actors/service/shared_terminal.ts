@@ -2,13 +2,16 @@
 // slow the program down. A viewer that is new, or has fallen behind, gets the screen as it is: a job draws
 // it from the end of the log. docs/reference.md "Screens of terminals".
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { fail } from '../../protocol/errors.ts';
 import {
   type DrawnScreen,
+  type ReadScreenTask,
+  type ScreenReading,
   type ScreenTask,
   type TerminalViewersProtocol,
   viewerShare,
 } from '../../protocol/terminal.ts';
-import { type Clock, isFailure, type Ref } from '../../runtime/actor.ts';
+import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
 
@@ -23,16 +26,22 @@ const RESET_SEQUENCE = Buffer.from('\x1bc');
 const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is not shown]\r\n');
 
 /**
- * Draws a screen. `prepare` is called when it is its turn. Fails `deadline` or `crashed` when drawing takes
- * too much.
+ * Draws screens. `prepare` is called when it is the turn of the job. Fails `deadline` or `crashed` when
+ * drawing takes too much.
  */
-export type DrawScreen = (prepare: () => ScreenTask) => Promise<DrawnScreen>;
+export interface ScreenJobs {
+  draw(prepare: () => ScreenTask): Promise<DrawnScreen>;
+  read(prepare: () => ReadScreenTask): Promise<ScreenReading>;
+}
 
 interface LogChunk {
   start: number;
   end: number;
   bytes: Uint8Array;
 }
+
+/** The output that a screen is drawn from. */
+type Output = Pick<LogChunk, 'bytes' | 'end'>;
 
 export interface SharedTerminalOptions {
   cols: number;
@@ -42,7 +51,7 @@ export interface SharedTerminalOptions {
   /** The logical end offset of the log. */
   end(): number;
   resize(cols: number, rows: number): void;
-  drawScreen: DrawScreen;
+  screens: ScreenJobs;
   viewers: Ref<TerminalViewersProtocol>;
   /** The viewers of all terminals of the thread, which share `AGENT.maxViewerBytes`. */
   viewersInThread: { count: number };
@@ -129,6 +138,31 @@ export class SharedTerminal {
     const isWaiting = seen.position === null || seen.unacknowledged >= this.share();
     seen.unacknowledged = Math.max(0, seen.unacknowledged - bytes);
     if (isWaiting) void this.pump();
+  }
+
+  /** What a viewer would see now. Fails daemon_busy when drawing takes too long. */
+  async readScreen(ansi: boolean): Promise<ScreenReading> {
+    const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
+    if (!this.isDrawable()) throw tooLong();
+    let { drawableFrom: end } = this;
+    try {
+      return await this.options.screens.read(() => {
+        const output = this.replay();
+        end = output.end;
+        return { ...this.taskFor(output), ansi };
+      });
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      this.skipUpTo(end);
+      throw tooLong();
+    }
+  }
+
+  /** Whether the program has set the private mode `mode`. */
+  hasMode(mode: number): boolean {
+    const { bytes, end } = this.replay();
+    this.modes.note(bytes, end);
+    return this.modes.has(mode);
   }
 
   /** The process has ended. Viewers get its last output, then the exit. */
@@ -236,37 +270,49 @@ export class SharedTerminal {
 
   /** The screen as it is, or its replacement. Rejects with a defect. */
   private async freshScreen(): Promise<FreshScreen> {
-    const { clock, drawScreen } = this.options;
-    let output: Pick<LogChunk, 'bytes' | 'end'> = { bytes: new Uint8Array(), end: this.options.end() };
+    const { screens } = this.options;
+    let output: Output = { bytes: new Uint8Array(), end: this.options.end() };
     const undrawn = (): FreshScreen => {
       const position = output.end;
       return { bytes: Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]), position };
     };
-    if (clock.monotonic() < this.drawableAt) return undrawn();
+    if (!this.isDrawable()) return undrawn();
     try {
-      const { screen, drawnBytes } = await drawScreen(() => {
+      const { screen, drawnBytes } = await screens.draw(() => {
         output = this.replay();
-        const { bytes, end } = output;
-        this.modes.note(bytes, end);
-        const modes = this.modes.before(end - bytes.length);
-        const limits = { maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
-        return { cols: this.cols, rows: this.rows, modes, bytes, ...limits };
+        return this.taskFor(output);
       });
       if (!screen) return undrawn();
       return { bytes: screen, position: output.end - (output.bytes.length - drawnBytes) };
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.drawableFrom = output.end;
-      this.drawableAt = clock.monotonic() + AGENT.overrunPauseMs;
+      this.skipUpTo(output.end);
       return undrawn();
     }
+  }
+
+  private isDrawable(): boolean {
+    return this.options.clock.monotonic() >= this.drawableAt;
+  }
+
+  /** Drawing took too long: that output is not drawn again, and nothing for a while. */
+  private skipUpTo(offset: number): void {
+    this.drawableFrom = offset;
+    this.drawableAt = this.options.clock.monotonic() + AGENT.overrunPauseMs;
+  }
+
+  private taskFor({ bytes, end }: Output): ScreenTask {
+    this.modes.note(bytes, end);
+    const modes = this.modes.before(end - bytes.length);
+    const limits = { maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
+    return { cols: this.cols, rows: this.rows, modes, bytes, ...limits };
   }
 
   /**
    * The last `AGENT.replayBytes` of the output, from the start of a line, so that it does not begin inside a
    * sequence or a character.
    */
-  private replay(): Pick<LogChunk, 'bytes' | 'end'> {
+  private replay(): Output {
     const end = this.options.end();
     const from = Math.max(this.drawableFrom, end - AGENT.replayBytes);
     const { bytes, end: readEnd } = this.options.read(from, AGENT.replayBytes);

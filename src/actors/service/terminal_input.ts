@@ -1,6 +1,7 @@
 // What the viewers of one terminal type, on its way to the process host: docs/reference.md "Attach". One
 // message is under way at a time, and the host answers when the program has room, so that a program that does
 // not read holds up nothing but its own input.
+import { fail } from '../../protocol/errors.ts';
 import { AGENT } from '../../settings/limits.ts';
 
 export interface TerminalInputOptions {
@@ -10,8 +11,10 @@ export interface TerminalInputOptions {
 }
 
 interface Typed {
-  viewer: string;
+  /** null: somebody who is not attached. */
+  viewer: string | null;
   data: Uint8Array;
+  onTaken: () => void;
 }
 
 export class TerminalInput {
@@ -24,23 +27,41 @@ export class TerminalInput {
   }
 
   add(viewer: string, data: Uint8Array): void {
+    const onTaken = (): void => this.options.onTaken(viewer);
     // A copy, because the frame does not belong to us.
-    this.waiting.push({ viewer, data: Uint8Array.from(data) });
-    if (!this.isWriting) void this.writeAll();
+    this.push({ viewer, data: Uint8Array.from(data), onTaken });
+  }
+
+  /**
+   * Types for somebody who is not attached. Resolves when the terminal has taken it. Fails daemon_busy when
+   * too much waits already.
+   */
+  type(data: Uint8Array): Promise<void> {
+    if (this.waitingBytes() + data.length > AGENT.maxUnacknowledgedBytes)
+      throw fail('daemon_busy', 'the program does not read what was typed before');
+    return new Promise((resolve) => this.push({ viewer: null, data, onTaken: resolve }));
   }
 
   /** What a viewer typed last arrives after it has left, unless the program does not read at all. */
   leave(viewer: string): void {
-    const bytes = this.waiting.reduce((sum, { data }) => sum + data.length, 0);
-    if (bytes > AGENT.maxUnacknowledgedBytes)
+    if (this.waitingBytes() > AGENT.maxUnacknowledgedBytes)
       this.waiting = this.waiting.filter((typed) => typed.viewer !== viewer);
+  }
+
+  private push(typed: Typed): void {
+    this.waiting.push(typed);
+    if (!this.isWriting) void this.writeAll();
+  }
+
+  private waitingBytes(): number {
+    return this.waiting.reduce((sum, { data }) => sum + data.length, 0);
   }
 
   private async writeAll(): Promise<void> {
     this.isWriting = true;
     for (let next = this.waiting.shift(); next; next = this.waiting.shift()) {
       await this.options.write(next.data);
-      this.options.onTaken(next.viewer);
+      next.onTaken();
     }
     this.isWriting = false;
   }

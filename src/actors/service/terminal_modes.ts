@@ -38,6 +38,11 @@ export class TerminalModes {
     return Buffer.from(older.map(([mode, { final }]) => `\x1b[?${mode}${final}`).join(''));
   }
 
+  /** Whether `mode` was set last. */
+  has(mode: number): boolean {
+    return this.changes.get(mode)?.final === 'h';
+  }
+
   private set(mode: number, change: ModeChange): void {
     if (!KEPT_MODES.has(mode)) return;
     // In the order of the changes: some modes exclude each other.

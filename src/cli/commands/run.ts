@@ -2,10 +2,13 @@
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import type { TerminalSession } from '../../client/attach_terminal.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
+import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { redirectStreams } from '../kit/redirected_streams.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout } from '../kit/standard_streams.ts';
 
 /** What a terminal makes of the keys that send these signals. */
@@ -20,6 +23,10 @@ const SIGNAL_EXIT = 128;
 
 const signalNumber = (name: string): number =>
   Object.entries(constants.signals).find(([known]) => known === name)?.[1] ?? 0;
+
+/** The variables whose names a request may have: not the functions that bash exports. */
+const namedEnvironment = (env: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).filter(([key]) => ENV_KEY_PATTERN.test(key)));
 
 /** Connects the caller's keyboard, signals and window to `session`. Returns a function that undoes it. */
 function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
@@ -58,15 +65,19 @@ export const runCommand = defineCommand({
     ),
     cwd: textOption('--cwd <dir>', 'the folder it runs in', 'file'),
     env: repeatedOption('-e, --env <KEY=value>', 'a further variable; a name alone passes on your value'),
+    ...SCOPE_OPTIONS,
   },
   examples: [
     ['berth run --service db -- psql', 'with the variables of db'],
     ['berth run -s api -- npm run seed < rows.json', 'input and output may be redirected'],
   ],
-  run: async (context, words, { service, cwd, env }) => {
+  run: async (context, words, { service: called, cwd, env, ...choice }) => {
     if (words.length === 0)
       throw new UsageError('there is no command', 'berth run --service NAME -- COMMAND');
     const client = await context.client();
+    const service = called === undefined ? undefined : (await stackScope(client, choice)).full(called);
+    // Beside a service it has the environment that the service starts from.
+    const own = service === undefined ? namedEnvironment(shellEnvironment(process.env)) : {};
     const screens = [stdout(), stderr()];
     const screen = screens.find(({ isTTY }) => isTTY) ?? null;
     const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
@@ -81,7 +92,7 @@ export const runCommand = defineCommand({
           ...(service === undefined ? {} : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
           ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
-          env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
+          env: { ...own, ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
         },
         {
           onOutput: (bytes) => {

@@ -20,7 +20,7 @@ import { loadProject, projectFilePath } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { projectFileOf } from '../kit/project_file.ts';
-import { plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
+import { markForNewPorts, plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import {
   type PlannedChange,
   planRegistration,
@@ -340,6 +340,7 @@ export const upCommand = defineCommand({
     checkClaims(wanted, registered, adopt);
     const plan = await takeOverRenamed(context, client, wanted, registered);
     const specs = await registerAll(client, plan, registered);
+    markForNewPorts(plan.stack, plan.services, registered, specs);
     await removeStale(context, client, plan, registered);
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);

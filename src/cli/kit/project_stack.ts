@@ -2,7 +2,8 @@
 import { basename, dirname } from 'node:path';
 import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
-import type { Project, ProjectService } from '../../project/read_project.ts';
+import type { ServiceDetail } from '../../client/records.ts';
+import { type Project, type ProjectService, servicesAsked } from '../../project/read_project.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
 import {
   MAX_STACK_NAME,
@@ -11,6 +12,7 @@ import {
   projectOfStack,
   STACK_NAME_PATTERN,
   type StackClaim,
+  shortName,
   slugOfStack,
   slugText,
   stackNames,
@@ -18,6 +20,7 @@ import {
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
 import { loadProject, projectFilePath } from './load_project.ts';
+import type { RegistrationResult } from './registration_diff.ts';
 import { type StackChoice, stackOfProject } from './stack_scope.ts';
 
 /** The stack name that is chosen for the project `project`; null: none is. Throws a UsageError. */
@@ -60,6 +63,39 @@ export function plannedStack(project: Project, choice: StackChoice): string {
   return claim.name ?? stackNames(claim)[0] ?? claim.project;
 }
 
+/**
+ * The port and ready-check of a service. A number holds in stacks without a slug; where another port is
+ * leased in its place, a ready URL that names the number means that one.
+ */
+function addressIn(service: ProjectService, isMain: boolean): Pick<ProjectService, 'port' | 'ready'> {
+  const { name, port, ready, isPortFixed } = service;
+  if (isMain || isPortFixed || typeof port !== 'number') return { port, ready };
+  const own = new RegExp(`^((?:https?|tcp)://(?:localhost|127\\.0\\.0\\.1|\\[::1\\])):${port}(?![0-9])`);
+  return { port: 'auto', ready: ready?.replace(own, `$1:\${port.${name}}`) ?? null };
+}
+
+/**
+ * Marks for a restart what runs with the address of a service whose port has changed, which is what
+ * placeholders were filled in with.
+ */
+export function markForNewPorts(
+  stack: string,
+  services: readonly ProjectService[],
+  before: ReadonlyMap<string, ServiceDetail>,
+  results: ReadonlyMap<string, RegistrationResult>,
+): void {
+  const moved = [...results].flatMap(([name, { detail }]) => {
+    const known = before.get(name);
+    return known && known.port !== detail.port ? [shortName(name, stack)] : [];
+  });
+  for (const service of services) {
+    const result = results.get(service.name);
+    const asked = servicesAsked(service);
+    if (result?.detail.pid !== undefined && moved.some((name) => name !== null && asked.has(name)))
+      result.mustRestart = true;
+  }
+}
+
 /** The services of `project` as they are registered in `stack`: whole names, and leased ports. */
 export function servicesInStack({ services, environment }: Project, stack: string): ProjectService[] {
   const whole = (name: string): string => nameInStack(stack, name);
@@ -70,7 +106,7 @@ export function servicesInStack({ services, environment }: Project, stack: strin
     name: whole(service.name),
     dependsOn: service.dependsOn.map(whole),
     group: service.group === null ? stack : whole(service.group),
-    port: isMain || service.isPortFixed || service.port === null ? service.port : 'auto',
+    ...addressIn(service, isMain),
     stack,
     baseEnv,
   }));

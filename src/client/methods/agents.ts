@@ -1,10 +1,15 @@
 // The methods for agents: docs/reference.md "Endpoints".
 
 import { agents } from '../../api/agents.ts';
-import type { SpinupRequest } from '../../api/agents_shapes.ts';
+import type { KeysRequest, SpinupRequest } from '../../api/agents_shapes.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
 import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
+
+export interface ScreenOptions extends CallOptions {
+  /** `ansi`: lines keep their colours. Default `text`. */
+  format?: 'text' | 'ansi' | undefined;
+}
 
 /** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
@@ -17,6 +22,12 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
+  /** What a viewer of the terminal would see now. */
+  agentScreen: (name: string, { format, signal }: ScreenOptions = {}) =>
+    call(endpoint, agents.screen, { name, query: { format }, signal }),
+  /** Types into the terminal: keys such as `Enter` or `C-c`, or text as it is. */
+  typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.keys, { name, body: typed, signal }),
   attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
     attachTerminal(endpoint, agents.attach, name, options),
 });

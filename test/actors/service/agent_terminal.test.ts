@@ -25,10 +25,13 @@ async function agent(maxBytes = 1_000_000): Promise<Shown> {
   const world = await supervise({ spec: { agent: AGENT } });
   const viewers = await world.services.stand<TerminalViewersProtocol>('viewers');
   const drawing = { isBroken: false };
-  const { drawScreen } = world.config;
-  world.config.drawScreen = async (prepare) => {
-    if (drawing.isBroken) throw new TypeError('a defect');
-    return drawScreen(prepare);
+  const { screens } = world.config;
+  world.config.screens = {
+    ...screens,
+    draw: async (prepare) => {
+      if (drawing.isBroken) throw new TypeError('a defect');
+      return screens.draw(prepare);
+    },
   };
   await world.begin();
   await running(world);
@@ -97,6 +100,39 @@ describe('the viewer of an agent', () => {
     await terminal.ask('detach', { viewer: 'one' });
     await quiet();
     expect(world.host.follows).toEqual([true, false]);
+  });
+});
+
+describe('somebody who is not attached', () => {
+  it('reads the screen and types, also keys that depend on the mode of the terminal', async () => {
+    const { world, terminal, print } = await agent();
+    print('\x1b]2;a title\x07\x1b[31mred\x1b[0m plain \x1b[48;5;200m \r\n\x1b[0m> ');
+    const shown = await terminal.ask('screen', { ansi: false });
+    expect(shown).toMatchObject({
+      ...{ cols: 120, rows: 32, cursor: { x: 2, y: 1 }, altScreen: false, title: 'a title' },
+    });
+    expect(shown.lines).toHaveLength(32);
+    expect(shown.lines.slice(0, 3)).toEqual(['red plain', '>', '']);
+    const coloured = await terminal.ask('screen', { ansi: true });
+    expect(coloured.lines.slice(0, 2)).toEqual(['\x1b[0;31mred\x1b[0m plain \x1b[0;48;5;200m \x1b[0m', '>']);
+    await terminal.ask('type', { text: 'é', keys: ['Up', 'C-c', 'Enter'] });
+    print('\x1b[?1049h\x1b[?1h');
+    expect(await terminal.ask('screen', { ansi: false })).toMatchObject({ altScreen: true });
+    await terminal.ask('type', { text: '', keys: ['Up', 'C-Up'] });
+    expect(world.host.typed).toEqual(['é\x1b[A\x03\r', '\x1bOA\x1b[1;5A']);
+    // Nobody is attached, so the log is not followed.
+    expect(world.host.follows).toEqual([]);
+  });
+
+  it('is refused when the agent does not run', async () => {
+    const { world, terminal } = await agent();
+    world.host.exit(0);
+    await quiet();
+    for (const asked of [
+      terminal.ask('screen', { ansi: false }),
+      terminal.ask('type', { text: 'x', keys: [] }),
+    ])
+      expect(await asked.catch((error: unknown) => error)).toMatchObject({ code: 'not_running' });
   });
 });
 

@@ -7,6 +7,7 @@ import { systemClock } from '../../../src/runtime/clock.ts';
 import { AGENT } from '../../../src/settings/limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { screensHere } from '../../kit/screens.ts';
 
 interface Sent {
   kind: string;
@@ -36,7 +37,7 @@ function stage(cols = 40, rows = 6, claims = 0, more: Partial<SharedTerminalOpti
     },
     end: () => log.length + claims,
     resize: (width, height) => sizes.push([width, height]),
-    drawScreen: async (prepare) => drawScreen(prepare()),
+    screens: screensHere,
     viewersInThread: { count: 0 },
     viewers: {
       address: 'viewers',
@@ -215,11 +216,14 @@ describe('a viewer', () => {
     let isHung = true;
     const { terminal, print, of, output, defects } = stage(40, 6, 0, {
       clock,
-      drawScreen: async (prepare) => {
-        const task = prepare();
-        tasks.push(Buffer.from(task.bytes).toString());
-        if (isHung) throw new Failure('deadline', 'not done');
-        return drawScreen(task);
+      screens: {
+        ...screensHere,
+        draw: async (prepare) => {
+          const task = prepare();
+          tasks.push(Buffer.from(task.bytes).toString());
+          if (isHung) throw new Failure('deadline', 'not done');
+          return drawScreen(task);
+        },
       },
     });
     await print('a terrible sequence\r\n');
@@ -260,10 +264,13 @@ describe('a viewer', () => {
   it('is sent a screen of the size that it asked for while the first was being drawn', async () => {
     const sizes: number[] = [];
     const { terminal, print, of } = stage(40, 6, 0, {
-      drawScreen: async (prepare) => {
-        const task = prepare();
-        sizes.push(task.cols);
-        return drawScreen(task);
+      screens: {
+        ...screensHere,
+        draw: async (prepare) => {
+          const task = prepare();
+          sizes.push(task.cols);
+          return drawScreen(task);
+        },
       },
     });
     await print('text\r\n');

@@ -3,7 +3,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { afterThisTest } from '../../kit/actors.ts';
 import { checkAnswer } from '../../kit/api_document.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { kubeDouble } from '../../kit/kube_double.ts';
 import { type Asked, serve } from '../../kit/recording_server.ts';
 import { bearerOf } from '../../kit/server_proof.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
@@ -46,6 +49,9 @@ const TETHER = {
   bytes_out: 0,
   last_error: null,
   previous_port: null,
+  pod: null,
+  allow_not_ready: false,
+  half_closed_timeout: 60_000,
 };
 
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
@@ -87,7 +93,9 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
     200,
     { auto_sleep_enabled: true, idle_timeout_minutes: 45 },
   ],
+  [`PATCH /k8s/clusters/${ID('A')}`]: [200, { id: ID('A'), name: 'dev' }],
   [`POST /k8s/workloads/${ID('B')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
+  [`POST /k8s/workloads/${ID('D')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
   'GET /k8s/tethers': [200, [TETHER]],
   [`POST /k8s/tethers/${ID('T')}/activate`]: [
     200,
@@ -160,11 +168,11 @@ it('registers a kubeconfig from a file or stdin, syncs and forgets', async () =>
     'dev is registered; `berth k8s sync dev` looks for its workloads\n',
   );
   await run('k8s add dev --kubeconfig -', 'from stdin');
-  await run('k8s add dev --in-cluster');
+  await run('k8s add dev --in-cluster --namespaces web,data');
   expect(asked.map(({ body }) => JSON.parse(body))).toEqual([
     { name: 'dev', provider: 'kind', kubeconfig: 'apiVersion: v1\n' },
     { name: 'dev', kubeconfig: 'from stdin' },
-    { name: 'dev', in_cluster: true },
+    { name: 'dev', namespaces: ['web', 'data'], in_cluster: true },
   ]);
   expect(await run('k8s add dev')).toMatchObject({ code: 2, stdout: '' });
   expect(await run('k8s add dev --kubeconfig /nowhere')).toMatchObject({ code: 2, stdout: '' });
@@ -179,6 +187,39 @@ it('registers a kubeconfig from a file or stdin, syncs and forgets', async () =>
     1,
     '✗ prod: there is no cluster prod\n    Known clusters: dev.\n',
   ]);
+});
+
+it('gives a cluster new credentials', async () => {
+  const { run, asked } = await cloud();
+  const renewed = await run('k8s renew dev --kubeconfig -', 'from stdin');
+  expect(renewed).toMatchObject({ code: 0, stdout: 'dev has new credentials\n', stderr: '' });
+  expect(asked.at(-1)).toMatchObject({ method: 'PATCH', path: `/k8s/clusters/${ID('A')}` });
+  expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({ kubeconfig: 'from stdin' });
+  expect(await run('k8s renew dev')).toMatchObject({ code: 2, stdout: '' });
+  expect((await run('k8s renew prod --kubeconfig -', 'x')).stderr).toContain('there is no cluster prod');
+});
+
+it('reports in doctor a cluster that refuses its account', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const findings = async (): Promise<string[]> => {
+    const { stdout } = await berth(['doctor', '--json'], { env });
+    const all: { state: string; about: string; fix?: string }[] = JSON.parse(stdout);
+    return all
+      .filter(({ about }) => about.includes('cluster'))
+      .map(({ state, about, fix = '' }) => `${state}: ${about}. ${fix}`);
+  };
+  expect(await findings()).toEqual([]);
+  await berth(['k8s', 'add', 'dev', '--kubeconfig', '-'], { env, input: double.kubeconfig });
+  await berth(['k8s', 'sync', 'dev'], { env });
+  expect(await findings()).toEqual(['ok: all clusters accept their accounts (1). ']);
+  double.fault(() => true, { kind: 'status', status: 401, reason: 'Unauthorized' }, Number.POSITIVE_INFINITY);
+  expect((await berth(['k8s', 'sync', 'dev'], { env })).code).toBe(1);
+  expect(await eventually(async () => (await findings()).find((about) => about.startsWith('wrong')))).toMatch(
+    /^wrong: the cluster dev refuses its account since .*berth k8s renew dev --kubeconfig FILE$/,
+  );
 });
 
 it('finds workloads by name, namespace and kind, and asks when several match', async () => {
@@ -222,6 +263,14 @@ it('opens a tether and prints only its address, and closes it by its port', asyn
     container_port: 8080,
     wake: false,
     label: 'shop',
+  });
+  await run('k8s tether shop/db 5432 --pod db-0 --allow-not-ready --half-closed-timeout 5m');
+  expect(JSON.parse(asked.findLast(({ path }) => path.endsWith('/tether'))?.body ?? '')).toEqual({
+    container_port: 5432,
+    wake: true,
+    pod: 'db-0',
+    allow_not_ready: true,
+    half_closed_timeout: 300_000,
   });
   expect(await run('k8s tether shop/web http')).toMatchObject({ code: 2, stdout: '' });
   expect((await run('k8s tethers')).stdout).toMatch(

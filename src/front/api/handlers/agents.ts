@@ -16,6 +16,14 @@ function findAgent(app: AppContext, name: string): SpecRow {
   return spec;
 }
 
+/** Throws unknown_agent, and not_running for an agent without a process. */
+function findRunning(app: AppContext, name: string): void {
+  findAgent(app, name);
+  if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
+}
+
+const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(name));
+
 const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
@@ -49,10 +57,19 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     return streamLogs(request);
   },
 
+  screen: async ({ app, key: name, query: { format } }) => {
+    findRunning(app, name);
+    return { name, ...(await terminalOf(app, name).ask('screen', { ansi: format === 'ansi' })) };
+  },
+
+  keys: async ({ app, key: name, body }) => {
+    findRunning(app, name);
+    return { name, ...(await terminalOf(app, name).ask('type', body)) };
+  },
+
   // The views know whether there is a terminal: no actor need be asked.
   attach: ({ app, key: name }) => {
-    findAgent(app, name);
-    if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
-    return (socket) => app.terminals.open(socket, app.ref(serviceAddress(name)));
+    findRunning(app, name);
+    return (socket) => app.terminals.open(socket, terminalOf(app, name));
   },
 };

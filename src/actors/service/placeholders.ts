@@ -1,0 +1,81 @@
+// What `${port.web}` and the like stand for in the registration of a service of a stack: docs/reference.md
+// "Placeholders". They are filled in at each start, so the record holds what was written, and a port that has
+// changed is right at the next start.
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import { fail } from '../../protocol/errors.ts';
+import { localhostUrl } from '../../protocol/names.ts';
+import type { ServiceSpec } from '../../protocol/service.ts';
+import { PLACEHOLDER, projectOfStack, shortName, slugOfStack, stackHostname } from '../../protocol/stacks.ts';
+
+/** The registered names and ports of a stack's services; a port is null where there is none. */
+export type StackPorts = readonly (readonly [name: string, port: number | null])[];
+
+/** A stack with the ports of its services by their short names. */
+interface StackValues {
+  stack: string;
+  ports: ReadonlyMap<string, number | null>;
+}
+
+function valuesOf(stack: string, rows: StackPorts): StackValues {
+  const short = rows.flatMap(([name, port]): [string, number | null][] => {
+    const service = shortName(name, stack);
+    return service === null ? [] : [[service, port]];
+  });
+  return { stack, ports: new Map(short) };
+}
+
+function addressOf(kind: string, service: string, { stack, ports }: StackValues): string {
+  const port = ports.get(service);
+  const refuse = (why: string) => fail('start_failed', `\${${kind}.${service}} has no value: ${why}`);
+  if (port === undefined) throw refuse(`there is no service ${service} in the stack ${stack}`);
+  if (kind === 'host') return stackHostname(stack, service);
+  if (port === null) throw refuse(`${service} has no port`);
+  return kind === 'url' ? localhostUrl(port) : String(port);
+}
+
+/** `text` with every placeholder filled in. Fails start_failed for one without a value. */
+function fill(text: string, values: StackValues): string {
+  const { stack } = values;
+  return text.replace(PLACEHOLDER, (whole, dollar: string, body: string) => {
+    if (dollar !== '') return whole.slice(dollar.length);
+    if (body === 'stack') return stack;
+    if (body === 'slug') return slugOfStack(stack) ?? projectOfStack(stack);
+    const [kind = '', ...service] = body.split('.');
+    return addressOf(kind, service.join('.'), values);
+  });
+}
+
+/** `value` with the placeholders of all its texts filled in. */
+function fillAll<V>(value: V, values: StackValues): V {
+  if (typeof value === 'string') return fill(value, values) as V;
+  if (Array.isArray(value)) return value.map((item) => fillAll(item, values)) as V;
+  if (value === null || typeof value !== 'object') return value;
+  const rows = Object.entries(value).map(([key, item]) => [key, fillAll(item, values)]);
+  return Object.fromEntries(rows) as V;
+}
+
+/** The part of a spec in which placeholders may stand. */
+type FilledSpec = Pick<ServiceSpec, 'cmd' | 'cwd' | 'ready' | 'live' | 'env'>;
+
+/** `spec` as it is started, with the ports of its stack. Fails start_failed. */
+export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
+  if (!spec.stack) return spec;
+  const { cmd, cwd, live, ready } = spec;
+  const values = valuesOf(spec.stack, ports);
+  const env = spec.env.map(([key, value]): [string, string] => [key, fill(value, values)]);
+  return { ...spec, ...fillAll<Omit<FilledSpec, 'env'>>({ cmd, cwd, live, ready }, values), env };
+}
+
+/** `PORT_<NAME>` and `URL_<NAME>` of all other services of the stack. */
+export function neighbourVariables({ name, stack }: ServiceSpec, ports: StackPorts): EnvironmentRows {
+  if (!stack) return [];
+  return ports.flatMap(([other, port]): EnvironmentRows => {
+    const service = shortName(other, stack);
+    if (service === null || other === name || port === null) return [];
+    const suffix = service.toUpperCase().replaceAll('-', '_');
+    return [
+      [`PORT_${suffix}`, String(port)],
+      [`URL_${suffix}`, localhostUrl(port)],
+    ];
+  });
+}

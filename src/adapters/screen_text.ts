@@ -1,0 +1,71 @@
+// The lines of a terminal's screen as text, with or without colours.
+import type { IBufferCell, IBufferLine, Terminal } from '@xterm/headless';
+
+/** The attributes of a cell, and the SGR parameter that sets each. */
+const ATTRIBUTES: readonly (readonly [isSet: (cell: IBufferCell) => number, parameter: number])[] = [
+  [(cell) => cell.isBold(), 1],
+  [(cell) => cell.isDim(), 2],
+  [(cell) => cell.isItalic(), 3],
+  [(cell) => cell.isUnderline(), 4],
+  [(cell) => cell.isBlink(), 5],
+  [(cell) => cell.isInverse(), 7],
+  [(cell) => cell.isInvisible(), 8],
+  [(cell) => cell.isStrikethrough(), 9],
+  [(cell) => cell.isOverline(), 53],
+];
+
+/** SGR parameters of the 16 basic colours, of foreground and background. */
+const BASIC = { fg: [30, 90], bg: [40, 100] } as const;
+
+function colourOf(cell: IBufferCell, ground: keyof typeof BASIC): string[] {
+  const isForeground = ground === 'fg';
+  if (isForeground ? cell.isFgDefault() : cell.isBgDefault()) return [];
+  const colour = isForeground ? cell.getFgColor() : cell.getBgColor();
+  const extended = isForeground ? 38 : 48;
+  if (isForeground ? cell.isFgRGB() : cell.isBgRGB())
+    return [`${extended};2;${(colour >> 16) & 255};${(colour >> 8) & 255};${colour & 255}`];
+  const [dark, bright] = BASIC[ground];
+  if (colour < 8) return [String(dark + colour)];
+  return colour < 16 ? [String(bright + colour - 8)] : [`${extended};5;${colour}`];
+}
+
+/** The SGR parameters that give a cell its look, after a reset; empty: it looks as usual. */
+function styleOf(cell: IBufferCell): string {
+  const attributes = ATTRIBUTES.flatMap(([isSet, parameter]) => (isSet(cell) ? [String(parameter)] : []));
+  return [...attributes, ...colourOf(cell, 'fg'), ...colourOf(cell, 'bg')].join(';');
+}
+
+/** A line with its colours. Blanks at its end that look as usual are left out. */
+function colouredLine(line: IBufferLine, cols: number): string {
+  let text = '';
+  let style = '';
+  let blanks = '';
+  for (let column = 0; column < cols; column += 1) {
+    const cell = line.getCell(column);
+    // The second half of a wide character.
+    if (!cell || cell.getWidth() === 0) continue;
+    const cellStyle = styleOf(cell);
+    const characters = cell.getChars() || ' ';
+    if (cellStyle !== style) {
+      text += `${blanks}\x1b[0${cellStyle === '' ? '' : `;${cellStyle}`}m`;
+      blanks = '';
+      style = cellStyle;
+    }
+    if (style === '' && characters === ' ') blanks += ' ';
+    else {
+      text += blanks + characters;
+      blanks = '';
+    }
+  }
+  return style === '' ? text : `${text}\x1b[0m`;
+}
+
+/** What `terminal` shows, line by line. */
+export function screenLines(terminal: Terminal, ansi: boolean): string[] {
+  const { cols, rows, buffer } = terminal;
+  return Array.from({ length: rows }, (_, row) => {
+    const line = buffer.active.getLine(buffer.active.baseY + row);
+    if (!line) return '';
+    return ansi ? colouredLine(line, cols) : line.translateToString(true).replace(/ +$/, '');
+  });
+}
