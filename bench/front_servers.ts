@@ -38,6 +38,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   agent: null,
   stack: null,
   watch: null,
+  kind: 'service',
   live: null,
   limits: null,
   envFile: [],

@@ -146,6 +146,13 @@ export const envFile = z
   .max(SERVICE.maxEnvFiles, ENV_FILE_RULE);
 export const ENV_FILE_LIMIT: field.LargeField = ['envFile', SERVICE.maxEnvFiles, ENV_FILE_RULE];
 
+const memberOf = (value: unknown, name: string): unknown =>
+  value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
+
+/** The policy that a value of `restart` has; undefined where it has none. */
+export const policyOf = (given: unknown): unknown =>
+  typeof given === 'string' ? given : memberOf(given, 'policy');
+
 /** The fields of a body that hold expressions. */
 const PATTERN_FIELDS = [
   ['ready', 'body'],
@@ -153,9 +160,6 @@ const PATTERN_FIELDS = [
   ['live', 'body'],
   ['live', 'log'],
 ] as const;
-
-const memberOf = (value: unknown, name: string): unknown =>
-  value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
 
 /** The checks of a service without a port that ask its port. */
 function portFaults(value: unknown): InvalidField[] {

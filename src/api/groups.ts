@@ -21,7 +21,7 @@ export const groups = {
     summary: 'Start the members of a group in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
-    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],
+    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed', 'dependency_failed'],
     keyKind: 'group',
   }),
   stop: operation({

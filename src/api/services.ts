@@ -4,6 +4,10 @@ import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
 
 const operation = operationsOf('services');
 
+const ifChanged = {
+  kind: 'flag',
+  summary: 'true: a task that has completed with the same content is not run, and one under way is joined',
+} as const;
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
 export const services = {
@@ -52,8 +56,8 @@ export const services = {
     kind: 'call',
     method: 'POST',
     path: '/v1/services/{name}/start',
-    summary: 'Start a service and wait until it is ready',
-    query: { timeout, wait },
+    summary: 'Start a service and wait until it is ready, or run a task and wait until it has ended',
+    query: { timeout, wait, ifChanged },
     otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],

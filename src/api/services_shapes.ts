@@ -1,8 +1,15 @@
 // Services: the shape of a registration, docs/reference.md "Registration", and the answers of the operations.
 import { constants, homedir } from 'node:os';
+import {
+  DEPENDENCY_CONDITIONS,
+  type Dependency,
+  dependencyName,
+  dependencyText,
+} from '../protocol/dependency_order.ts';
+import { fail } from '../protocol/errors.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
-import type { ServiceInput, ServiceSpec } from '../protocol/service.ts';
+import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
 import { HTTP, SERVICE } from '../settings/limits.ts';
 import {
   cpu,
@@ -37,7 +44,8 @@ const GROUP_RULE = 'must be 1 to 63 of A-Z, a-z, 0-9, _ and -, and begin with a 
 const PORT_RULE = 'must be an integer from 1 to 65535, 0 for a free one, or null for none';
 const LABELS_RULE = `must be an array of up to ${SERVICE.maxLabels} strings`;
 const LABEL_RULE = `must be a string of up to ${SERVICE.maxLabelLength} characters without NUL`;
-const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names`;
+const NAMES_RULE = `must be an array of up to ${SERVICE.maxDependsOn} service names, or of {name, condition}`;
+const CONDITION_RULE = 'must be "started", "ready" or "completed"';
 const SIGNAL_RULE = 'must be the name of a signal such as SIGTERM';
 const DURATION_RULE = `must be milliseconds from 0 to ${HTTP.maxQueryDurationMs}`;
 
@@ -46,16 +54,22 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
+const conditionShape = z.enum(DEPENDENCY_CONDITIONS, CONDITION_RULE);
+const dependency = z.union([
+  field.name,
+  objectShape({ name: field.name, condition: conditionShape.optional() }),
+]);
+
 const RegistrationShape = objectShape(
   {
     name: field.name,
-    port: integerField(0, 65_535, PORT_RULE).nullable(),
+    port: integerField(0, 65_535, PORT_RULE).nullable().optional(),
     cmd: field.cmd,
     cwd: field.cwd.nullable().optional(),
     group: group.nullable().optional(),
     ready: check.ready.nullable().optional(),
     env: field.env.optional(),
-    dependsOn: z.array(field.name, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
+    dependsOn: z.array(dependency, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
     restart: check.restart.optional(),
     autostart: flagField().optional(),
     stopSignal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
@@ -71,6 +85,7 @@ const RegistrationShape = objectShape(
     stack: field.stack.nullable().optional(),
     baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
+    kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
     live: check.live.nullable().optional(),
     limits: check.limits.nullable().optional(),
     envFile: check.envFile.optional(),
@@ -90,25 +105,58 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
   check.ENV_FILE_LIMIT,
 ];
 
+/** The faults of a registration in which fields contradict its kind, as far as its fields are right. */
+function faultsOfKind(value: unknown): InvalidField[] {
+  const given: Record<string, unknown> = value instanceof Object ? { ...value } : {};
+  if (given['kind'] !== 'task')
+    return given['port'] === undefined ? [{ path: 'port', message: `port ${PORT_RULE}` }] : [];
+  const refusals: [path: string, isWrong: boolean, rule: string][] = [
+    ['ready', (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
+    [
+      'restart',
+      check.policyOf(given['restart']) === 'always',
+      'must not be "always" for a task, which runs to its end',
+    ],
+  ];
+  return refusals.flatMap(([path, isWrong, rule]) => (isWrong ? [{ path, message: `${path} ${rule}` }] : []));
+}
+
+/** Each dependency once; without a condition it is a name. Fails invalid_spec for two of one name. */
+function uniqueDependencies(given: readonly z.infer<typeof dependency>[]): Dependency[] {
+  const unique = new Map<string, Dependency>();
+  for (const one of given) {
+    const found = dependencyOf(one);
+    const name = dependencyName(found);
+    const before = unique.get(name) ?? found;
+    if (dependencyText(before) !== dependencyText(found)) {
+      const message = `dependsOn has two conditions for ${name}`;
+      throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });
+    }
+    unique.set(name, found);
+  }
+  return [...unique.values()];
+}
+
+const dependencyOf = (one: z.infer<typeof dependency>): Dependency => {
+  if (typeof one === 'string') return one;
+  const { name, condition } = one;
+  return condition === undefined ? name : { name, condition };
+};
+
 function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] = []): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const wrong = [...faults, ...extraFaults, ...field.faultsOfStack(rest)];
-  const {
-    cwd,
-    env,
-    baseEnv,
-    dependsOn,
-    watch: watching,
-    ...given
-  } = validate(RegistrationShape, rest, wrong, hint);
+  const wrong = [...faults, ...extraFaults, ...field.faultsOfStack(rest), ...faultsOfKind(rest)];
+  const valid = validate(RegistrationShape, rest, wrong, hint);
+  const { cwd, env, baseEnv, port = null, dependsOn = [], watch: watching, ...given } = valid;
   return completeRegistration({
     ...given,
     cwd: cwd ?? homedir(),
     env: field.envRows(env),
     ...field.baseEnvRows(baseEnv),
-    dependsOn: [...new Set(dependsOn)],
+    port,
+    dependsOn: uniqueDependencies(dependsOn),
     watch: completeWatch(watching),
     agent: null,
   });
@@ -151,7 +199,7 @@ const specFields = {
   cmd: z.string(),
   cwd: z.string(),
   ready: check.ready.nullable(),
-  dependsOn: z.array(z.string()),
+  dependsOn: z.array(z.union([z.string(), z.object({ name: nameShape, condition: conditionShape })])),
   restart: check.restart,
   autostart: z.boolean(),
   stopSignal: z.string(),
@@ -159,6 +207,7 @@ const specFields = {
   startTimeout: milliseconds,
   labels: z.array(z.string()),
   watch: watch.nullable(),
+  kind: z.enum(SERVICE_KINDS),
   live: check.live.nullable(),
   limits: check.limits.nullable(),
   envFile: z.array(z.string()),
@@ -183,7 +232,17 @@ export const ServiceDetail = z
 export const ServiceList = z.object({ services: z.array(Service) });
 
 export type StartResult = z.infer<typeof StartResult>;
-export const StartResult = z.object({ name: nameShape, status, pid: pid.nullable() }).meta({ id: 'Started' });
+export const StartResult = z
+  .object({
+    name: nameShape,
+    status,
+    pid: pid.nullable().meta({ description: 'null: a task has completed' }),
+    ms: milliseconds.exactOptional().meta({ description: 'How long a task ran that has completed' }),
+    unchanged: z.literal(true).exactOptional().meta({
+      description: 'The task was not run: it has completed with the same content before',
+    }),
+  })
+  .meta({ id: 'Started' });
 
 export type StopResult = z.infer<typeof StopResult>;
 export const StopResult = z

@@ -13,6 +13,7 @@ const LIFECYCLE_TYPES = [
   'service.started',
   'service.stopped',
   'service.crashed',
+  'service.completed',
   'service.removed',
   'service.changed',
   'port.conflict',

@@ -9,6 +9,7 @@ export type Action = 'start' | 'stop' | 'restart';
 type RunAction = (action: Action, name: string) => Promise<void>;
 
 const COLUMNS = 6;
+const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
 
 function button(action: Action, name: string, act: RunAction): HTMLButtonElement {
   const created = createTextElement('button', action);
@@ -53,7 +54,7 @@ class ServiceTableRow {
     if (address === null) this.link.removeAttribute('href');
     else this.link.href = address;
     // `disabled` would lose the focus. Stop is always enabled, because it also cancels a pending restart.
-    this.start.ariaDisabled = String(status !== 'stopped' && status !== 'crashed');
+    this.start.ariaDisabled = String(!AT_REST.has(status));
   }
 
   measure(cpu: number | undefined, rssMB: number | undefined): void {

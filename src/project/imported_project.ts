@@ -1,5 +1,7 @@
 // The result of an importer, and its text as a berth.yaml.
+
 import { stringifyYaml } from '../adapters/yaml.ts';
+import type { Dependency } from '../protocol/dependency_order.ts';
 
 /** A service as berth.yaml has it; undefined keys are left out. */
 export interface ImportedService {
@@ -11,7 +13,8 @@ export interface ImportedService {
   ready?: string | undefined;
   env?: Map<string, string> | undefined;
   env_file?: string | undefined;
-  depends_on?: string[] | undefined;
+  depends_on?: Dependency[] | undefined;
+  kind?: 'task' | undefined;
   group?: string | undefined;
   restart?: string | undefined;
   stop?: { signal?: string | undefined; grace?: string | undefined } | undefined;

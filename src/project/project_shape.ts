@@ -1,6 +1,7 @@
 // The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
 // one; read_project.ts checks what they say together.
 import { z } from '../adapters/zod.ts';
+import { DEPENDENCY_CONDITIONS } from '../protocol/dependency_order.ts';
 import { globFault } from '../protocol/globs.ts';
 import {
   AGENTS_GROUP,
@@ -8,7 +9,7 @@ import {
   GROUP_NAME_PATTERN,
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
-import { RESTART_POLICIES } from '../protocol/service.ts';
+import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { HTTP, SERVICE, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
@@ -61,6 +62,11 @@ const port = z.union(
     z.strictObject({ fixed: portNumber.meta({ description: 'The port in every stack.' }) }),
   ],
   withMessage(PORT_MESSAGE),
+);
+
+const condition = z.enum(
+  DEPENDENCY_CONDITIONS,
+  withMessage('must be started, ready (the default for services) or completed (the default for tasks)'),
 );
 
 const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
@@ -144,19 +150,20 @@ export const PROJECT_SERVICE_SHAPE = z
       depends_on: z
         .union(
           [
-            z.array(name),
-            z.record(
-              name,
-              z.strictObject({
-                condition: z
-                  .literal('ready', withMessage('must be ready, the one condition there is'))
-                  .optional(),
-              }),
-            ),
+            z.array(z.union([name, z.strictObject({ name, condition: condition.optional() })])),
+            z.record(name, z.strictObject({ condition: condition.optional() })),
           ],
-          withMessage('must be a list of services of this file'),
+          withMessage('must be a list of services of this file, or a map of them with a condition each'),
         )
-        .meta({ description: 'Services of this file that must be ready first.' })
+        .meta({
+          description:
+            'Services of this file that must be there first: ready, or a task completed; condition: started ' +
+            'waits for the process alone.',
+        })
+        .optional(),
+      kind: z
+        .enum(SERVICE_KINDS, withMessage('must be service or task'))
+        .meta({ description: 'A task runs to its end, such as a migration; default service.' })
         .optional(),
       group: z
         .string(withMessage('must be the name of a group'))

@@ -3,9 +3,14 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
-import { findDependencyCycle } from '../protocol/dependency_order.ts';
+import {
+  type Dependency,
+  dependencyName,
+  dependencyText,
+  findDependencyCycle,
+} from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy, WatchSpec } from '../protocol/service.ts';
+import type { RestartPolicy, ServiceSpec, WatchSpec } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
@@ -31,7 +36,7 @@ export interface ProjectService {
   /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: string | null;
   env: [key: string, value: string][];
-  dependsOn: string[];
+  dependsOn: Dependency[];
   group: string | null;
   restart: RestartPolicy | undefined;
   autostart: boolean;
@@ -44,6 +49,7 @@ export interface ProjectService {
   /** What it starts from in place of the environment of the daemon; null: nothing. */
   baseEnv: Record<string, string> | null;
   watch: WatchSpec | null;
+  kind: ServiceSpec['kind'];
 }
 
 export interface Project {
@@ -131,10 +137,26 @@ function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceSh
   return cwd;
 }
 
-function portOf(given: ProjectServiceShape['port'] = 'auto'): Pick<ProjectService, 'port' | 'isPortFixed'> {
-  return given !== null && typeof given === 'object'
-    ? { port: given.fixed, isPortFixed: true }
-    : { port: given, isPortFixed: false };
+const DEFAULT_PORT = { service: 'auto', task: null } as const;
+
+/** A list of names and of names with a condition, or a map of names to conditions. `ready` is the default. */
+function dependenciesOf(given: ProjectServiceShape['depends_on'] = []): Dependency[] {
+  const rows = Array.isArray(given)
+    ? given.map((one) => (typeof one === 'string' ? { name: one } : one))
+    : Object.entries(given).map(([name, one]) => ({ ...one, name }));
+  const all = rows.map(({ name, condition = 'ready' }): Dependency => {
+    return condition === 'ready' ? name : { name, condition };
+  });
+  return [...new Map(all.map((one) => [dependencyText(one), one])).values()];
+}
+
+function portOf({
+  kind = 'service',
+  port = DEFAULT_PORT[kind],
+}: ProjectServiceShape): Pick<ProjectService, 'port' | 'isPortFixed'> {
+  return port !== null && typeof port === 'object'
+    ? { port: port.fixed, isPortFixed: true }
+    : { port, isPortFixed: false };
 }
 
 function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
@@ -145,15 +167,16 @@ function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
 }
 
 function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
+  const kind = service.kind ?? 'service';
   return {
     name,
     at: check.positionAt('services', name),
     cmd: service.cmd,
     cwd: serviceCwd(check, name, service),
-    ...portOf(service.port),
+    ...portOf(service),
     ready: service.ready ?? null,
     env: serviceEnv(check, name, service),
-    dependsOn: Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {}),
+    dependsOn: dependenciesOf(service.depends_on),
     group: service.group ?? null,
     restart: service.restart,
     autostart: service.autostart ?? false,
@@ -163,7 +186,37 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     stack: null,
     baseEnv: null,
     watch: watchOf(service),
+    kind,
   };
+}
+
+/** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
+function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
+  const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
+  for (const { name, dependsOn, kind, ready, restart } of services) {
+    const isTask = kind === 'task';
+    const endless = dependsOn.find(
+      (one) => typeof one !== 'string' && one.condition === 'completed' && !tasks.has(one.name),
+    );
+    const conditions = new Set(dependsOn.map(dependencyText));
+    const twice = conditions.size > new Set(dependsOn.map(dependencyName)).size;
+    const faults: [key: string, isWrong: boolean, message: string][] = [
+      ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
+      ['restart', isTask && restart === 'always', 'must not be always for a task, which runs to its end'],
+      [
+        'depends_on',
+        endless !== undefined,
+        `${dependencyName(endless ?? '')} is no task, so it never completes`,
+      ],
+      ['depends_on', twice, 'has two conditions for the same service'],
+    ];
+    for (const [key, isWrong, message] of faults)
+      if (isWrong)
+        check.problems.push({
+          at: check.positionAt('services', name, key),
+          message: `services.${name}.${key}: ${message}`,
+        });
+  }
 }
 
 /** The services whose addresses `service` is started with: those that its placeholders name. */
@@ -188,7 +241,7 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
     }
   }
   for (const { name, dependsOn, port, ready } of services) {
-    for (const other of dependsOn.filter((dependency) => !names.includes(dependency))) {
+    for (const other of dependsOn.map(dependencyName).filter((one) => !names.includes(one))) {
       const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
       check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
     }
@@ -204,6 +257,7 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
       check.problems.push({ at: check.positionAt('services', name, 'port'), message });
     }
   }
+  checkKinds(check, services);
   const cycle = findDependencyCycle(services);
   if (cycle) {
     const message = `services.${cycle[0]}.depends_on: has a cycle: ${cycle.join(' -> ')}`;

@@ -1,30 +1,61 @@
 // The order defined by dependsOn: docs/reference.md "Start of a group". Used for groups, autostart and
 // project files.
 
+export const DEPENDENCY_CONDITIONS = ['started', 'ready', 'completed'] as const;
+export type DependencyCondition = (typeof DEPENDENCY_CONDITIONS)[number];
+
+/** A dependency with what is waited for: docs/reference.md "Dependencies". */
+export interface ConditionalDependency {
+  name: string;
+  condition: DependencyCondition;
+}
+
+/** A name alone waits until a service is ready, and until a task has completed. */
+export type Dependency = string | ConditionalDependency;
+
+export const dependencyName = (dependency: Dependency): string =>
+  typeof dependency === 'string' ? dependency : dependency.name;
+
+/** `name`, or `name:condition`, for people. */
+export const dependencyText = (dependency: Dependency): string =>
+  typeof dependency === 'string' ? dependency : `${dependency.name}:${dependency.condition}`;
+
+/** The same dependency on the service that `nameOf` says. */
+export const renamedDependency = (dependency: Dependency, nameOf: (name: string) => string): Dependency =>
+  typeof dependency === 'string' ? nameOf(dependency) : { ...dependency, name: nameOf(dependency.name) };
+
 /** A service with its dependencies. Names in `dependsOn` outside the set of services have no effect. */
 export interface DependentService {
   readonly name: string;
-  readonly dependsOn: readonly string[];
+  readonly dependsOn: readonly Dependency[];
 }
 
+/** What others may wait for: its process is there; a service is ready, or a task has completed. */
+export type Milestone = 'started' | 'done';
+
+const milestoneOf = (dependency: Dependency): Milestone =>
+  typeof dependency === 'object' && dependency.condition === 'started' ? 'started' : 'done';
+
 /**
- * Yields services in dependsOn order, each as soon as its dependencies are done. Members of a cycle never
+ * Yields services in dependsOn order, each as soon as its dependencies are there. Members of a cycle never
  * become ready; `takeRemaining` returns them.
  */
 export class DependencyOrder {
-  /** By service, the ones that may become ready when it is done. */
-  private readonly dependents = new Map<string, string[]>();
-  /** The number of unfinished dependencies of each service. */
+  /** By milestone of a service, the ones that may begin when it is there. */
+  private readonly dependents = { started: new Map<string, string[]>(), done: new Map<string, string[]>() };
+  /** The number of open dependencies of each service. */
   private readonly pendingCounts = new Map<string, number>();
 
   constructor(services: readonly DependentService[]) {
     for (const { name } of services) this.pendingCounts.set(name, 0);
     for (const { name, dependsOn } of services) {
-      for (const other of new Set(dependsOn)) {
+      for (const [other, milestone] of new Map(
+        dependsOn.map((one) => [dependencyName(one), milestoneOf(one)]),
+      )) {
         if (other === name || !this.pendingCounts.has(other)) continue;
-        const next = this.dependents.get(other);
+        const next = this.dependents[milestone].get(other);
         if (next) next.push(name);
-        else this.dependents.set(other, [name]);
+        else this.dependents[milestone].set(other, [name]);
         this.pendingCounts.set(name, (this.pendingCounts.get(name) ?? 0) + 1);
       }
     }
@@ -37,9 +68,11 @@ export class DependencyOrder {
     return names;
   }
 
-  /** Marks `name` as done. Returns the services whose last open dependency it was. */
-  complete(name: string): string[] {
-    return (this.dependents.get(name) ?? []).filter((next) => {
+  /** Marks `milestone` of `name` as reached. Returns the services whose last open dependency it was. */
+  complete(name: string, milestone: Milestone = 'done'): string[] {
+    const waiting = this.dependents[milestone].get(name) ?? [];
+    this.dependents[milestone].delete(name);
+    return waiting.filter((next) => {
       const count = this.pendingCounts.get(next);
       if (count === undefined) return false;
       this.pendingCounts.set(next, count - 1);
@@ -56,55 +89,68 @@ export class DependencyOrder {
 }
 
 /**
- * Runs `act` for every service as soon as its dependencies are done. After an error nothing new begins; the
- * work under way is awaited, and the first error is thrown. `isHalted` ends the walk in the same way, without
- * an error.
+ * Runs `act` for every service as soon as its dependencies are there. `onStarted` tells that its process is;
+ * otherwise the end of `act` does. After an error nothing new begins; the work under way is awaited, and the
+ * first error is thrown. `isHalted` ends the walk in the same way, without an error.
  */
 export async function walkInOrder(
   order: DependencyOrder,
-  act: (name: string) => Promise<void>,
+  act: (name: string, onStarted: () => void) => Promise<void>,
   isHalted: () => boolean = () => false,
 ): Promise<void> {
   const errors: unknown[] = [];
   const visit = async (name: string): Promise<void> => {
     if (errors.length > 0 || isHalted()) return;
+    const early: Promise<void>[] = [];
+    const onStarted = (): void => void early.push(...order.complete(name, 'started').map(visit));
     try {
-      await act(name);
+      await act(name, onStarted);
+      onStarted();
+      early.push(...order.complete(name, 'done').map(visit));
     } catch (error) {
       errors.push(error);
-      return;
     }
-    await Promise.all(order.complete(name).map(visit));
+    await Promise.all(early);
   };
   await Promise.all(order.takeReady().map(visit));
   if (errors.length === 0) await Promise.all(order.takeRemaining().map(visit));
   if (errors.length > 0) throw errors[0];
 }
 
-/** The outcome of the work on one service. `skipped`: the name of a dependency that is not done. */
+/** The outcome of the work on one service. `skipped`: the name of a dependency that is not there. */
 export type WorkOutcome = { done: true } | { failed: unknown } | { skipped: string };
 
-/** Runs `work` in dependsOn order. Dependents of a failure are skipped, everything else runs. */
+/** Runs `work` as `walkInOrder` does. Dependents of a failure are skipped, everything else runs. */
 export async function runInDependencyOrder<S extends DependentService>(
   services: readonly S[],
-  work: (service: S) => Promise<void>,
+  work: (service: S, onStarted: () => void) => Promise<void>,
 ): Promise<Map<string, WorkOutcome>> {
   const byName = new Map(services.map((service) => [service.name, service]));
   const outcomes = new Map<string, WorkOutcome>();
-  const isMissing = (name: string): boolean => byName.has(name) && !('done' in (outcomes.get(name) ?? {}));
-  const outcomeOf = async (service: S): Promise<WorkOutcome> => {
-    const missing = service.dependsOn.find((other) => other !== service.name && isMissing(other));
-    if (missing !== undefined) return { skipped: missing };
+  const order = new DependencyOrder(services);
+  const started = new Set<string>();
+  const isMissing = (dependency: Dependency): boolean => {
+    const name = dependencyName(dependency);
+    if (milestoneOf(dependency) === 'started' && started.has(name)) return false;
+    return byName.has(name) && !('done' in (outcomes.get(name) ?? {}));
+  };
+  const outcomeOf = async (service: S, onStarted: () => void): Promise<WorkOutcome> => {
+    const others = service.dependsOn.filter((one) => dependencyName(one) !== service.name);
+    const missing = others.find(isMissing);
+    if (missing !== undefined) return { skipped: dependencyName(missing) };
     try {
-      await work(service);
+      await work(service, () => {
+        started.add(service.name);
+        onStarted();
+      });
       return { done: true };
     } catch (failed) {
       return { failed };
     }
   };
-  await walkInOrder(new DependencyOrder(services), async (name) => {
+  await walkInOrder(order, async (name, onStarted) => {
     const service = byName.get(name);
-    if (service) outcomes.set(name, await outcomeOf(service));
+    if (service) outcomes.set(name, await outcomeOf(service, onStarted));
   });
   return new Map(
     [...byName.keys()].flatMap((name) => {
@@ -120,9 +166,17 @@ export function reverseDependencies<S extends DependentService>(
 ): (S & DependentService)[] {
   const dependents = new Map<string, string[]>(services.map(({ name }) => [name, []]));
   for (const { name, dependsOn } of services)
-    for (const other of new Set(dependsOn)) dependents.get(other)?.push(name);
+    for (const other of new Set(dependsOn.map(dependencyName))) dependents.get(other)?.push(name);
   return services.map((service) => ({ ...service, dependsOn: dependents.get(service.name) ?? [] }));
 }
+
+/** The names of which a service waits for `milestone`. */
+export const awaited = (services: readonly DependentService[], milestone: Milestone): Set<string> =>
+  new Set(
+    services.flatMap(({ dependsOn }) =>
+      dependsOn.filter((one) => milestoneOf(one) === milestone).map(dependencyName),
+    ),
+  );
 
 /** `names` and all their dependencies, each once. */
 export function withDependencies(
@@ -134,7 +188,7 @@ export function withDependencies(
   const add = (name: string): void => {
     if (chosen.has(name)) return;
     chosen.add(name);
-    for (const dependency of byName.get(name)?.dependsOn ?? []) add(dependency);
+    for (const dependency of byName.get(name)?.dependsOn ?? []) add(dependencyName(dependency));
   };
   for (const name of names) add(name);
   return chosen;
@@ -170,9 +224,9 @@ function pathTo(end: string, reachedFrom: ReadonlyMap<string, string>): string[]
 
 /** A cycle among `services`, in the form of `dependencyCycle`, for the first service that is part of one. */
 export function findDependencyCycle(services: readonly DependentService[]): string[] | undefined {
-  const dependencies = new Map(services.map(({ name, dependsOn }) => [name, dependsOn]));
-  for (const { name, dependsOn } of services) {
-    const cycle = dependencyCycle(name, dependsOn, (other) => dependencies.get(other) ?? []);
+  const dependencies = new Map(services.map(({ name, dependsOn }) => [name, dependsOn.map(dependencyName)]));
+  for (const [name, names] of dependencies) {
+    const cycle = dependencyCycle(name, names, (other) => dependencies.get(other) ?? []);
     if (cycle) return cycle;
   }
   return undefined;
@@ -184,7 +238,7 @@ export function dependantsOf(services: readonly DependentService[], name: string
   const waiting = [name];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     for (const service of services) {
-      if (!service.dependsOn.includes(next) || found.has(service.name)) continue;
+      if (!service.dependsOn.some((one) => dependencyName(one) === next) || found.has(service.name)) continue;
       found.add(service.name);
       waiting.push(service.name);
     }

@@ -44,6 +44,7 @@ export const ERRORS = {
   internal: { status: 500, hint: 'This is a defect in berth; its log on stderr says more.' },
   ready_timeout: { status: 502, hint: 'Look at the log of the service and at its ready URL.' },
   start_failed: { status: 502, hint: 'Look at the log of the service.' },
+  dependency_failed: { status: 502, hint: 'Look at the log of the service that is named.' },
   cluster_unreachable: { status: 502, hint: 'Check that the API server of the cluster can be reached.' },
   cluster_denied: { status: 502, hint: 'Give the account of the kubeconfig the right that is named.' },
   admission_denied: {

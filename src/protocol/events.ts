@@ -5,6 +5,7 @@ export const EVENT_TYPES = [
   'service.started',
   'service.stopped',
   'service.crashed',
+  'service.completed',
   'service.unhealthy',
   'service.stats',
   'service.removed',
@@ -22,7 +23,11 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 );
 
 /** The events that end a run. A run has one of them, once. */
-export const RUN_END_TYPES = ['service.stopped', 'service.crashed'] as const satisfies readonly EventType[];
+export const RUN_END_TYPES = [
+  'service.stopped',
+  'service.crashed',
+  'service.completed',
+] as const satisfies readonly EventType[];
 
 export interface NewEvent {
   type: EventType;

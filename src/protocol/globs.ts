@@ -4,21 +4,36 @@ import { WATCH } from '../settings/limits.ts';
 const CLOSING = new Map([
   ['[', ']'],
   ['{', '}'],
-  ['(', ')'],
 ]);
 
-/** The bracket of `glob` that has no partner; null: each has one. A `\` takes the meaning of what follows. */
-function loneBracket(glob: string): string | null {
+/** What is wrong with the brackets of `glob`. A `\` takes the meaning of what follows. */
+function bracketFault(glob: string): string | null {
   const open: string[] = [];
+  const lone = (symbol: string): string => `must be a glob: its ${symbol} has no partner`;
   for (const [symbol] of glob.matchAll(/\\.|[[\](){}]/gs)) {
     if (symbol.startsWith('\\')) continue;
     // Within brackets, everything but their end stands for itself.
     if (open.at(-1) === '[' && symbol !== ']') continue;
+    if (symbol === '(' || symbol === ')')
+      return `must be a glob without groups: \\${symbol} stands for the character`;
     if (CLOSING.has(symbol)) open.push(symbol);
     else if (open.at(-1) !== undefined && CLOSING.get(open.at(-1) ?? '') === symbol) open.pop();
-    else return symbol;
+    else return lone(symbol);
   }
-  return open.at(-1) ?? null;
+  const [first] = open;
+  return first === undefined ? null : lone(first);
+}
+
+/**
+ * Whether matching `glob` could take long. A matcher tries every place for every star: each one more in a
+ * name multiplies its work by the length of the name, and each one more `**` by the depth of the path.
+ */
+function isCostly(glob: string): boolean {
+  const segments = glob.split('/');
+  const stars = segments.map((segment) => (segment === '**' ? 0 : segment.split('*').length - 1));
+  return (
+    Math.max(...stars) > WATCH.maxStars || segments.filter((one) => one === '**').length > WATCH.maxStars
+  );
 }
 
 /** Why `glob` is none, after its name; null: it is one. */
@@ -27,6 +42,7 @@ export function globFault(glob: string): string | null {
   if (glob.length > WATCH.maxGlobLength) return `must be a glob of at most ${WATCH.maxGlobLength} characters`;
   if (/[\0\r\n]/.test(glob)) return 'must be a glob in one line';
   if (glob.startsWith('!')) return 'must not begin with !: what is not to be watched belongs into ignore';
-  const lone = loneBracket(glob);
-  return lone === null ? null : `must be a glob: its ${lone} has no partner`;
+  if (isCostly(glob))
+    return `must be a glob with at most ${WATCH.maxStars} * in a name, and at most ${WATCH.maxStars} **`;
+  return bracketFault(glob);
 }

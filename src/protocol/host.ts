@@ -48,6 +48,8 @@ export interface RunMetadata {
   /** Epoch milliseconds at which the start gives up; null: never. */
   deadline: number | null;
   restarts: number;
+  /** It is the run of a task: a hash of what it is made of. Absent for a service. */
+  task?: { content: string };
 }
 
 export interface SpawnReply {

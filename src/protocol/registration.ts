@@ -18,7 +18,7 @@ interface SpecField<V> {
  */
 export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
   name: { change: 'apart' },
-  port: { default: null, change: 'apart' },
+  port: { change: 'apart' },
   cmd: { change: 'process' },
   cwd: { change: 'process' },
   group: { default: null, change: 'record' },
@@ -34,6 +34,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   agent: { default: null, change: 'apart' },
   stack: { default: null, change: 'record' },
   watch: { default: null, change: 'record' },
+  kind: { default: 'service', change: 'process' },
   live: { default: null, change: 'process' },
   limits: { default: null, change: 'process' },
   envFile: { default: [], change: 'process' },
@@ -42,6 +43,15 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
 
 // Object.keys loses the type of the keys; they are those of the table.
 export const SPEC_FIELD_NAMES = Object.keys(SPEC_FIELDS) as (keyof ServiceSpec)[];
+
+/** `spec` with the defaults of fields that it lacks, because an earlier version has stored it. */
+export function completeSpec(spec: ServiceSpec): ServiceSpec {
+  const complete = SPEC_FIELD_NAMES.map((field) => [
+    field,
+    spec[field] ?? SPEC_FIELDS[field].default ?? null,
+  ]);
+  return Object.fromEntries(complete);
+}
 
 /** An object with the fields `names` of `of`, in their order. */
 export function pickFields<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
@@ -59,7 +69,10 @@ export type PartialRegistration = Pick<ServiceInput, Required | 'baseEnv'> & {
 
 /** `given` with a default for every field left open. */
 export function completeRegistration(given: PartialRegistration): ServiceInput {
-  const complete = SPEC_FIELD_NAMES.map((field) => [field, given[field] ?? SPEC_FIELDS[field].default]);
+  const complete = SPEC_FIELD_NAMES.map((field) => [
+    field,
+    given[field] ?? SPEC_FIELDS[field].default ?? null,
+  ]);
   const { baseEnv } = given;
   return { ...Object.fromEntries(complete), ...(baseEnv === undefined ? {} : { baseEnv }) };
 }

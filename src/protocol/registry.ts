@@ -1,5 +1,8 @@
 import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
+/** A member of a group. */
+export type Member = Pick<ServiceSpec, 'name' | 'dependsOn' | 'kind'>;
+
 /** Owns the set of services. Commits in groups: a reply is sent after the record is on disk. */
 export interface RegistryProtocol {
   /**
@@ -21,9 +24,7 @@ export interface RegistryProtocol {
   /** The spec of a service, or null for an unknown name. */
   specOf(message: { name: string }): { spec: ServiceSpec | null };
   /** The members of a group, or with null of all, with their dependencies; `stack`: only those of one. */
-  members(message: { group: string | null; stack?: string }): {
-    members: { name: string; dependsOn: string[] }[];
-  };
+  members(message: { group: string | null; stack?: string }): { members: Member[] };
   /** Has every service that watches files ask for it again: the watcher is new. */
   watchAgain(message: Record<string, never>): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */

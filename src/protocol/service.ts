@@ -1,12 +1,24 @@
 // Services: the stored record, the data of a process, and the messages of `service:<name>`.
+import type { Ref } from '../runtime/actor.ts';
+import { SERVICE } from '../settings/limits.ts';
 import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
 import type { LiveField, ReadyField } from './checks.ts';
+import type { Dependency } from './dependency_order.ts';
 import type { WatchState } from './watcher.ts';
 
-export const SERVICE_STATUSES = ['running', 'stopped', 'crashed', 'starting', 'stopping'] as const;
+export const SERVICE_STATUSES = [
+  'running',
+  'stopped',
+  'crashed',
+  'starting',
+  'stopping',
+  'completed',
+] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
 export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
+/** A task runs to its end: docs/reference.md "Tasks". */
+export const SERVICE_KINDS = ['service', 'task'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 
 /** A restart policy with its pauses and its end; see `completeRestartRule` for the defaults. */
@@ -62,7 +74,7 @@ export interface ServiceSpec {
   group: string | null;
   ready: ReadyField | null;
   env: [key: string, value: string][];
-  dependsOn: string[];
+  dependsOn: Dependency[];
   restart: RestartPolicy | RestartRule;
   autostart: boolean;
   stopSignal: string;
@@ -74,6 +86,7 @@ export interface ServiceSpec {
   /** The stack it is of, which its name begins with; null: it was not registered by a project. */
   stack: string | null;
   watch: WatchSpec | null;
+  kind: (typeof SERVICE_KINDS)[number];
   live: LiveField | null;
   limits: RunLimits | null;
   /** Absolute paths, or relative to `cwd`. */
@@ -110,6 +123,8 @@ export interface StoredService {
   revision: number;
   /** HMAC over the whole spec with a key of the state directory; absent in records of earlier versions. */
   hash?: string;
+  /** Of a task: an HMAC over what its process is made of, with the same key. */
+  processHash?: string;
   /**
    * The values of `spec.env`, which are empty there: sealed, in the store; elsewhere only if they cannot be
    * opened.
@@ -122,7 +137,8 @@ export interface StoredService {
 /** The end of the last process, in the store so that a later daemon still shows it. */
 export interface LastEnd {
   run: string;
-  status: 'stopped' | 'crashed';
+  /** `completed`: a task that has ended by itself with exit code 0. */
+  status: 'stopped' | 'crashed' | 'completed';
   exitCode: number | null;
   signal: string | null;
   exitUnknown: boolean;
@@ -133,6 +149,8 @@ export interface LastEnd {
    * next start.
    */
   whole?: true;
+  /** Of a task that has completed: how long it ran, in milliseconds, and the hash of what it was made of. */
+  completed?: { ms: number; content: string };
   /** Why it was ended, where that is not its own doing and nobody asked. */
   cause?: EndCause;
   /**
@@ -170,7 +188,12 @@ export function restingState(name: string, end: LastEnd | null): ServiceState {
 export interface StartReply {
   name: string;
   status: ServiceStatus;
+  /** null: a task has completed. */
   pid: number | null;
+  /** Of a task that has completed: how long it ran. */
+  ms?: number;
+  /** It was not run, because it has completed with the same content before. */
+  unchanged?: true;
 }
 
 export interface StopReply {
@@ -259,9 +282,15 @@ export interface ServiceProtocol {
   changed(message: { stored: StoredService }): null;
   /**
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
-   * leaves a running process alone and joins a start under way, instead of failing already_running.
+   * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
+   * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
    */
-  start(message: { timeoutMs: number | null; wait: boolean; join?: boolean }): StartReply;
+  start(message: {
+    timeoutMs: number | null;
+    wait: boolean;
+    join?: boolean;
+    ifChanged?: boolean;
+  }): StartReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
    * down.
@@ -289,4 +318,23 @@ export interface ServiceProtocol {
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */
   grew(message: { end: number }): null;
+}
+
+/**
+ * Starts a service among others: a running one is left alone, a start under way is joined, and a task that
+ * has completed with the same content is not run. Resolves when it is ready, or the task has completed.
+ * `onStarted`: called when its process is there; null where nobody waits for that.
+ */
+export function startMember(
+  service: Ref<ServiceProtocol>,
+  timeoutMs: number | null,
+  onStarted: (() => void) | null,
+): Promise<StartReply> {
+  const message = { timeoutMs, join: true, ifChanged: true };
+  const limit = { deadlineMs: SERVICE.askDeadlineMs };
+  const ready = service.ask('start', { ...message, wait: true }, limit);
+  // It joins the start above. A failure is that start's too.
+  const there = onStarted && service.ask('start', { ...message, wait: false }, limit);
+  there?.then(onStarted, () => {});
+  return ready;
 }

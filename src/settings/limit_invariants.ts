@@ -15,6 +15,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     'an ask outlives the longest start and the stop after it',
     SERVICE.askDeadlineMs > 2 * HTTP.maxQueryDurationMs,
   ],
+  ['an ask outlives the longest wait for a task', SERVICE.askDeadlineMs > SERVICE.taskWaitMs],
   ['a shutdown waits for what is killed', SERVICE.shutdown.remainingStopMs > SERVICE.killTimeoutMs],
   [
     'a dead watch is found before a good one ends',

@@ -77,7 +77,9 @@ export const SERVICE = {
   /** Time for which the actor of a removed service stays to answer unknown_service. */
   removedLingerMs: 1_000,
   /** Deadline of an ask that waits for a start or a stop: longer than any of them. */
-  askDeadlineMs: 3 * 3_600_000,
+  askDeadlineMs: 25 * 3_600_000,
+  /** Longest wait of a start for the end of a task; the task goes on. */
+  taskWaitMs: 24 * 3_600_000,
   /** On shutdown: time for the ordered stop, then for everything that is left. */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
   /** Time after the signal at which a daemon that is still there ends by that signal. */
@@ -111,6 +113,8 @@ export const COMMAND = {
 export const WATCH = {
   maxGlobs: 64,
   maxGlobLength: 1_024,
+  /** Stars in a name of a glob, and `**` in all of it: more could keep its matcher busy for minutes. */
+  maxStars: 3,
   defaultDebounceMs: 300,
   maxDebounceMs: 60_000,
   /** Files that keep changing are reported this long after the first change. */

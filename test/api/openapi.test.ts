@@ -77,7 +77,12 @@ describe('the document', () => {
 
   it('names parameters of path and query, and the header where events are replayed', () => {
     const named = (name: string) => operation(name).parameters?.map((one) => `${one.in} ${one.name}`);
-    expect(named('POST /v1/services/{name}/start')).toEqual(['path name', 'query timeout', 'query wait']);
+    expect(named('POST /v1/services/{name}/start')).toEqual([
+      'path name',
+      'query timeout',
+      'query wait',
+      'query ifChanged',
+    ]);
     expect(named('GET /v1/events')).toContain('header Last-Event-ID');
     expect(operation('POST /v1/services/{name}/start').parameters?.[1]?.schema).toMatchObject({
       type: 'integer',
@@ -91,7 +96,7 @@ describe('the document', () => {
     expect(body?.required).toBe(true);
     expect(body?.content['application/json']?.schema.$ref).toBe('#/components/schemas/ServiceInput');
     expect(DOCUMENT.components.schemas.ServiceInput).toMatchObject({
-      required: ['name', 'port', 'cmd'],
+      required: ['name', 'cmd'],
       additionalProperties: false,
       properties: { pid: { readOnly: true } },
     });

@@ -54,11 +54,31 @@ describe('a registration', () => {
       agent: null,
       stack: null,
       watch: null,
+      kind: 'service',
       live: null,
       limits: null,
       envFile: [],
       stop: null,
     });
+  });
+
+  it('of a task needs no port, and has a condition for what it depends on', () => {
+    const dependsOn = ['db', { name: 'db' }, { name: 'api', condition: 'started' }];
+    expect(parseRegistration({ name: 'migrate', cmd: 'x', kind: 'task', dependsOn })).toMatchObject({
+      kind: 'task',
+      port: null,
+      dependsOn: ['db', { name: 'api', condition: 'started' }],
+    });
+  });
+
+  it.each([
+    [{ kind: 'task', ready: 'tcp://localhost:1' }, 'ready is not for a task, which is done when it ends'],
+    [{ kind: 'task', restart: 'always' }, 'restart must not be "always" for a task, which runs to its end'],
+    [{ kind: 'job' }, 'kind must be "service" or "task"'],
+    [{ dependsOn: ['db', { name: 'db', condition: 'started' }] }, 'dependsOn has two conditions for db'],
+    [{ port: undefined }, `port ${'must be an integer from 1 to 65535, 0 for a free one, or null for none'}`],
+  ])('with %j is refused', (more, message) => {
+    expect(() => parseRegistration({ ...SMALL, ...more })).toThrow(message);
   });
 
   it('of every field is kept as it is', () => {
@@ -82,6 +102,7 @@ describe('a registration', () => {
         action: 'SIGHUP',
         cascade: true,
       },
+      kind: 'service',
       live: {
         http: '/ok',
         status: [200, 204],
@@ -407,7 +428,7 @@ describe('a spinup', () => {
 
 it('can be shown as JSON Schema, required fields alone required', () => {
   const service = z.toJSONSchema(Registration.shape, { io: 'input' }).$defs?.['ServiceInput'];
-  expect(service?.required).toEqual(['name', 'port', 'cmd']);
+  expect(service?.required).toEqual(['name', 'cmd']);
   expect(service?.properties?.['pid']).toMatchObject({ readOnly: true });
   expect(service?.properties?.['port']).toMatchObject({
     anyOf: [{ type: 'integer', minimum: 0, maximum: 65_535 }, { type: 'null' }],

@@ -252,6 +252,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   autostart: false,
   stopSignal: 'SIGTERM',
   stopGrace: 5000,
+  kind: 'service',
   startTimeout: 30000,
   labels: [],
   agent: null,

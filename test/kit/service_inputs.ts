@@ -19,6 +19,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   agent: null,
   stack: null,
   watch: null,
+  kind: 'service',
   live: null,
   limits: null,
   envFile: [],

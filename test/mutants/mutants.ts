@@ -276,7 +276,7 @@ export const MUTANTS: readonly Mutant[] = [
       'src/actors/tethers/held_connections.ts',
       'return this.size + bytes <= this.maxBytes && !this.held.isFull;',
       'return bytes > 0;',
-      TETHERS,
+      ['test/actors/tethers/held_connections.test.ts'],
     ],
     [
       'inactive-on-disk-first',

@@ -101,6 +101,7 @@ services:
       stack: null,
       baseEnv: null,
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
+      kind: 'service',
     });
   });
 
@@ -116,6 +117,40 @@ services:
     expect(one('    env: { TOKEN: , EMPTY: "" }', { TOKEN: 'shell' }).env).toEqual([
       ['TOKEN', 'shell'],
       ['EMPTY', ''],
+    ]);
+  });
+
+  it('may have tasks, which have no port, and conditions in a list or a map', () => {
+    const [task, service, other] = parse(`
+services:
+  migrate: { cmd: x, kind: task }
+  web: { cmd: y, depends_on: { migrate: { condition: completed }, api: { condition: started } } }
+  api: { cmd: z, depends_on: [migrate, { name: migrate, condition: ready }] }
+`);
+    expect(task).toMatchObject({ kind: 'task', port: null, ready: null });
+    expect(service).toMatchObject({
+      kind: 'service',
+      port: 'auto',
+      dependsOn: [
+        { name: 'migrate', condition: 'completed' },
+        { name: 'api', condition: 'started' },
+      ],
+    });
+    expect(other?.dependsOn).toEqual(['migrate']);
+  });
+
+  it('says what does not go with a kind', () => {
+    const text = `services:
+  task: { cmd: x, kind: task, ready: tcp, port: 80, restart: always }
+  web: { cmd: x, depends_on: { db: { condition: completed } } }
+  api: { cmd: x, depends_on: [db, { name: db, condition: started }] }
+  db: { cmd: x }
+`;
+    expect(problems(text).map((line) => line.replace(/^\S+ /, ''))).toEqual([
+      'services.task.ready: is not for a task, which is done when it ends',
+      'services.task.restart: must not be always for a task, which runs to its end',
+      'services.web.depends_on: db is no task, so it never completes',
+      'services.api.depends_on: has two conditions for the same service',
     ]);
   });
 
@@ -264,7 +299,9 @@ describe('a wrong project file', () => {
     ],
     [
       'services:\n  web: {cmd: x, depends_on: {db: {condition: healthy}}}\n  db: {cmd: y}',
-      ['2:46 services.web.depends_on.db.condition: must be ready, the one condition there is'],
+      [
+        '2:46 services.web.depends_on.db.condition: must be started, ready (the default for services) or completed (the default for tasks)',
+      ],
     ],
     [
       'services:\n  a: {cmd: x, depends_on: [b]}\n  b: {cmd: x, depends_on: [a]}',

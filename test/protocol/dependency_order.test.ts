@@ -5,6 +5,7 @@ import {
   DependencyOrder,
   type DependentService,
   dependencyCycle,
+  dependencyName,
   findDependencyCycle,
   reverseDependencies,
   runInDependencyOrder,
@@ -27,11 +28,11 @@ const graph: fc.Arbitrary<DependentService[]> = fc
     rows.map((row, index) => ({ name: `s${index}`, dependsOn: row.map((other) => `s${other}`) })),
   );
 
-const within = (members: readonly DependentService[]): DependentService[] => {
+const within = (members: readonly DependentService[]): { name: string; dependsOn: string[] }[] => {
   const names = new Set(members.map(({ name }) => name));
   return members.map(({ name, dependsOn }) => ({
     name,
-    dependsOn: dependsOn.filter((other) => names.has(other)),
+    dependsOn: dependsOn.map(dependencyName).filter((other) => names.has(other)),
   }));
 };
 
@@ -62,6 +63,48 @@ describe('an order', () => {
         }
       }),
     );
+  });
+
+  it('releases a member at the milestone of each dependency', () => {
+    const order = new DependencyOrder([
+      { name: 'db', dependsOn: [] },
+      { name: 'early', dependsOn: [{ name: 'db', condition: 'started' }] },
+      {
+        name: 'late',
+        dependsOn: [
+          { name: 'db', condition: 'ready' },
+          { name: 'early', condition: 'started' },
+        ],
+      },
+    ]);
+    expect(order.takeReady()).toEqual(['db']);
+    expect(order.complete('db', 'started')).toEqual(['early']);
+    expect(order.complete('db', 'started')).toEqual([]);
+    expect(order.complete('early', 'started')).toEqual([]);
+    expect(order.complete('db', 'done')).toEqual(['late']);
+  });
+
+  it('names the cycle over all conditions', () => {
+    const cycle = findDependencyCycle([
+      { name: 'a', dependsOn: [{ name: 'b', condition: 'started' }] },
+      { name: 'b', dependsOn: [{ name: 'c', condition: 'completed' }] },
+      { name: 'c', dependsOn: ['a'] },
+    ]);
+    expect(cycle).toEqual(['a', 'b', 'c', 'a']);
+  });
+
+  it('runs what needs the process alone, and skips what needs more, when a service fails', async () => {
+    const services = [
+      { name: 'db', dependsOn: [] },
+      { name: 'early', dependsOn: [{ name: 'db', condition: 'started' as const }] },
+      { name: 'late', dependsOn: ['db'] },
+    ];
+    const outcomes = await runInDependencyOrder(services, async ({ name }, onStarted) => {
+      onStarted();
+      if (name === 'db') throw new Error('no');
+    });
+    expect(outcomes.get('early')).toEqual({ done: true });
+    expect(outcomes.get('late')).toEqual({ skipped: 'db' });
   });
 
   it('releases a member as soon as the last of its dependencies is done', () => {

@@ -31,7 +31,7 @@ describe('the name of a stack', () => {
   it('ends in four of a hash where it must be cut, where it is taken, and where nothing is left', () => {
     const [cut] = stackNames({ ...place, worktree: 'feature/a-very-long-name-of-a-branch' });
     expect(cut).toMatch(/^shop--feature-a-very-[0-9a-f]{4}$/);
-    expect(slugOfStack(cut ?? '')).toHaveLength(20);
+    expect((slugOfStack(cut ?? '') ?? '').length).toBeLessThanOrEqual(20);
     expect(stackNames({ ...place, worktree: 'login' }).slice(1)).toEqual([
       expect.stringMatching(/^shop--login-[0-9a-f]{4}$/),
       expect.stringMatching(/^shop--login-[0-9a-f]{4}$/),

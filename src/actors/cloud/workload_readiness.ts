@@ -1,4 +1,4 @@
-// Waiting until a pod of a workload is Ready, and why none is.
+// Whether a pod of a workload is Ready that stays, and why none is.
 import type { KubeCluster, Resource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError } from '../../adapters/kube/kube_errors.ts';
 import { type PodRow, podsResource } from '../../adapters/kube/pods.ts';
@@ -6,40 +6,7 @@ import { arrayOrEmpty, boundedCount } from '../../adapters/kube/untrusted_values
 import { type V1OwnerReference, type V1ReplicaSet, wire } from '../../adapters/kube/wire_types.ts';
 import { eventTroubles } from '../../adapters/kube/workload_events.ts';
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
-import type { Clock } from '../../runtime/actor.ts';
-import { deferred } from '../../runtime/deferred.ts';
 import { isReady } from './workload_record.ts';
-
-/** Those who wait for the next change of a workload's record. */
-export class ChangeWaiters {
-  private readonly clock: Clock;
-  private readonly waiting = new Map<string, Set<() => void>>();
-
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
-
-  /** The next `notify` of `id`: true. After `ms` without one, or when cancelled: false. */
-  next(id: string, ms: number): { changed: Promise<boolean>; cancel(): void } {
-    const { promise, resolve } = deferred<boolean>();
-    const list = this.waiting.get(id) ?? new Set();
-    this.waiting.set(id, list);
-    const finish = (isChanged: boolean): void => {
-      cancelTimer();
-      list.delete(onChange);
-      if (list.size === 0 && this.waiting.get(id) === list) this.waiting.delete(id);
-      resolve(isChanged);
-    };
-    const onChange = (): void => finish(true);
-    const cancelTimer = this.clock.after(ms, () => finish(false));
-    list.add(onChange);
-    return { changed: promise, cancel: () => finish(false) };
-  }
-
-  notify(id: string): void {
-    for (const finish of [...(this.waiting.get(id) ?? [])]) finish();
-  }
-}
 
 const isDenied = (error: unknown): boolean => error instanceof KubeError && error.status.status === 403;
 

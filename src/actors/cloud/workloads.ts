@@ -30,14 +30,11 @@ import { HTTP, THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
+import { ReadyWait } from './ready_wait.ts';
 import { type DaemonPod, putToSleep, targetName, wakeUp } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
-import { ChangeWaiters, hasReadyPod, podTroubles } from './workload_readiness.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
-
-/** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
-const READY_CHECK_MS = 1_000;
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
@@ -55,7 +52,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   private readonly clusters: Ref<ClustersProtocol>;
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
-  private readonly changes: ChangeWaiters;
+  private readonly readyWait: ReadyWait;
   private readonly activityReports: ActivityReports;
   /** Serialises the sleeps and wakes of each workload. */
   private readonly mutex = new KeyedMutex();
@@ -71,7 +68,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
     this.clusters = context.ref('clusters');
-    this.changes = new ChangeWaiters(context.clock);
     this.activityReports = new ActivityReports({
       clock: this.clock,
       self: this.self,
@@ -79,6 +75,12 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
       onDefect: (error) => this.onDefect(error),
     });
     this.connections = new ClusterConnections(config, this);
+    this.readyWait = new ReadyWait({
+      clock: this.clock,
+      get: (id) => this.get(id),
+      call: (clusterId, work) => this.connections.call(clusterId, work),
+      refresh: (row) => this.refresh(row),
+    });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
@@ -141,7 +143,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   async wake({ id, by, waitMs }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
     if (by === 'connection') this.refuseWhileHeld(id);
     const { replicas } = await (this.waking.get(id) ?? this.startWake(id, by));
-    if (waitMs !== null) await this.waitUntilReady(id, waitMs);
+    if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
     return { replicas };
   }
 
@@ -313,47 +315,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     );
   }
 
-  /** Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with what the pods wait for. */
-  private async waitUntilReady(id: string, ms: number): Promise<void> {
-    const end = this.clock.monotonic() + ms;
-    for (let isFirst = true; this.get(id).seen.replicas > 0; isFirst = false) {
-      const { clusterId, seen } = this.get(id);
-      const leftMs = Math.max(0, end - this.clock.monotonic());
-      const { changed, cancel } = this.changes.next(id, Math.min(READY_CHECK_MS, leftMs));
-      const isUp = await tolerateFailure(
-        this.connections.call(clusterId, (cluster) => hasReadyPod(cluster, seen)),
-        () => false,
-      );
-      if (isUp) cancel();
-      if (isUp) return;
-      // The watch may lag, and the account may lack the right to watch.
-      if (!(await changed)) await tolerateFailure(this.refresh(this.get(id)), () => undefined);
-      if (!isFirst && this.clock.monotonic() >= end) break;
-    }
-    await this.failUnready(id, ms);
-  }
-
-  /** Fails ready_timeout with what the pods wait for, or unknown_workload. */
-  private async failUnready(id: string, ms: number): Promise<never> {
-    const { seen, clusterId, sleepReason } = this.get(id);
-    const name = targetName(seen);
-    if (seen.replicas === 0)
-      throw fail('ready_timeout', `${name} has no Ready pod: it was ${sleepReason}`, {
-        hint: 'Wake it again.',
-      });
-    const troubles = await tolerateFailure(
-      this.connections.call(clusterId, (cluster) => podTroubles(cluster, seen)),
-      () => '',
-    );
-    throw fail(
-      'ready_timeout',
-      `${name} has no Ready pod after ${ms} ms${troubles === '' ? '' : `: ${troubles}`}`,
-      { hint: 'The events of its pods say what they wait for: kubectl describe pod.' },
-    );
-  }
-
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
-    this.changes.notify(id);
+    this.readyWait.onChange(id);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }

@@ -3,15 +3,19 @@
 
 import { serviceAddress } from '../../protocol/address.ts';
 import {
+  awaited,
+  type Dependency,
   DependencyOrder,
   type DependentService,
   dependantsOf,
+  dependencyName,
   reverseDependencies,
   walkInOrder,
 } from '../../protocol/dependency_order.ts';
-import { fail } from '../../protocol/errors.ts';
+import { type FailureDetail, fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
-import type { StartReply, StopReply } from '../../protocol/service.ts';
+import type { Member } from '../../protocol/registry.ts';
+import { type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -24,6 +28,7 @@ import {
 import { withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
+const NO_TASK_HINT = 'Wait until it is ready instead, or register it with kind task.';
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 class Groups {
@@ -38,12 +43,27 @@ class Groups {
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
+      refuseEndless(members);
+      const early = awaited(members, 'started');
       const answers = new Map<string, StartReply>();
-      const startOne = async (member: string): Promise<void> => {
-        const message = { timeoutMs, wait: true, join: true };
-        answers.set(member, await this.service(member).ask('start', message, DEADLINE));
+      const begun = new Set<string>();
+      const failed: string[] = [];
+      const startOne = async (member: string, onStarted: () => void): Promise<void> => {
+        begun.add(member);
+        const told = early.has(member) ? onStarted : null;
+        try {
+          answers.set(member, await startMember(this.service(member), timeoutMs, told));
+        } catch (error) {
+          failed.push(member);
+          throw error;
+        }
       };
-      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+      try {
+        await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+      } catch (error) {
+        const waiting = members.filter(({ name }) => !begun.has(name));
+        throw dependencyFailure(members, waiting, failed[0], error) ?? error;
+      }
       if (this.isClosing) throw shuttingDownFailure();
       return { services: answersInOrder(members, answers) };
     });
@@ -110,7 +130,7 @@ class Groups {
   }
 
   /** Runs `call` with the members of group `name`, one call per group at a time. */
-  private async withGroup<R>(name: string, call: (members: DependentService[]) => Promise<R>): Promise<R> {
+  private async withGroup<R>(name: string, call: (members: Member[]) => Promise<R>): Promise<R> {
     if (this.isClosing) throw shuttingDownFailure();
     if (this.busy.has(name)) throw fail('daemon_busy', `group ${name} is being started or stopped already`);
     this.busy.add(name);
@@ -132,6 +152,38 @@ class Groups {
   }
 }
 
+/** Fails for a condition that never comes: only tasks complete. */
+function refuseEndless(members: readonly Member[]): void {
+  const services = new Set(members.flatMap(({ name, kind }) => (kind === 'task' ? [] : [name])));
+  for (const { name, dependsOn } of members)
+    for (const one of dependsOn) {
+      if (typeof one === 'string' || one.condition !== 'completed' || !services.has(one.name)) continue;
+      const why = `${name} cannot be started: it waits until ${one.name} has completed`;
+      throw fail('dependency_failed', `${why}, and ${one.name} is no task`, { hint: NO_TASK_HINT });
+    }
+}
+
+/**
+ * The failure of the members in `waiting` for which the failure of `first` leaves no way to start; undefined
+ * where nothing but a plain dependency on a service tells of them: docs/reference.md "Dependencies".
+ */
+function dependencyFailure(
+  members: readonly Member[],
+  waiting: readonly Member[],
+  first: string | undefined,
+  error: unknown,
+): Failure | undefined {
+  if (first === undefined || !isFailure(error)) return undefined;
+  const isTask = members.some(({ name, kind }) => name === first && kind === 'task');
+  const isHeld = (one: Dependency): boolean =>
+    dependencyName(one) === first && (isTask || typeof one !== 'string');
+  const held = waiting.filter(({ dependsOn }) => dependsOn.some(isHeld)).map(({ name }) => name);
+  if (held.length === 0) return undefined;
+  const message = `${held.join(', ')} not started: ${first} is needed, and ${error.message}`;
+  const { hint }: FailureDetail = error.detail ?? {};
+  return fail('dependency_failed', message, hint === undefined ? {} : { hint });
+}
+
 const shuttingDownFailure = (): Failure => fail('daemon_busy', 'the daemon is shutting down');
 
 function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<string, A>): A[] {
@@ -139,10 +191,12 @@ function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<str
 }
 
 /** As `act`, with the member named in the message of a failure. */
-function namingMember(act: (name: string) => Promise<void>): (name: string) => Promise<void> {
-  return async (name) => {
+function namingMember<A extends unknown[]>(
+  act: (name: string, ...rest: A) => Promise<void>,
+): (name: string, ...rest: A) => Promise<void> {
+  return async (name, ...rest) => {
     try {
-      await act(name);
+      await act(name, ...rest);
     } catch (error) {
       if (!isFailure(error) || error.message.startsWith(`${name} `)) throw error;
       throw new Failure(error.code, `${name}: ${error.message}`, error.detail);

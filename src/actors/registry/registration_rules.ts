@@ -1,7 +1,7 @@
 // The rules of a registration that need no actor: docs/reference.md "Registration".
 import { createHmac } from 'node:crypto';
 import { type EnvironmentRows, withoutSession } from '../../protocol/base_environment.ts';
-import { SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
+import { completeSpec, SPEC_FIELD_NAMES, SPEC_FIELDS } from '../../protocol/registration.ts';
 import type {
   AgentSpec,
   ServiceInput,
@@ -35,10 +35,12 @@ export function nextRecord(
   }
   const sealedEnv = input.env ? undefined : before?.sealedEnv;
   const hash = specHashOf(text, key);
+  const processHash = spec.kind === 'task' ? specHashOf(processText(spec), key) : undefined;
   return {
     spec,
     revision: (before?.revision ?? 0) + 1,
     hash,
+    ...(processHash && { processHash }),
     ...(sealedEnv && { sealedEnv }),
     ...(baseEnv && { baseEnv }),
   };
@@ -84,11 +86,13 @@ export function canonicalSpec(spec: ServiceSpec): string {
   return JSON.stringify(parts.slice(0, used + 1));
 }
 
-/** A record stored before a field existed means the field's default. */
-function completeSpec(spec: ServiceSpec): ServiceSpec {
-  const defaults = Object.entries(SPEC_FIELDS).map(([field, { default: value }]) => [field, value ?? null]);
-  return { ...Object.fromEntries(defaults), ...spec };
-}
+/** The fields that the process of a task is made of: docs/reference.md "Tasks". */
+const isOfProcess = (field: keyof ServiceSpec): boolean =>
+  field === 'env' || field === 'port' || SPEC_FIELDS[field].change === 'process';
+const PROCESS_FIELDS = SPEC_FIELD_NAMES.filter(isOfProcess);
+
+const processText = (spec: ServiceSpec): string =>
+  JSON.stringify(PROCESS_FIELDS.map((field) => [field, significantPart(spec, field)]));
 
 const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');

@@ -6,11 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
-import { dependencyCycle } from '../../protocol/dependency_order.ts';
+import { dependencyCycle, dependencyName } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol } from '../../protocol/ports.ts';
-import type { RegistryProtocol } from '../../protocol/registry.ts';
+import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
@@ -122,13 +122,11 @@ class Registry {
     });
   }
 
-  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): {
-    members: { name: string; dependsOn: string[] }[];
-  } {
+  members({ group, stack }: MessageOf<RegistryProtocol, 'members'>): { members: Member[] } {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
       .filter(({ spec }) => stack === undefined || spec.stack === stack)
-      .map(({ spec }) => ({ name: spec.name, dependsOn: spec.dependsOn }));
+      .map(({ spec: { name, dependsOn, kind = 'service' } }) => ({ name, dependsOn, kind }));
     return { members };
   }
 
@@ -234,10 +232,11 @@ class Registry {
   }
 
   private checkCycle({ name, dependsOn }: ServiceInput): void {
-    const found = dependencyCycle(name, dependsOn, (other) => [
-      ...(this.services.get(other)?.spec.dependsOn ?? []),
-      ...(this.registering.get(other)?.dependsOn ?? []),
-    ]);
+    const dependenciesOf = (other: string): string[] =>
+      [this.services.get(other)?.spec, this.registering.get(other)].flatMap(
+        (one) => one?.dependsOn.map(dependencyName) ?? [],
+      );
+    const found = dependencyCycle(name, dependsOn.map(dependencyName), dependenciesOf);
     if (!found) return;
     const message = `dependsOn has a cycle: ${found.join(' -> ')}`;
     throw fail('invalid_spec', message, { details: [{ path: 'dependsOn', message }] });

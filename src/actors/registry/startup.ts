@@ -1,6 +1,7 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
-import { DependencyOrder } from '../../protocol/dependency_order.ts';
+import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
+import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
   type LastEnd,
@@ -8,9 +9,9 @@ import {
   type ServiceProtocol,
   type ServiceState,
   type StoredService,
+  startMember,
 } from '../../protocol/service.ts';
-import { type Context, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import { type Context, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 
 /** Services that adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;
@@ -51,20 +52,23 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
   await Promise.all(Array.from({ length: CONCURRENT_ADOPTIONS }, next));
 }
 
-/** Starts services in dependsOn order. A service is skipped when a dependency did not start. */
+/**
+ * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
+ * service is skipped when a dependency failed.
+ */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const order = new DependencyOrder(specs.filter((spec) => spec.autostart));
-  const visit = async (name: string): Promise<void> => {
-    if (isClosed()) return;
-    const message = { timeoutMs: null, wait: true, join: true };
-    const start = serviceRef(context, name).ask('start', message, { deadlineMs: SERVICE.askDeadlineMs });
-    // A service that fails reports it in its own events, and must not keep the daemon down.
-    if (await tolerateFailure(start, () => null)) await Promise.all(order.complete(name).map(visit));
-  };
-  await Promise.all(order.takeReady().map(visit));
+  const wanted = specs.filter((spec) => spec.autostart);
+  const early = awaited(wanted, 'started');
+  const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
+    if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
+    await startMember(serviceRef(context, name), null, early.has(name) ? onStarted : null);
+  });
+  // A service that fails reports it in its own events, and must not keep the daemon down.
+  for (const outcome of outcomes.values())
+    if ('failed' in outcome && !isFailure(outcome.failed)) throw outcome.failed;
 }

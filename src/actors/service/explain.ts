@@ -142,6 +142,15 @@ interface ExplanationText {
   next: string;
 }
 
+const aboutPast = (end: LastEnd): string =>
+  end.completed
+    ? `It has completed in ${humanDuration(end.completed.ms)}.`
+    : `Its last process ${describeEnd(end)}.`;
+
+const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
+  service: 'It stays as it is until it is started.',
+  task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
+};
 /** That no restart follows a crash. */
 function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string | null {
   const { max, policy, withinMs } = completeRestartRule(restart);
@@ -150,11 +159,6 @@ function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string |
     return `It was restarted ${max} times ${period}, and its restart policy allows no more.`;
   }
   return policy === 'no' ? 'Its restart policy is "no".' : null;
-}
-
-function afterEnd({ restart }: ServiceSpec): string {
-  const { policy } = completeRestartRule(restart);
-  return policy === 'no' ? 'If it ends it stays down.' : `Its restart policy is "${policy}".`;
 }
 
 /** The last probe of a live-check, where it failed. */
@@ -172,7 +176,7 @@ function whyStopping({ late, fault }: In<'stopping'>, now: number): string {
 
 function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
-  const past = end ? `Its last process ${describeEnd(end)}.` : 'It has not been started yet.';
+  const past = end ? aboutPast(end) : 'It has not been started yet.';
   const reason = trouble ? `The last start made no process: ${trouble}.` : past;
   if (portHolder !== null)
     return {
@@ -182,7 +186,7 @@ function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): Exp
   const crashed = end?.status === 'crashed' && trouble === null;
   return {
     reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
-    next: trouble ? 'Correct that and start it again.' : 'It stays as it is until it is started.',
+    next: trouble ? 'Correct that and start it again.' : IDLE_NEXT[spec.kind ?? 'service'],
   };
 }
 
@@ -207,6 +211,21 @@ function whenChecking(
         ? 'It has no deadline: it is asked again until it answers or ends.'
         : `It is stopped in ${humanDuration(left)} if the check has not passed by then.`,
   };
+}
+
+const RUNNING_NEXT = 'If it ends it stays down.';
+const TASK_NEXT = 'It has completed when its process ends with exit code 0.';
+
+function whenRunning({ run, live }: In<'running'>, facts: ExplanationFacts): ExplanationText {
+  const { spec, foreignHolder, now } = facts;
+  const reason = joinSentences(
+    `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)}.`,
+    aboutLive(live, now),
+    aboutForeignHolder(run, foreignHolder),
+  );
+  if (run.metadata.task) return { reason, waitingFor: 'the end of its process', next: TASK_NEXT };
+  const { policy } = completeRestartRule(spec.restart);
+  return { reason, next: policy === 'no' ? RUNNING_NEXT : `Its restart policy is "${policy}".` };
 }
 
 function explanationText(facts: ExplanationFacts): ExplanationText {
@@ -241,14 +260,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
     case 'checking':
       return whenChecking(state.run, state.check.last(), facts);
     case 'running':
-      return {
-        reason: joinSentences(
-          `Its process ${state.run.pid} has been up for ${humanDuration(now - state.run.startedAt)}.`,
-          aboutLive(state.live, now),
-          aboutForeignHolder(state.run, facts.foreignHolder),
-        ),
-        next: afterEnd(spec),
-      };
+      return whenRunning(state, facts);
     case 'stopping':
       return {
         reason: whyStopping(state, now),
@@ -257,7 +269,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
       };
     case 'ended':
       return {
-        reason: `Its process ${describeEnd(state.end)}.`,
+        reason: state.end.completed ? aboutPast(state.end) : `Its process ${describeEnd(state.end)}.`,
         waitingFor: 'the end to be written to disk',
         next: state.backoff
           ? `It is started again in ${humanDuration(state.backoff.nextAt - now)}.`
@@ -324,15 +336,16 @@ export async function startFailure(
       logText(lastLines),
     );
   }
+  const { task } = run.metadata;
   if (how.stopped && how.fault === null)
     return say(
       'start_failed',
-      `${name} was stopped before it was ready`,
+      `${name} was stopped before it ${task ? 'had completed' : 'was ready'}`,
       'Somebody asked for the stop; start it again.',
     );
   return say(
     'start_failed',
-    `${name} ${describeEnd(end)} before it was ready`,
+    `${name} ${describeEnd(end)}${task ? '' : ' before it was ready'}`,
     aboutEnd(end, path),
     again,
     logText(lastLines),

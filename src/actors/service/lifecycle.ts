@@ -22,7 +22,7 @@ import { startFailure } from './explain.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { RestartCounter } from './restart_counter.ts';
 import type { Backoff, RunOutcome } from './restart_policy.ts';
-import { type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
+import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import { RunChecks } from './run_checks.ts';
 import {
   type EndContext,
@@ -135,10 +135,8 @@ export class ServiceLifecycle {
   private check(run: LiveRun, timeoutMs: number | null): void {
     const { effects } = this.options;
     const check = this.checks.startReady(run, timeoutMs, (passed, { foreignHolder, last }) => {
-      if (passed) {
-        this.becomeRunning(run);
-        this.announce(run);
-      } else {
+      if (passed) this.beginRunning(run);
+      else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: last(), holder, foreignHolder: foreignHolder() });
@@ -148,20 +146,27 @@ export class ServiceLifecycle {
     effects.track(run, false);
   }
 
+  /** The process has passed its ready-check, or is that of a task, which has none. */
+  private beginRunning(run: LiveRun): void {
+    this.becomeRunning(run);
+    this.announce(run);
+  }
+
   private becomeRunning(run: LiveRun): void {
     const live = this.checks.startLive(run, (check) => this.options.onUnhealthy(run, check));
     this.become({ phase: 'running', run: withMeasuredMemory(run), live }, live?.stop);
     this.options.effects.track(run, true);
   }
 
-  /** Records that the run is ready, and answers its start. */
+  /** Records that the run is ready, and answers its start; that of a task is answered by its end. */
   private announce(run: LiveRun): void {
+    const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
       this.options.effects.announce(run).then(
-        () => run.ready.resolve(this.startResult('running', run)),
+        () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // The service runs all the same. A later comparison with the host's ledger announces it.
-          run.ready.reject(error);
+          asked?.reject(error);
           if (!isFailure(error)) throw error;
         },
       ),
@@ -273,6 +278,7 @@ export class ServiceLifecycle {
       ended: ({ run, outcome, ...how }) => this.finish(run, outcome, { ...how, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
+      working: ({ run }) => this.beginRunning(run),
       stopping: ({ run, late, fault }) => void this.halt(run, null, late, fault),
     };
   }
@@ -318,6 +324,7 @@ export class ServiceLifecycle {
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
     const live: LiveRun = { ...run, ...reply };
     if (early) this.finish(live, early, UNASKED);
+    else if (run.metadata.task) this.beginRunning(live);
     else this.check(live, run.timeoutMs);
     run.spawned.resolve(this.startResult('starting', live));
   }
@@ -367,6 +374,7 @@ export class ServiceLifecycle {
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);
+    if (recorded.completed) run.ready.resolve(completedReply(name, recorded.completed.ms));
     if (run.ready.settled) return;
     const path = effects.searchPath(this.stored);
     const facts = { lastLines: await lastLines(run.id), path, now: context.clock.now() };

@@ -12,6 +12,7 @@ import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.
 import { SERVICE } from '../../settings/limits.ts';
 import { type ServiceEffects, stopSettings } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
+import type { Run } from './run.ts';
 import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
@@ -48,24 +49,42 @@ type Cell<P extends Phase, E extends keyof Events> = (
 
 type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 
-const launch: Cell<'idle', 'start'> = ({ life }, _, { timeoutMs, wait }) => {
+/** The end of the run of a task, for as long as a start waits for it; `timeoutMs` null: for a day. */
+function endOfTask({ life, name }: ServiceMachine, { ready }: Run, timeoutMs: number | null) {
+  const ms = timeoutMs ?? SERVICE.taskWaitMs;
+  const late = fail('ready_timeout', `${name} has not ended within ${ms} ms; it goes on`);
+  return life.inTime(ms, ready.promise, late);
+}
+const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
+  const { life } = machine;
   const { spec } = life.registered();
-  // A start of an agent that does not wait has no deadline to become ready.
+  const isTask = spec.kind === 'task';
+  // A task has no deadline, nor has a start of an agent that does not wait.
   const readyMs = timeoutMs ?? spec.startTimeout;
-  const { ready, spawned } = life.launchAsked(spec.agent && !wait ? null : readyMs);
+  const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs);
   const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
-  const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), spawned.promise, late);
-  return wait ? made.then(() => ready.promise) : made;
+  const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), run.spawned.promise, late);
+  if (!wait) return made;
+  return made.then(() => (isTask ? endOfTask(machine, run, timeoutMs) : run.ready.promise));
 };
 const startWithoutRestart: Cell<'waiting', 'start'> = (machine, _, request) =>
   machine.life.cancelRestart().then(() => machine.start(request));
 const startAfterRecord: Cell<'ended', 'start'> = (machine, state, request) =>
   machine.life.record(state).then(() => machine.start(request));
-const joinStart: Cell<'launching' | 'checking', 'join'> = ({ life, name }, { run }, { timeoutMs }) => {
+const joinStart: Cell<'launching' | 'checking', 'join'> = (machine, state, { timeoutMs, wait }) => {
+  const { life, name } = machine;
+  const { run } = state;
+  if (!wait)
+    return state.phase === 'launching'
+      ? run.spawned.promise
+      : Promise.resolve(life.startResult('starting', state.run));
+  if (run.metadata.task) return endOfTask(machine, run, timeoutMs);
   const ms = timeoutMs ?? life.registered().spec.startTimeout;
   const late = fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
   return life.inTime(ms, run.ready.promise, late);
 };
+const joinRunning: Cell<'running', 'join'> = async (machine, { run }, { timeoutMs, wait }) =>
+  wait && run.metadata.task ? endOfTask(machine, run, timeoutMs) : machine.life.startResult('running', run);
 /** A stop during a launch waits for its result. */
 const stopLaunch: Cell<'launching', 'stop'> = async (machine, { run }, graceMs) => {
   const { life } = machine;
@@ -132,7 +151,9 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
     throw isFailure(error) ? life.busy() : error;
   });
   // An end that is still to be stored stays as it is.
-  if (phase === 'idle') await life.lastEnd.settle(end, machine.isClosed ? end.status : 'stopped');
+  const isKept = machine.isClosed || end.status === 'completed';
+  // Only a client's stop makes a crash `stopped`.
+  if (phase === 'idle') await life.lastEnd.settle(end, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
 /** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
@@ -199,7 +220,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
   },
   running: {
     start: refuseRunning,
-    join: async ({ life }, { run }) => life.startResult('running', run),
+    join: joinRunning,
     stop: halt,
     changed: keep,
     faulty: endFaulty,

@@ -27,6 +27,8 @@ export interface Findings {
   /** The process waits for its ready-check. `timeoutMs` null: it has no deadline. */
   checking: { run: LiveRun; timeoutMs: number | null };
   running: { run: LiveRun };
+  /** The process of a task that is not announced yet. */
+  working: { run: LiveRun };
   /** The process is being stopped. If the host died and forgot the stop, it is requested again. */
   stopping: { run: LiveRun; late: ReadyTimeout | null; fault: RunFault | null };
 }
@@ -81,7 +83,8 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
     return { is: 'stopping', run, late, fault };
   }
   if (row.memo.passed) return { is: 'running', run };
-  const { deadline } = run.metadata;
+  const { deadline, task } = run.metadata;
+  if (task) return { is: 'working', run };
   // A clock that was set back leaves no more time than there was.
   const leftMs = deadline === null ? null : Math.max(0, deadline - now);
   const timeoutMs = leftMs === null || run.timeoutMs === null ? leftMs : Math.min(leftMs, run.timeoutMs);

@@ -1,5 +1,6 @@
 // The meaning of an end, and whether a restart follows: docs/reference.md "Restart policy". Pure.
 
+import type { RunMetadata } from '../../protocol/host.ts';
 import type { EndCause, LastEnd, RestartPolicy, RestartRule, RunEnd } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
@@ -66,7 +67,7 @@ export function nextRestart(
 export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause' | 'at'>;
 
 export interface EndedRun {
-  run: { id: string; startedAt: number; byPolicy: boolean };
+  run: { id: string; startedAt: number; byPolicy: boolean; metadata: Pick<RunMetadata, 'task'> };
   /** The attempt of that run, and the times of the restarts that count. */
   attempt: number;
   times: readonly number[];
@@ -94,15 +95,19 @@ export function classifyEnd(
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
   const next = isReboot || !isUnasked ? null : nextRestart(rule, ran, now);
   const backoff = next === 'exhausted' ? null : next;
+  const { task } = run.metadata;
+  const isCompleted = task !== undefined && exitCode === 0 && calm && !stopped && !isReboot;
+  const calmStatus = isCompleted ? 'completed' : 'stopped';
   const end: LastEnd = {
     run: run.id,
-    status: calm && next !== 'exhausted' ? 'stopped' : 'crashed',
+    status: calm && next !== 'exhausted' ? calmStatus : 'crashed',
     exitCode,
     signal,
     exitUnknown,
     at,
   };
   if (stopped || isReboot) end.whole = true;
+  if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (cause !== null) end.cause = cause;
   if (next === 'exhausted') end.exhausted = true;
   if (backoff)

@@ -27,9 +27,12 @@ export interface Run {
 
 export type LiveRun = Run & SpawnReply;
 
+/** What a run of a task is made of, as a hash: docs/reference.md "Tasks". */
+export const contentOf = ({ processHash = '' }: StoredService): string => processHash;
+
 /** A new run, planned from the current spec. */
 export function plannedRun(
-  { spec, revision }: StoredService,
+  stored: StoredService,
   {
     clock,
     timeoutMs,
@@ -42,8 +45,10 @@ export function plannedRun(
     restarts: { total: number; times: readonly number[] };
   },
 ): Run {
+  const { spec, revision } = stored;
   const now = clock.now();
-  const { agent, port, ready, live, limits } = spec;
+  const { agent, kind, port, ready, live, limits } = spec;
+  const task = kind === 'task' ? { content: contentOf(stored) } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
@@ -57,6 +62,7 @@ export function plannedRun(
       ...(live !== null && { live }),
       ...(limits?.memoryMB !== undefined && { memoryMB: limits.memoryMB }),
       ...(times.length > 0 && { restartTimes: [...times] }),
+      ...(task && { task }),
     },
     pty: agent !== null,
     byPolicy,
@@ -67,6 +73,14 @@ export function plannedRun(
     ready: deferred(),
   };
 }
+
+/** The answer to the start of a task that has completed after `ms` milliseconds. */
+export const completedReply = (name: string, ms: number): StartReply => ({
+  name,
+  status: 'completed',
+  pid: null,
+  ms,
+});
 
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
 export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgroup }: LedgerRun): LiveRun {

@@ -18,11 +18,17 @@ export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastC
   runEvent('service.unhealthy', name, run.id, { name, check: url, error });
 
 export function endedEvent(name: string, end: LastEnd): NewEvent {
-  const { run, exitCode, signal, cause } = end;
+  const { run, exitCode, signal, cause, completed } = end;
+  if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
   if (end.status === 'crashed')
     return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
+
+const STATUS_OF_EVENT: { readonly [T in EventType]?: LastEnd['status'] } = {
+  'service.crashed': 'crashed',
+  'service.completed': 'completed',
+};
 
 /**
  * `end` as clients were told of it by an event of `type`. A stop and an exit may meet, and the daemon may be
@@ -30,9 +36,9 @@ export function endedEvent(name: string, end: LastEnd): NewEvent {
  * asked for. Clients have seen a stop, so no restart follows.
  */
 export function endAsTold(end: LastEnd, type: EventType): LastEnd {
-  const status = type === 'service.crashed' ? 'crashed' : 'stopped';
+  const status = STATUS_OF_EVENT[type] ?? 'stopped';
   if (status === end.status) return end;
-  const { restart: _, ...rest } = end;
+  const { restart: _restart, completed: _completed, ...rest } = end;
   return { ...rest, status };
 }
 

@@ -26,6 +26,7 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
+import { completedReply, contentOf } from './run.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -99,6 +100,15 @@ class SupervisedService {
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });
+  }
+
+  /** Starts it, unless it is a task that has completed with the same content before. */
+  async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { stored, end, state } = this.life.snapshot();
+    const isAtRest = stored !== null && state.phase === 'idle';
+    if (isAtRest && end?.completed && end.completed.content === contentOf(stored))
+      return { ...completedReply(this.name, end.completed.ms), unchanged: true };
+    return this.machine.start(request);
   }
 
   /** A client's stop, which overrides a restart under way. */
@@ -285,7 +295,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) => context.replyLater(machine.start(message)),
+      start: (message) =>
+        context.replyLater(message.ifChanged ? service.startIfChanged(message) : machine.start(message)),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

@@ -68,7 +68,7 @@ export const SUCCESSORS: { readonly [P in Phase]: readonly Phase[] } = {
   lost: ['idle', 'waiting', ...RECONCILED],
   idle: ['launching', ...RECONCILED],
   waiting: ['idle', 'launching', ...RECONCILED],
-  launching: ['idle', 'waiting', 'checking', 'ended', 'lost'],
+  launching: ['idle', 'waiting', 'checking', 'running', 'ended', 'lost'],
   checking: ['running', 'stopping', 'ended'],
   running: ['stopping', 'ended'],
   stopping: ['ended', 'lost'],

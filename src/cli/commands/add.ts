@@ -3,7 +3,12 @@ import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
-import { RESTART_POLICIES } from '../../protocol/service.ts';
+import {
+  DEPENDENCY_CONDITIONS,
+  type Dependency,
+  renamedDependency,
+} from '../../protocol/dependency_order.ts';
+import { RESTART_POLICIES, SERVICE_KINDS } from '../../protocol/service.ts';
 import {
   choiceOption,
   defineCommand,
@@ -18,6 +23,7 @@ import {
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { atUrl } from '../kit/format.ts';
+import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
 
 const PORT_RANGE = integerOption(
   '-p, --port <port>',
@@ -29,7 +35,16 @@ const portOption: Option<number | 'none' | undefined> = {
   parse: (value) => (value === 'none' ? value : PORT_RANGE.parse?.(value, undefined)),
 };
 
-import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
+/** `db`, or `db:started`. Throws a UsageError for another condition. */
+function parseDependency(text: string): Dependency {
+  const [name = '', word, ...more] = text.split(':');
+  const condition = DEPENDENCY_CONDITIONS.find((one) => one === word);
+  if (word === undefined) return name;
+  if (condition !== undefined && more.length === 0) return { name, condition };
+  throw new UsageError(
+    `--depends-on ${text}: the condition must be one of ${DEPENDENCY_CONDITIONS.join(', ')}`,
+  );
+}
 
 export const addCommand = defineCommand({
   about:
@@ -51,9 +66,10 @@ export const addCommand = defineCommand({
     ),
     dependsOn: listOption(
       '--depends-on <names>',
-      'services that must be ready first when its group starts',
+      'what must be there first when its group starts: names, or name:started, name:ready, name:completed',
       'service',
     ),
+    kind: choiceOption('--kind <kind>', 'a task runs to its end; default service', SERVICE_KINDS),
     restart: choiceOption(
       '--restart <policy>',
       'whether to restart it when it ends by itself',
@@ -70,11 +86,12 @@ export const addCommand = defineCommand({
     ["berth add api -p 4000 'cd api && ./run'", 'a single word is the whole command line'],
   ],
   run: async (context, [called = '', ...line], options) => {
-    const { port: given = 0, cwd, ready, env, stack, project, all, dependsOn, group, ...rest } = options;
+    const { port: given, cwd, ready, env, stack, project, all, dependsOn, group, ...rest } = options;
     const client = await context.client();
     const place = await placeInStack(context, client, { stack, project, all });
     const name = place.nameOf(called);
-    const port = given === 'none' ? null : given;
+    const free = rest.kind === 'task' ? null : 0;
+    const port = given === 'none' ? null : (given ?? free);
     const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
     const spec: Registration = {
       ...others,
@@ -83,7 +100,7 @@ export const addCommand = defineCommand({
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
-      dependsOn: dependsOn.map(place.nameOf),
+      dependsOn: dependsOn.map(parseDependency).map((one) => renamedDependency(one, place.nameOf)),
       group: place.groupOf(group) ?? null,
       stack: place.stack,
       baseEnv: shellEnvironment(process.env),

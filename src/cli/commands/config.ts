@@ -24,6 +24,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       env: service.env.length > 0 ? Object.fromEntries(service.env) : undefined,
       depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
       group: service.group ?? undefined,
+      kind: service.kind === 'task' ? service.kind : undefined,
       restart: service.restart,
       autostart: service.autostart || undefined,
       start_timeout: service.startTimeout,

@@ -1,5 +1,6 @@
 // berth events
 import type { DaemonEvent, EventData } from '../../client/records.ts';
+import { formatDuration } from '../../project/duration.ts';
 import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protocol/events.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
@@ -14,6 +15,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.started': ({ name, pid, url }) => `${name} is running${atUrl(url)} (pid ${pid})`,
   'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
+  'service.completed': ({ name, ms }) => `${name} has completed in ${formatDuration(ms)}`,
   'service.unhealthy': ({ name, check, error }) => `${name} fails its live-check ${check}: ${error}`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,

@@ -1,6 +1,7 @@
 // berth status, berth explain
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
 import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
+import { dependencyText } from '../../protocol/dependency_order.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
@@ -16,6 +17,9 @@ import type { Output } from '../kit/output.ts';
 import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
+
+/** What a service, or a task, is meant to be. */
+const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 
 type FactRow = [title: string, text: string];
 
@@ -51,10 +55,11 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['folder', service.cwd],
     ['stack', service.stack ?? ''],
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
-    ['needs', service.dependsOn.join(', ')],
+    ['needs', service.dependsOn.map(dependencyText).join(', ')],
     [
       'ready-check',
-      readyCheckOf(service.ready, service.port)?.text ?? 'none: the process being there counts',
+      readyCheckOf(service.ready, service.port)?.text ??
+        (service.kind === 'task' ? '' : 'none: the process being there counts'),
     ],
     ['watches', watchText(service, explanation)],
     ['live-check', liveCheckOf(service.live, service.port)?.text ?? ''],
@@ -92,7 +97,7 @@ function statusReport(service: ServiceDetail, explanation: Explanation, out: Out
 export const statusCommand = defineCommand({
   about:
     'Shows what the service does, what it waits for, how it ended, and the end of its log. Exit code 0 if ' +
-    'it is running, 3 if it is not, 4 if there is no such service.',
+    'it is running or has completed, 3 if not, 4 if there is no such service.',
   args: [{ syntax: '<name>', about: 'the service', completes: 'service' }],
   options: SCOPE_OPTIONS,
   examples: [['berth status web -o json | jq .exit', 'how it ended']],
@@ -104,7 +109,7 @@ export const statusCommand = defineCommand({
       context.out.record({ ...service, ...explanation }, () =>
         statusReport(service, explanation, context.out),
       );
-      return service.status === 'running' ? EXIT_CODE.ok : EXIT_CODE.notRunning;
+      return UP.has(service.status) ? EXIT_CODE.ok : EXIT_CODE.notRunning;
     } catch (error) {
       if (!hasErrorCode(error, 'unknown_service')) throw error;
       if (!context.out.isData) context.out.note(`there is no service ${name}; \`berth ps\` lists them`);

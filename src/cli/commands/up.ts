@@ -3,11 +3,12 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
+import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { ProjectError } from '../../project/project_error.ts';
 import type { Project, ProjectService } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
-import { runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
+import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import { shortName } from '../../protocol/stacks.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
@@ -35,7 +36,7 @@ import {
   scopeOf,
   UNREGISTERED,
 } from '../kit/stack_scope.ts';
-import { restartService, startContinuesNote, startService } from '../kit/start_service.ts';
+import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -104,13 +105,15 @@ interface BringUpOptions {
   timeout: number | undefined;
   wait: boolean;
   start: boolean;
+  /** Run tasks that have completed and have not changed. */
+  force: boolean;
 }
 
 /** Starts or restarts one service as its registration requires. */
 async function bringUp(
   client: Client,
   { detail, change, mustRestart }: RegistrationResult,
-  { timeout, wait, start }: BringUpOptions,
+  { timeout, wait, start, force }: BringUpOptions,
   onWaiting: (about: string) => void,
 ): Promise<BatchResult> {
   const { name, url } = detail;
@@ -127,7 +130,8 @@ async function bringUp(
     const done = await restartService(client, name, onWaiting, { timeout });
     return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
   }
-  const done = await startService(client, name, onWaiting, { timeout, wait });
+  const ifChanged = detail.kind === 'task' && !force;
+  const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
     record: { ...record, ...done.record },
@@ -187,23 +191,22 @@ function renamedServices(
   return new Map(found);
 }
 
-/** Removes them, and returns the services with the ports that they had. */
+/** Registers them anew with the ports that they had, and notes it in `registered`. */
 async function takeOverRenamed(
   context: CommandContext,
   client: Client,
   plan: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): Promise<Plan> {
-  const renamed = renamedServices(plan, registered);
-  for (const [name, before] of renamed) {
+  registered: Map<string, ServiceDetail>,
+): Promise<void> {
+  const { file } = plan.project;
+  for (const [name, before] of renamedServices(plan, registered)) {
+    const service = plan.services.find((one) => one.name === name);
+    if (!service) continue;
     await client.remove(before.name);
     context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
+    const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
+    registered.set(name, (await registerService(client, file, kept, undefined)).detail);
   }
-  const services = plan.services.map((service) => {
-    const kept = service.port === 'auto' ? renamed.get(service.name)?.port : undefined;
-    return kept === undefined ? service : { ...service, port: kept };
-  });
-  return { ...plan, services };
 }
 
 /** Removes the services that the project file no longer has. */
@@ -220,6 +223,10 @@ async function removeStale(
   }
 }
 
+/** Why a service is not started that needs `name`. */
+const dependencyFailed = (name: string): BerthError =>
+  new BerthError('dependency_failed', `not started: it needs ${name}`);
+
 async function bringUpAll(
   context: CommandContext,
   client: Client,
@@ -235,14 +242,21 @@ async function bringUpAll(
     progress.stop();
     if (open.size > 0) context.out.note(startContinuesNote([...open].map(scope.label)));
   });
-  const outcomes = await runInDependencyOrder(services, async ({ name }) => {
+  const early = awaited(services, 'started');
+  const whole = awaited(services, 'done');
+  const outcomes = await runInDependencyOrder(services, async ({ name, kind }, onStarted) => {
     const spec = specs.get(name);
     if (!spec) return;
     open.add(name);
     progress.begin(scope.label(name), spec.mustRestart ? 'restarting' : 'starting');
     try {
       const onWaiting = (about: string): void => progress.update(scope.label(name), about);
-      const done = await bringUp(client, spec, options, onWaiting);
+      // What needs a task needs its end, whatever else is waited for.
+      const wait = options.wait || (kind === 'task' && whole.has(name));
+      const work = bringUp(client, spec, { ...options, wait }, onWaiting);
+      const done = await (early.has(name) && !spec.mustRestart
+        ? whenStarted(client, name, work, onStarted)
+        : work);
       if (!done.isUnchanged) changes += 1;
       report.done(name, done);
     } finally {
@@ -252,8 +266,7 @@ async function bringUpAll(
   });
   for (const [name, outcome] of outcomes) {
     if ('failed' in outcome) report.failed(name, outcome.failed);
-    if ('skipped' in outcome)
-      report.failed(name, new CommandError(`not started: it needs ${scope.label(outcome.skipped)}`));
+    if ('skipped' in outcome) report.failed(name, dependencyFailed(scope.label(outcome.skipped)));
   }
   removeInterrupt();
   const exitCode = report.end();
@@ -321,6 +334,7 @@ export const upCommand = defineCommand({
     wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
     start: negatedFlagOption('--no-start', 'register services, but start none'),
     dryRun: flagOption('--dry-run', 'print what would change, and change nothing'),
+    force: flagOption('--force', 'run tasks again that have completed and have not changed'),
     adopt: flagOption('--adopt', 'take over services that were registered by hand or by another file'),
     attach: flagOption('-a, --attach', 'then follow the logs until Ctrl-C; the services keep running'),
     ...STACK_OPTIONS,
@@ -329,22 +343,22 @@ export const upCommand = defineCommand({
     ['berth up', 'everything in berth.yaml'],
     ['berth up web', 'web and its dependencies'],
   ],
-  run: async (context, names, { file, timeout, wait, start, adopt, attach, dryRun, ...choice }) => {
+  run: async (context, names, { file, timeout, wait, start, force, adopt, attach, dryRun, ...choice }) => {
     const project = loadProject(context, projectFilePath(file));
     selectedServices(project, names);
     if (dryRun) return printPlan(context, await dryPlan(context, project, names, choice), adopt);
     await ensureDaemon(context);
     const client = await context.client();
     const registered = await registeredServices(client);
-    const wanted = planOf(project, names, await registerStack(client, project, choice));
-    checkClaims(wanted, registered, adopt);
-    const plan = await takeOverRenamed(context, client, wanted, registered);
+    const plan = planOf(project, names, await registerStack(client, project, choice));
+    checkClaims(plan, registered, adopt);
+    await takeOverRenamed(context, client, plan, registered);
     const specs = await registerAll(client, plan, registered);
     markForNewPorts(plan.stack, plan.services, registered, specs);
     await removeStale(context, client, plan, registered);
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
-    const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start });
+    const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     const followed = services.map(({ name }) => name);

@@ -1,5 +1,6 @@
 // berth wait
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ServiceStatus } from '../../client/records.ts';
 import { formatDuration } from '../../project/duration.ts';
 import { runBatch } from '../kit/batch.ts';
 import { choiceOption, defineCommand, durationOption } from '../kit/command.ts';
@@ -8,6 +9,11 @@ import { namedServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { withWaitReports } from '../kit/start_service.ts';
 
+/** What is waited for: a task that has completed is ready for those that need it. */
+const GOALS: { readonly [goal in 'ready' | 'stopped']: readonly ServiceStatus[] } = {
+  ready: ['running', 'completed'],
+  stopped: ['stopped', 'crashed', 'completed'],
+};
 const POLL_MS = 100;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
@@ -22,8 +28,7 @@ export const waitCommand = defineCommand({
   examples: [['berth start web --no-wait && berth wait web --timeout 2m', 'start now, wait later']],
   run: async (context, names, { goal = 'ready', timeout = DEFAULT_TIMEOUT_MS, ...choice }) => {
     const client = await context.client();
-    const isThere = (status: string): boolean =>
-      goal === 'ready' ? status === 'running' : status === 'stopped' || status === 'crashed';
+    const isThere = (status: ServiceStatus): boolean => GOALS[goal].includes(status);
     const selected = namedServices(await stackScope(client, choice), names);
     return runBatch(context, selected, `waiting until it is ${goal}`, (name, { onWaiting }) => {
       const began = performance.now();

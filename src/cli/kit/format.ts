@@ -11,6 +11,7 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
   starting: 'yellow',
   stopping: 'yellow',
   crashed: 'red',
+  completed: 'green',
   stopped: 'dim',
 };
 

@@ -5,6 +5,7 @@ import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { type Project, type ProjectService, servicesAsked } from '../../project/read_project.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
+import { renamedDependency } from '../../protocol/dependency_order.ts';
 import {
   MAX_STACK_NAME,
   nameInStack,
@@ -104,7 +105,7 @@ export function servicesInStack({ services, environment }: Project, stack: strin
   return services.map((service) => ({
     ...service,
     name: whole(service.name),
-    dependsOn: service.dependsOn.map(whole),
+    dependsOn: service.dependsOn.map((one) => renamedDependency(one, whole)),
     group: service.group === null ? stack : whole(service.group),
     ...addressIn(service, isMain),
     stack,

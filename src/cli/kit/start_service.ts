@@ -10,6 +10,7 @@ import { CommandError } from './exit_codes.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
+const STARTED_POLL_MS = 50;
 
 /** The reason for the wait, on one line. */
 function describeWait({ waitingFor, reason, lastCheck }: Explanation): string {
@@ -46,6 +47,8 @@ export interface StartServiceOptions {
   wait?: boolean;
   /** Fail if the service is already running. */
   strict?: boolean;
+  /** Of a task: not if it has completed with the same content before. */
+  ifChanged?: boolean;
 }
 
 /**
@@ -55,7 +58,8 @@ export interface StartServiceOptions {
 async function awaitRunning(client: Client, name: string, wait: boolean): Promise<StartResult> {
   for (;;) {
     const { status, pid } = await client.service(name);
-    if (status === 'running' || (status === 'starting' && !wait)) return { name, status, pid: pid ?? null };
+    if (status === 'running' || status === 'completed' || (status === 'starting' && !wait))
+      return { name, status, pid: pid ?? null };
     if (status !== 'starting') {
       throw new CommandError(
         `was starting already, and is ${status} now`,
@@ -73,7 +77,7 @@ export async function startService(
   client: Client,
   name: string,
   onWaiting: (about: string) => void,
-  { timeout, wait = true, strict = false }: StartServiceOptions,
+  { timeout, wait = true, strict = false, ifChanged = false }: StartServiceOptions,
 ): Promise<BatchResult> {
   const began = performance.now();
   let isAlreadyStarted = false;
@@ -81,12 +85,15 @@ export async function startService(
     client,
     name,
     onWaiting,
-    client.start(name, { timeout, wait: wait ? undefined : false }).catch((error: unknown) => {
-      if (strict || !hasErrorCode(error, 'already_running')) throw error;
-      isAlreadyStarted = true;
-      return awaitRunning(client, name, wait);
-    }),
+    client
+      .start(name, { timeout, wait: wait && undefined, ifChanged: ifChanged || undefined })
+      .catch((error: unknown) => {
+        if (strict || !hasErrorCode(error, 'already_running')) throw error;
+        isAlreadyStarted = true;
+        return awaitRunning(client, name, wait);
+      }),
   );
+  if (answer.status === 'completed') return completedResult(answer);
   const { url } = await client.resolve(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
@@ -94,6 +101,12 @@ export async function startService(
   const took = formatDuration(performance.now() - began);
   return { record, text: `is ${answer.status}${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})` };
 }
+
+/** The result of a task that has completed, now or before. */
+const completedResult = (answer: StartResult): BatchResult =>
+  answer.unchanged
+    ? { record: answer, text: 'has completed before, and nothing of it has changed', isUnchanged: true }
+    : { record: answer, text: `has completed in ${formatDuration(answer.ms ?? 0)}` };
 
 /** Stops the service `name` and starts it again; a stopped one is started. */
 export async function restartService(
@@ -104,12 +117,37 @@ export async function restartService(
 ): Promise<BatchResult> {
   const began = performance.now();
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
+  if (answer.status === 'completed') return completedResult(answer);
   const { url } = await client.resolve(name);
   const took = formatDuration(performance.now() - began);
   return {
     record: { ...answer, url },
     text: `was restarted${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})`,
   };
+}
+
+/** The result of `work`, a start; `onStarted` is called as soon as the process of `name` is there. */
+export async function whenStarted<T>(
+  client: Client,
+  name: string,
+  work: Promise<T>,
+  onStarted: () => void,
+): Promise<T> {
+  const over = new AbortController();
+  const look = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      const { pid } = await client.service(name, { signal: over.signal });
+      if (pid !== undefined) return onStarted();
+      await pause(STARTED_POLL_MS);
+    }
+  };
+  // What it finds is only for the others: the start itself tells of a failure.
+  look().catch(() => {});
+  try {
+    return await work;
+  } finally {
+    over.abort();
+  }
 }
 
 /** The note about starts that Ctrl-C leaves unfinished. */

@@ -6,7 +6,7 @@ import type { StartOptions, StopOptions } from './services.ts';
 /** The methods of the daemon at `endpoint`. */
 export const groupMethods = (endpoint: Endpoint) => ({
   groups: async ({ signal }: CallOptions = {}) => (await call(endpoint, groups.list, { signal })).groups,
-  startGroup: (name: string, { timeout, signal }: StartOptions = {}) =>
+  startGroup: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
     call(endpoint, groups.start, { name, query: { timeout }, signal }),
   stopGroup: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, groups.stop, { name, query: { grace }, signal }),

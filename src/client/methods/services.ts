@@ -10,6 +10,8 @@ export interface StartOptions extends CallOptions {
   timeout?: number | undefined;
   /** false: answers as soon as the process exists. */
   wait?: boolean | undefined;
+  /** true: a task that has completed with the same content is not run, and one under way is joined. */
+  ifChanged?: boolean | undefined;
 }
 
 export interface StopOptions extends CallOptions {
@@ -25,9 +27,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   /** Creates or replaces a service; a running process is left alone. */
   register: (spec: Registration, { signal }: CallOptions = {}) =>
     call(endpoint, services.register, { body: spec, signal }),
-  /** Resolves when the ready-check has passed. */
-  start: (name: string, { timeout, wait, signal }: StartOptions = {}) =>
-    call(endpoint, services.start, { name, query: { timeout, wait }, signal }),
+  /** Resolves when the ready-check has passed, or the task has completed. */
+  start: (name: string, { timeout, wait, ifChanged, signal }: StartOptions = {}) =>
+    call(endpoint, services.start, { name, query: { timeout, wait, ifChanged }, signal }),
   /** Resolves when the whole process tree is gone. */
   stop: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, services.stop, { name, query: { grace }, signal }),

@@ -1,6 +1,7 @@
 // docs/reference.md "Groups": groups between a registry and services that the test scripts.
 import { describe, expect, it } from 'vitest';
 import { groupsActor } from '../../../src/actors/groups/groups.ts';
+import type { Dependency } from '../../../src/protocol/dependency_order.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
@@ -20,13 +21,14 @@ interface Group {
 }
 
 interface Script {
-  members: Record<string, string[]>;
+  members: Record<string, Dependency[]>;
+  kinds?: Record<string, 'service' | 'task'>;
   /** Duration of a start or a stop; a Failure is thrown after it. */
   ms?: Record<string, number>;
   failures?: Record<string, Failure>;
 }
 
-async function group({ members, ms = {}, failures = {} }: Script): Promise<Group> {
+async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): Promise<Group> {
   const w = world();
   const log: string[] = [];
   const starts: unknown[] = [];
@@ -41,6 +43,10 @@ async function group({ members, ms = {}, failures = {} }: Script): Promise<Group
   const type = actor<Pick<ServiceProtocol, 'start' | 'stop'>, string>('service', (context, name) => ({
     start: (message) => {
       starts.push(message);
+      if (!message.wait) {
+        log.push(`there ${name}`);
+        return { name, status: 'starting' as const, pid: name.length };
+      }
       return context.replyLater(
         act(name, 'start', 'ready').then(() => ({ name, status: 'running' as const, pid: name.length })),
       );
@@ -56,7 +62,13 @@ async function group({ members, ms = {}, failures = {} }: Script): Promise<Group
   await w.stand<RegistryProtocol>('registry', {
     members: ({ group: name }) => ({
       members:
-        name === 'none' ? [] : Object.entries(members).map(([name, dependsOn]) => ({ name, dependsOn })),
+        name === 'none'
+          ? []
+          : Object.entries(members).map(([name, dependsOn]) => ({
+              name,
+              dependsOn,
+              kind: kinds[name] ?? 'service',
+            })),
     }),
   });
   w.node.family('service:', type, (address) => address.slice('service:'.length));
@@ -71,6 +83,59 @@ const outcome = (answer: Promise<unknown>): Promise<unknown> =>
   );
 
 const SITE = { web: ['api', 'outside'], api: ['db'], db: [], mail: [] };
+
+const COMPLETED = (name: string) => ({ name, condition: 'completed' }) as const;
+const STARTED = (name: string) => ({ name, condition: 'started' }) as const;
+
+describe('the conditions of a group', () => {
+  it('let a member start with the process of another, and wait for the end of a task', async () => {
+    const site = await group({
+      members: { web: [STARTED('api'), 'migrate'], api: [], migrate: [COMPLETED('seed')], seed: [] },
+      kinds: { migrate: 'task', seed: 'task' },
+      ms: { api: 500 },
+    });
+    const started = site.ref.ask('start', { name: 'site', timeoutMs: null });
+    await site.advance(100);
+    expect(site.log).toEqual([
+      ...['start api', 'there api', 'start seed', 'ready seed'],
+      ...['start migrate', 'ready migrate', 'start web', 'ready web'],
+    ]);
+    await site.advance(1_000);
+    expect((await started).services.map(({ name }) => name)).toEqual(['web', 'api', 'migrate', 'seed']);
+  });
+
+  it('that a failure leaves unmet are told of by name, with the last lines', async () => {
+    const failed = fail('start_failed', 'migrate ended with exit code 3', { hint: 'Its last lines: no' });
+    const script = {
+      members: { web: ['migrate'], api: [COMPLETED('migrate')], migrate: [], mail: [] },
+      failures: { migrate: failed },
+    };
+    const site = await group({ ...script, kinds: { migrate: 'task' } });
+    const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await site.advance(100);
+    expect(await started).toEqual({
+      code: 'dependency_failed',
+      message: 'web, api not started: migrate is needed, and migrate ended with exit code 3',
+      detail: { hint: 'Its last lines: no' },
+    });
+    // Nothing depends on it: the failure is its own.
+    const alone = await group({ ...script, members: { migrate: [] }, kinds: { migrate: 'task' } });
+    const own = outcome(alone.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await alone.advance(100);
+    expect(await own).toMatchObject({ code: 'start_failed' });
+  });
+
+  it('that never come are refused before anything starts', async () => {
+    const site = await group({ members: { web: [COMPLETED('db')], db: [] } });
+    const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
+    await site.advance(100);
+    expect(await started).toMatchObject({
+      code: 'dependency_failed',
+      message: 'web cannot be started: it waits until db has completed, and db is no task',
+    });
+    expect(site.log).toEqual([]);
+  });
+});
 
 describe('the start of a group', () => {
   it('starts each member as soon as its dependencies are ready', async () => {
@@ -89,7 +154,7 @@ describe('the start of a group', () => {
     });
     expect(site.log.slice(3)).toEqual(['ready db', 'start api', 'ready api', 'start web', 'ready web']);
     // Running members are left alone: none is refused with already_running.
-    expect(site.starts).toEqual(Array(4).fill({ timeoutMs: 700, wait: true, join: true }));
+    expect(site.starts).toEqual(Array(4).fill({ timeoutMs: 700, wait: true, join: true, ifChanged: true }));
   });
 
   it('starts nothing after a failure, awaits the starts under way, and names the member', async () => {

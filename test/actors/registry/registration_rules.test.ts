@@ -120,6 +120,7 @@ describe('a record', () => {
         agent: { agentType: 'vllm', hostname: 'web.test', cols: 80, rows: 24 },
         stack: null,
         watch: null,
+        kind: 'service',
         live: null,
         limits: null,
         envFile: [],

@@ -100,7 +100,7 @@ describe('registering', () => {
       code: 'name_in_use',
     });
     expect(await it.registry.ask('members', { group: 'Agents' })).toEqual({
-      members: [{ name: 'bot', dependsOn: [] }],
+      members: [{ name: 'bot', dependsOn: [], kind: 'service' }],
     });
   });
 
@@ -396,6 +396,7 @@ describe('booting', () => {
       timeoutMs: null,
       wait: true,
       join: true,
+      ifChanged: true,
     });
     for (const next of ['api', 'web']) {
       ready.get(next === 'api' ? 'db' : 'api')?.();

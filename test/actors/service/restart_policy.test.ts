@@ -59,7 +59,7 @@ describe('restarts', () => {
 });
 
 describe('an end', () => {
-  const RUN = { id: 'r1', startedAt: 0, byPolicy: false };
+  const RUN = { id: 'r1', startedAt: 0, byPolicy: false, metadata: {} };
   const OUTCOME = { exitCode: 0, signal: null, exitUnknown: false, cause: 'exit', at: 500 } as const;
   const ENDED = {
     run: RUN,

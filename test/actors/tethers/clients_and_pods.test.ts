@@ -265,19 +265,26 @@ describe('what a client has sent', () => {
     });
     const here = await carried({ dialer, held, pods: [] });
     const sent = '~'.repeat(SENT);
-    const first = Array.from({ length: 4 }, () => here.connect(sent));
+    // Read from when there was room, read from no more, and never read from.
+    const early = Array.from({ length: 4 }, () => here.connect());
+    await eventually(() => held.count === early.length);
+    const filling = Array.from({ length: 4 }, () => here.connect(sent));
     await eventually(() => held.isFull);
-    const later = Array.from({ length: CLIENTS - first.length }, () => here.connect(sent));
+    for (const { socket } of early) socket.write('~');
+    const kept = (): number => held.keptBytes - early.length;
+    await eventually(() => kept() >= 3 * SENT);
+    await turns();
+    for (const { socket } of early) socket.write(sent.slice(1));
+    const late = Array.from({ length: 4 }, () => here.connect(sent));
     await eventually(() => held.count === CLIENTS);
     await turns();
-    const before = held.keptBytes;
-    expect(before).toBeLessThanOrEqual(first.length * SENT);
+    expect(kept()).toBeLessThanOrEqual(filling.length * SENT);
     here.pods.usable = [podNamed('p')];
     here.router.onPodsChange();
     const carriedBytes = (): number =>
       received.reduce((sum, far) => sum + far.received().toString('latin1').split('~').length - 1, 0);
     await eventually(() => carriedBytes() === CLIENTS * SENT, carriedBytes);
-    for (const { socket } of [...first, ...later]) socket.destroy();
+    for (const { socket } of [...early, ...filling, ...late]) socket.destroy();
     await eventually(() => here.router.size === 0);
     expect([held.count, held.keptBytes]).toEqual([0, 0]);
   });

@@ -95,6 +95,7 @@ describe('a service', () => {
         'startTimeout',
         'labels',
         'watch',
+        'kind',
         'live',
         'limits',
         'envFile',

@@ -24,11 +24,17 @@ export const stopMs = (spec: SpecRow, grace: number | null): number =>
   // A stop command may take as long again.
   (grace ?? spec.stopGrace) * (spec.stop === null ? 1 : 2) + SERVICE.killTimeoutMs + THREADS.askDeadlineMs;
 
-/** The longest duration of a start, including the stop after a timeout. `timeout` null: the service's own. */
+/**
+ * The longest duration of a start, including the stop after a timeout. `timeout` null: the service's own; a
+ * task has none, and its start waits for its end.
+ */
 export const startMs = (spec: SpecRow, timeout: number | null): number =>
-  (timeout ?? spec.startTimeout) + stopMs(spec, null);
+  (timeout ?? (spec.kind === 'task' ? SERVICE.taskWaitMs : spec.startTimeout)) + stopMs(spec, null);
 
 /** The deadline of an ask whose parts take `parts` milliseconds one after the other. */
 export const deadline = (...parts: number[]): { deadlineMs: number } => ({
-  deadlineMs: parts.reduce((sum, part) => sum + part, 0),
+  deadlineMs: Math.min(
+    SERVICE.askDeadlineMs,
+    parts.reduce((sum, part) => sum + part, 0),
+  ),
 });

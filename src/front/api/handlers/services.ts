@@ -32,8 +32,11 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     const { app, key: name, query } = request;
     const spec = findService(app, name);
     const wait = query.wait ?? true;
+    const ifChanged = query.ifChanged ?? false;
+    if (ifChanged && spec.kind !== 'task')
+      throw fail('invalid_spec', `ifChanged is for tasks, and ${name} is a service`);
     if (!wait) request.status = 202;
-    const message = { timeoutMs: query.timeout, wait };
+    const message = { timeoutMs: query.timeout, wait, ...(ifChanged && { ifChanged, join: true }) };
     return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
   },
 

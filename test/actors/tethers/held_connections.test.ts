@@ -1,0 +1,22 @@
+// docs/reference.md "Connections of a tether": what is kept of clients that wait, alone and together.
+import { expect, it } from 'vitest';
+import { HeldConnections, Replay } from '../../../src/actors/tethers/held_connections.ts';
+
+it('a client has only so much kept for another attempt', () => {
+  const replay = new Replay(new HeldConnections({ maxConnections: 1, maxBytes: 1_000 }), 100);
+  expect([replay.hasRoomFor(100), replay.hasRoomFor(101)]).toEqual([true, false]);
+  replay.push(Buffer.alloc(60));
+  expect([replay.hasRoomFor(40), replay.hasRoomFor(41), replay.isFull]).toEqual([true, false, false]);
+  replay.push(Buffer.alloc(40));
+  expect([replay.hasRoomFor(1), replay.isFull]).toEqual([false, true]);
+});
+
+it('all clients together have only so much kept, which is free again when they are served', () => {
+  const held = new HeldConnections({ maxConnections: 10, maxBytes: 100 });
+  const [one, two] = [new Replay(held, 80), new Replay(held, 80)];
+  one.push(Buffer.alloc(50));
+  two.push(Buffer.alloc(50));
+  expect([held.keptBytes, held.isFull, one.isFull, two.hasRoomFor(1)]).toEqual([100, true, true, false]);
+  one.clear();
+  expect([held.keptBytes, two.isFull, two.hasRoomFor(30), one.isEmpty]).toEqual([50, false, true, true]);
+});

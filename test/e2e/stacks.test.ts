@@ -1,0 +1,169 @@
+// docs/reference.md "Stacks": two checkouts of one project, up at once from one project file.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { berth, cleanEnv, daemonOf, folder, type Ran } from '../cli/berth_process.ts';
+import { freePort } from '../kit/free_ports.ts';
+
+const NODE = JSON.stringify(process.execPath);
+/** Answers with the variables that it is asked for. */
+const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end(String(process.env[q.url.slice(1)]))).listen(process.env.PORT)'`;
+
+const fileOf = (port: number): string => `services:
+  db:
+    cmd: ${JSON.stringify(SERVER)}
+    port: ${port}
+    ready: http://localhost:${port}/
+    env: { DATABASE: "\${slug}" }
+  api:
+    cmd: ${JSON.stringify(SERVER)}
+    ready: /
+    depends_on: [db]
+    env: { DB: "\${url.db}", HOST_NAME: "\${host.web}" }
+  web:
+    cmd: ${JSON.stringify(SERVER)}
+    ready: /
+    depends_on: [api]
+    group: front
+`;
+
+const git = (cwd: string, ...args: string[]): void =>
+  void execFileSync('git', ['-c', 'user.email=me@localhost', '-c', 'user.name=me', ...args], { cwd });
+
+/** A repository with a linked working tree, and the command line in each. */
+async function twoCheckouts() {
+  const daemon = await daemonOf();
+  const home = folder();
+  const main = join(home, 'shop');
+  const linked = join(home, 'elsewhere');
+  mkdirSync(main);
+  const port = freePort();
+  writeFileSync(join(main, 'berth.yaml'), fileOf(port));
+  git(main, 'init', '-q', '-b', 'main');
+  git(main, 'add', '-A');
+  git(main, 'commit', '-qm', 'shop');
+  git(main, 'worktree', 'add', '-q', '-b', 'feature/login', linked);
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const shell =
+    (cwd: string) =>
+    (line: string): Promise<Ran> =>
+      berth(line.split(' '), { cwd, env });
+  const listed = async (): Promise<any[]> => (await daemon.request('GET', '/v1/services')).body.services;
+  return { daemon, main, linked, port, inMain: shell(main), inLinked: shell(linked), listed };
+}
+
+const namesIn = async (run: (line: string) => Promise<Ran>): Promise<string[]> =>
+  (await run('ps -q')).stdout.trim().split('\n');
+const urlIn = async (run: (line: string) => Promise<Ran>, name: string): Promise<string> =>
+  (await run(`url ${name}`)).stdout.trim();
+const variable = async (url: string, name: string): Promise<string> => (await fetch(`${url}/${name}`)).text();
+
+describe('two checkouts of one project', () => {
+  it('are up at once, each with its own names, ports and agent, and end apart', async () => {
+    const { daemon, main, linked, port, inMain, inLinked, listed } = await twoCheckouts();
+    const [one, two] = await Promise.all([inMain('up'), inLinked('up')]);
+    expect([one.code, one.stderr, two.code, two.stderr]).toEqual([0, '', 0, '']);
+    expect(two.stdout.match(/^✓ (db|api|web) is running/gm)).toHaveLength(3);
+    const agents = [inMain, inLinked].map((run) => run('agent spinup bot -- exec sleep 1000'));
+    for (const { code } of await Promise.all(agents)) expect(code).toBe(0);
+
+    const slug = 'feature-login';
+    const stack = `shop--${slug}`;
+    const own = ['api', 'bot', 'db', 'web'];
+    expect((await listed()).map(({ name }) => name)).toEqual(
+      [...own.map((name) => `shop--${name}`), ...own.map((name) => `${stack}--${name}`)].sort(),
+    );
+    expect(new Set((await listed()).map((service) => service.port)).size).toBe(8);
+    expect([await namesIn(inMain), await namesIn(inLinked)]).toEqual([own, own]);
+    const { body: api } = await daemon.request('GET', `/v1/services/${stack}--api`);
+    const names = { project: 'shop', stack, service: 'api', group: stack, dependsOn: [`${stack}--db`] };
+    expect(api).toMatchObject(names);
+    const { body: web } = await daemon.request('GET', `/v1/services/${stack}--web`);
+    expect(web.group).toBe(`${stack}--front`);
+
+    // The number holds in the main working tree alone, and everything that names it is right in both.
+    expect(await urlIn(inMain, 'db')).toBe(`http://localhost:${port}`);
+    const leased = await urlIn(inLinked, 'db');
+    expect(leased).not.toBe(`http://localhost:${port}`);
+    expect(await variable(leased, 'DATABASE')).toBe(slug);
+    expect(await variable(await urlIn(inMain, 'db'), 'DATABASE')).toBe('shop');
+    expect(await variable(await urlIn(inLinked, 'api'), 'DB')).toBe(leased);
+    expect(await variable(await urlIn(inLinked, 'web'), 'URL_DB')).toBe(leased);
+    expect(await variable(await urlIn(inMain, 'web'), 'PORT_DB')).toBe(String(port));
+    expect(await variable(await urlIn(inLinked, 'api'), 'HOST_NAME')).toBe(`web.${slug}.shop.localhost`);
+
+    // What is done in one leaves the other as it is.
+    expect((await inLinked('stop web')).stdout).toMatch(/^✓ web is stopped/);
+    expect((await inMain('status web')).code).toBe(0);
+    expect((await inMain('up')).stderr).toBe('Everything is up to date.\n');
+    expect((await inMain('down')).code).toBe(0);
+    expect(await namesIn(inMain)).toEqual(['bot']);
+    expect(await namesIn(inLinked)).toEqual(own);
+    expect((await inMain('ps -A')).stdout).toContain(`${stack}--web`);
+
+    git(main, 'worktree', 'remove', '--force', linked);
+    expect(existsSync(linked)).toBe(false);
+    expect((await inMain('stacks')).stdout).toContain('(gone)');
+    expect((await inMain(`rm --stack ${slug}`)).stdout).toContain(`${stack} is removed with 4 services`);
+    const { body } = await daemon.request('GET', '/v1/stacks');
+    expect(body.stacks.map(({ name }: { name: string }) => name)).toEqual(['shop']);
+    expect((await inMain('rm --stack shop')).code).toBe(0);
+    expect(await listed()).toEqual([]);
+    expect((await inMain('rm --stack shop')).stderr).toContain('there is no stack shop');
+  });
+
+  it('takes over what an earlier version registered under plain names', async () => {
+    const { daemon, main, inMain, listed } = await twoCheckouts();
+    const before = {
+      name: 'web',
+      port: 0,
+      cmd: 'exec sleep 1000',
+      labels: [`project=${join(main, 'berth.yaml')}`],
+    };
+    const { body: web } = await daemon.request('POST', '/v1/services', before);
+    await daemon.request('POST', '/v1/services/web/start');
+    const up = await inMain('up web');
+    expect([up.code, up.stderr]).toEqual([
+      0,
+      'web was registered by an earlier version of berth: it is shop--web now\n',
+    ]);
+    const now = (await listed()).find(({ name }) => name === 'shop--web');
+    expect([now.port, now.status]).toEqual([web.port, 'running']);
+    expect((await listed()).map(({ name }) => name)).not.toContain('web');
+  });
+
+  it('have names of their own where two branches or two folders give the same', async () => {
+    const { daemon } = await twoCheckouts();
+    const claim = async (path: string, worktree: string | null) => {
+      const { status, body } = await daemon.request('POST', '/v1/stacks', {
+        project: 'shop',
+        path,
+        worktree,
+      });
+      expect(status).toBe(201);
+      return body.name;
+    };
+    const folders = Array.from({ length: 3 }, () => folder());
+    const [a = '', b = '', c = ''] = folders;
+    expect(await claim(a, 'fix/x')).toBe('shop--fix-x');
+    const second = await claim(b, 'fix-x');
+    expect(second).toMatch(/^shop--fix-x-[0-9a-f]{4}$/);
+    expect(await claim(b, 'another-branch-now')).toBe(second);
+    expect(await claim(a, null)).toMatch(/^shop/);
+    expect(await claim(c, 'fix-x')).not.toBe(second);
+    const chosen = { project: 'shop', path: c, name: 'shop--fix-x' };
+    expect((await daemon.request('POST', '/v1/stacks', chosen)).body.code).toBe('name_in_use');
+    for (const [field, value] of [
+      ['project', 'My Shop'],
+      ['project', 'a--b'],
+      ['path', 'relative'],
+      ['name', 'a--b--c'],
+      ['branch', ''],
+      ['extra', 1],
+    ] as const) {
+      const wrong = await daemon.request('POST', '/v1/stacks', { project: 'x', path: a, [field]: value });
+      expect([field, wrong.status, wrong.body.message]).toEqual([field, 400, expect.stringContaining(field)]);
+    }
+  });
+});
