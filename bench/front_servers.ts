@@ -39,6 +39,8 @@ const specOf = (name: string, index: number): SpecRow => ({
   stack: null,
   watch: null,
   kind: 'service',
+  inputs: [],
+  sleep: null,
   live: null,
   limits: null,
   envFile: [],
@@ -168,8 +170,10 @@ async function serveFront(node: Node): Promise<Serving> {
       port: 3100 + index,
       revision: 1,
       rssMB: 40,
+      innerPort: null,
     },
     end: null,
+    isDoorOpen: false,
   }));
   views.tell('states', { rows });
   return {

@@ -38,6 +38,10 @@ const SPECIFIED: readonly [method: string, path: string, status: number][] = [
 /** The additions. */
 const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/services/{name}/restart', 200],
+  ['POST', '/v1/services/{name}/sleep', 200],
+  ['POST', '/v1/services/{name}/wake', 200],
+  ['POST', '/v1/groups/{name}/sleep', 200],
+  ['POST', '/v1/groups/{name}/wake', 200],
   ['POST', '/v1/services/{name}/signal', 200],
   ['GET', '/v1/services/{name}/explain', 200],
   ['GET', '/v1/services/{name}/logs', 200],

@@ -1,10 +1,12 @@
 // The pool's functions, one row each.
+import { hashInputs } from '../src/adapters/input_hash.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { drawScreen, readScreen } from '../src/adapters/terminal_screen.ts';
 import { serveJobs } from '../src/daemon/job_pool.ts';
 import { searchLogs } from '../src/logs/log_search.ts';
 
 export default serveJobs({
+  hashInputs,
   parseKubeconfig: ({ upload, now }) => parseKubeconfig(upload, now),
   drawScreen,
   readScreen,

@@ -5,10 +5,17 @@ import { openListenerLookup, type SocketOwner } from './process/listener_lookup.
 import { mayServe } from './process/listeners.ts';
 import { userName } from './process/users.ts';
 
-/** What is dialled: the port of a run, and the first process of that run. */
+/** What is dialled: the port of a run, and the first process of that run; null: no process is known. */
 export interface DialTarget {
   readonly port: number;
-  readonly pid: number;
+  readonly pid: number | null;
+}
+
+export interface DialOptions {
+  /** Gets bytes, valid until it returns, in place of readers of the socket. */
+  onData?: (bytes: Buffer) => void;
+  /** The socket stays open for writing when the service has half-closed. */
+  allowHalfOpen?: boolean;
 }
 
 /** One buffer for all reads from services: bytes are passed on or copied before the next read. */
@@ -18,14 +25,18 @@ const ADDRESSES = ['127.0.0.1', '::1'] as const;
 /** Dials of an address whose listener changes meanwhile. */
 const MAX_DIALS = 3;
 
-function connect(port: number, host: string, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
+function connect(
+  port: number,
+  host: string,
+  { onData, allowHalfOpen = false }: DialOptions,
+): Promise<net.Socket> {
   const callback = (length: number): boolean => {
     onData?.(readBuffer.subarray(0, length));
     return true;
   };
   const onread = onData && { onread: { buffer: readBuffer, callback } };
   return new Promise((resolve, reject) => {
-    const socket = net.connect({ port, host, ...onread });
+    const socket = net.connect({ port, host, noDelay: true, allowHalfOpen, ...onread });
     const failed = (error: NodeJS.ErrnoException): void =>
       reject(error.code === 'ECONNREFUSED' ? new Error('nothing listens there') : error);
     socket.once('error', failed);
@@ -43,16 +54,15 @@ export class ServiceDialer {
   private readonly accepted = new Map<number, number>();
 
   /**
-   * Connects to the service; rejects with the error of the first address. With `onData`, bytes are given to
-   * it, valid until it returns, and not to readers of the socket.
+   * Connects to the service; rejects with the error of the first address.
    */
-  async dial(target: DialTarget, onData?: (bytes: Buffer) => void): Promise<net.Socket> {
+  async dial(target: DialTarget, options: DialOptions = {}): Promise<net.Socket> {
     const [first, second] = ADDRESSES;
     try {
-      return await this.dialAddress(target, first, onData);
+      return await this.dialAddress(target, first, options);
     } catch (error) {
       try {
-        return await this.dialAddress(target, second, onData);
+        return await this.dialAddress(target, second, options);
       } catch {
         throw error;
       }
@@ -64,17 +74,13 @@ export class ServiceDialer {
   }
 
   /** A connection was accepted by the listener that is there both before and after it. */
-  private async dialAddress(
-    target: DialTarget,
-    address: string,
-    onData?: (bytes: Buffer) => void,
-  ): Promise<net.Socket> {
+  private async dialAddress(target: DialTarget, address: string, options: DialOptions): Promise<net.Socket> {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {
       const before = find(address, target.port);
       if (before && !this.accepts(before, target))
         throw new Error(`user ${userName(before.uid)} listens there, on ${address}`);
-      const socket = await connect(target.port, address, onData);
+      const socket = await connect(target.port, address, options);
       if (find(address, target.port)?.inode === before?.inode) return socket;
       socket.destroy();
     }

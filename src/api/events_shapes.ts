@@ -27,6 +27,8 @@ export const EVENT_DATA = {
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
+  'service.slept': z.object({ name: nameShape }),
+  'service.woke': z.object({ name: nameShape, ms: milliseconds }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
   'cluster.refused': z.object({ name: z.string(), clusterId: id }),
   'cluster.accepted': z.object({ name: z.string(), clusterId: id }),

@@ -1,7 +1,7 @@
 // The answers of the operations of groups.
 import { z } from '../adapters/zod.ts';
 import { exitCode, nameShape, status } from './answer_fields.ts';
-import { StartResult } from './services_shapes.ts';
+import { SleepResult, StartResult } from './services_shapes.ts';
 
 export type Group = z.infer<typeof Group>;
 export const Group = z
@@ -12,6 +12,9 @@ export const GroupList = z.object({ groups: z.array(Group) });
 
 export type GroupStarted = z.infer<typeof GroupStarted>;
 export const GroupStarted = z.object({ name: nameShape, services: z.array(StartResult) });
+
+export type GroupSlept = z.infer<typeof GroupSlept>;
+export const GroupSlept = z.object({ name: nameShape, services: z.array(SleepResult) });
 
 export type GroupStopped = z.infer<typeof GroupStopped>;
 export const GroupStopped = z.object({

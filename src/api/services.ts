@@ -4,6 +4,10 @@ import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
 
 const operation = operationsOf('services');
 
+const awake = {
+  kind: 'flag',
+  summary: 'true: it is not put to sleep for being idle until it is stopped or put to sleep',
+} as const;
 const ifChanged = {
   kind: 'flag',
   summary: 'true: a task that has completed with the same content is not run, and one under way is joined',
@@ -57,7 +61,7 @@ export const services = {
     method: 'POST',
     path: '/v1/services/{name}/start',
     summary: 'Start a service and wait until it is ready, or run a task and wait until it has ended',
-    query: { timeout, wait, ifChanged },
+    query: { timeout, wait, awake, ifChanged },
     otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],
@@ -82,6 +86,27 @@ export const services = {
     path: '/v1/services/{name}/restart',
     summary: 'Stop a service if it runs and start it',
     query: { timeout, grace },
+    answer: 'StartResult',
+    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
+    keyKind: 'service',
+  }),
+  sleep: operation({
+    id: 'sleepService',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/services/{name}/sleep',
+    summary: 'End the process of a service and hold who connects, until it is woken',
+    answer: 'SleepResult',
+    errors: ['unknown_service', 'sleep_refused', 'storage_full'],
+    keyKind: 'service',
+  }),
+  wake: operation({
+    id: 'wakeService',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/services/{name}/wake',
+    summary: 'Start a service with all that it depends on; what runs is left alone',
+    query: { timeout },
     answer: 'StartResult',
     errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
@@ -135,6 +160,11 @@ export const services = {
     method: 'GET',
     path: '/v1/resolve/{name}',
     summary: 'The URL of a service, running or not',
+    query: {
+      wake: { kind: 'flag', summary: 'true: wake it first, and answer when it is ready' },
+      timeout,
+    },
+    errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
     answer: 'Resolution',
     missing: 'unknown_service',
     keyKind: 'service',

@@ -7,10 +7,11 @@ import {
   dependencyText,
 } from '../protocol/dependency_order.ts';
 import { fail } from '../protocol/errors.ts';
+import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
 import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
-import { HTTP, SERVICE } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
   cpu,
   endCause,
@@ -54,6 +55,22 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
+const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
+const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
+const sleep = z.strictObject(
+  {
+    afterMinutes: z
+      .number(AFTER_RULE)
+      .max(DOOR.maxIdleMinutes, AFTER_RULE)
+      .refine((minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs, AFTER_RULE),
+  },
+  SLEEP_RULE,
+);
+const INPUTS_RULE = `must be an array of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
+const inputGlob = z.string('must be a glob such as src/**').superRefine((value, context) => {
+  const message = globFault(value);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
 const conditionShape = z.enum(DEPENDENCY_CONDITIONS, CONDITION_RULE);
 const dependency = z.union([
   field.name,
@@ -82,10 +99,12 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
+    sleep: sleep.nullable().optional(),
     stack: field.stack.nullable().optional(),
     baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
+    inputs: z.array(inputGlob, INPUTS_RULE).max(TASK.maxInputGlobs, INPUTS_RULE).optional(),
     live: check.live.nullable().optional(),
     limits: check.limits.nullable().optional(),
     envFile: check.envFile.optional(),
@@ -93,6 +112,7 @@ const RegistrationShape = objectShape(
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
     ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'cause'],
+    'innerPort',
     ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
@@ -102,19 +122,23 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
   field.BASE_ENV_LIMIT,
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
+  ['inputs', TASK.maxInputGlobs, INPUTS_RULE],
   check.ENV_FILE_LIMIT,
 ];
+
+const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
 
 /** The faults of a registration in which fields contradict its kind, as far as its fields are right. */
 function faultsOfKind(value: unknown): InvalidField[] {
   const given: Record<string, unknown> = value instanceof Object ? { ...value } : {};
-  if (given['kind'] !== 'task')
-    return given['port'] === undefined ? [{ path: 'port', message: `port ${PORT_RULE}` }] : [];
+  const isTask = given['kind'] === 'task';
   const refusals: [path: string, isWrong: boolean, rule: string][] = [
-    ['ready', (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
+    ['port', !isTask && given['port'] === undefined, PORT_RULE],
+    ['inputs', !isTask && isFilled(given['inputs']), 'are for tasks alone'],
+    ['ready', isTask && (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
     [
       'restart',
-      check.policyOf(given['restart']) === 'always',
+      isTask && check.policyOf(given['restart']) === 'always',
       'must not be "always" for a task, which runs to its end',
     ],
   ];
@@ -184,6 +208,9 @@ const serviceFields = {
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
   cause: endCause.exactOptional(),
   restarts: z.int().min(0),
+  innerPort: port
+    .exactOptional()
+    .meta({ description: 'Behind a door: the port of the process itself, while there is one' }),
   gatewayUrl: z.string().nullable().meta({
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',
@@ -208,6 +235,11 @@ const specFields = {
   labels: z.array(z.string()),
   watch: watch.nullable(),
   kind: z.enum(SERVICE_KINDS),
+  inputs: z.array(z.string()),
+  sleep: z
+    .object({ afterMinutes: z.number() })
+    .nullable()
+    .meta({ description: 'When it is put to sleep; null: never' }),
   live: check.live.nullable(),
   limits: check.limits.nullable(),
   envFile: z.array(z.string()),
@@ -243,6 +275,9 @@ export const StartResult = z
     }),
   })
   .meta({ id: 'Started' });
+
+export type SleepResult = z.infer<typeof SleepResult>;
+export const SleepResult = z.object({ name: nameShape, status }).meta({ id: 'Slept' });
 
 export type StopResult = z.infer<typeof StopResult>;
 export const StopResult = z

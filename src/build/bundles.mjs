@@ -23,6 +23,7 @@ const WORKERS = {
   'workers/services': 'workers/services.ts',
   'workers/cloud': 'workers/cloud.ts',
   'workers/tethers': 'workers/tethers.ts',
+  'workers/doors': 'workers/doors.ts',
   'workers/gateway': 'workers/gateway.ts',
   'workers/watcher': 'workers/watcher.ts',
   'workers/host': 'workers/host.ts',

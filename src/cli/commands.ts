@@ -98,6 +98,18 @@ const ROWS: readonly CommandRow[] = [
     load: loaded(restartCommand),
   },
   {
+    name: 'sleep',
+    summary: 'end services until somebody connects to them',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).serviceSleepCommand,
+  },
+  {
+    name: 'wake',
+    summary: 'start services with all that they depend on',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).serviceWakeCommand,
+  },
+  {
     name: 'add',
     summary: 'register a service',
     heading: SERVICES,

@@ -45,5 +45,6 @@ export {
 export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';
+export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';
 export { stacksCommand } from './commands/stacks.ts';
 export { topCommand } from './commands/top.ts';

@@ -2,6 +2,7 @@
 // imports piscina, and only at the first job.
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
+import type { InputHashTask } from '../adapters/input_hash.ts';
 import type { ClusterAccess } from '../protocol/cloud.ts';
 import type { LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
@@ -12,6 +13,7 @@ import { JOBS } from '../settings/limits.ts';
 /** Every job: one plain object in, one plain object out. `workers/jobs.ts` holds the functions. */
 export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
+  hashInputs(task: InputHashTask): string;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;

@@ -10,6 +10,7 @@ import { serviceActor } from '../actors/service/service.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
+import type { InputHashTask } from '../adapters/input_hash.ts';
 import { pendingPipe } from '../adapters/pipes.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { systemUsage } from '../adapters/process/process_usage.ts';
@@ -19,7 +20,7 @@ import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sea
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { AGENT, CHECK } from '../settings/limits.ts';
+import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
@@ -28,6 +29,13 @@ import { createJobPool } from './job_pool.ts';
 import { screenJobs } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
+
+/** Hashes the inputs of tasks in a thread of its own: a long hash must not keep screens waiting. */
+function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
+  const jobs = createJobPool({ threads: 1, deadlineMs: TASK.hashTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  return (task) => jobs.run('hashInputs', task);
+}
 
 const probeMeans = (clock: Clock): ProbeMeans => ({
   probe: limitProbes(socketProbe(clock)),
@@ -39,7 +47,6 @@ const probeMeans = (clock: Clock): ProbeMeans => ({
  * the state directory, and as `openDaemonStore` does.
  */
 async function setupServices(node: Node, data: ServicesThreadData): Promise<void> {
-  const { umask, bootedAt } = data;
   const paths = statePaths(data.stateDir);
   const dial = (isSpawned: boolean) => dialHost(node, data, isSpawned);
   const begun = deferred<void>();
@@ -68,13 +75,16 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
   const screens = screenJobs(jobs);
+  const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
-    umask,
+    umask: data.umask,
     ...probes,
-    bootedAt,
+    hashInputs,
+    bootedAt: data.bootedAt,
+    ports: data.servicePorts,
     logs: paths.logs,
     screens,
     viewersInThread,

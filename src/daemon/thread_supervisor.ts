@@ -19,7 +19,7 @@ import { type StartedWorker, startWorker } from './worker_thread.ts';
 type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
-const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'gateway', 'watcher'];
+const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'doors', 'gateway', 'watcher'];
 
 /** The kinds of node that have a connection, in either direction. */
 const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
@@ -29,6 +29,8 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
   ['cloud', 'tethers'],
   ['front', 'gateway'],
   ['services', 'gateway'],
+  ['front', 'doors'],
+  ['services', 'doors'],
   ['services', 'cloud'],
   ['front', 'watcher'],
   ['services', 'watcher'],

@@ -31,6 +31,10 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name} fails its live-check ${event.data.check}: ${event.data.error}`;
     case 'service.removed':
       return `${event.data.name} removed`;
+    case 'service.slept':
+      return `${event.data.name} sleeps`;
+    case 'service.woke':
+      return `${event.data.name} was woken in ${event.data.ms} ms`;
     case 'port.conflict':
       return `port ${event.data.port}: ${event.data.claimedBy} wants it, ${event.data.holder} has it`;
     case 'cluster.refused':

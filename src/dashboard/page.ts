@@ -16,6 +16,8 @@ const LIFECYCLE_TYPES = [
   'service.completed',
   'service.removed',
   'service.changed',
+  'service.slept',
+  'service.woke',
   'port.conflict',
 ] as const satisfies readonly LifecycleEvent['type'][];
 

@@ -9,7 +9,7 @@ export type Action = 'start' | 'stop' | 'restart';
 type RunAction = (action: Action, name: string) => Promise<void>;
 
 const COLUMNS = 6;
-const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
+const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed', 'sleeping']);
 
 function button(action: Action, name: string, act: RunAction): HTMLButtonElement {
   const created = createTextElement('button', action);

@@ -11,7 +11,7 @@ import {
 } from '../protocol/names.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
 import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
-import { HTTP, SERVICE, WATCH } from '../settings/limits.ts';
+import { DOOR, HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -40,6 +40,26 @@ const duration = z
   )
   .transform((value) => (typeof value === 'number' ? value : (parseDuration(value) ?? 0)))
   .refine((ms) => ms <= HTTP.maxQueryDurationMs, 'must be at most 1h');
+
+const SLEEP_RANGE_MESSAGE = 'must be from 1s to 30 days';
+const SLEEP_AFTER_MESSAGE = 'must be a duration such as 15m or 90s';
+const sleepAfter = z
+  .string(withMessage(SLEEP_AFTER_MESSAGE))
+  .regex(DURATION_PATTERN, SLEEP_AFTER_MESSAGE)
+  .transform((text) => (parseDuration(text) ?? 0) / 60_000);
+/** The minutes of `sleep`. */
+const sleep = z
+  .union(
+    [
+      z.strictObject({ after: sleepAfter }).transform(({ after }) => after),
+      z.strictObject({ after_minutes: z.number() }).transform(({ after_minutes }) => after_minutes),
+    ],
+    withMessage('must be a map with after, such as 15m, or with after_minutes'),
+  )
+  .refine(
+    (minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs && minutes <= DOOR.maxIdleMinutes,
+    SLEEP_RANGE_MESSAGE,
+  );
 
 const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, digits and _');
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
@@ -70,6 +90,7 @@ const condition = z.enum(
 );
 
 const GLOBS_MESSAGE = `must be a list of 1 to ${WATCH.maxGlobs} globs, relative to cwd`;
+const INPUTS_MESSAGE = `must be a list of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
 const LINES_MESSAGE = `must be a list of up to ${WATCH.maxGlobs} lines as in a .gitignore`;
 const ACTION_MESSAGE = 'must be restart or a signal such as SIGHUP';
 const FLAG_MESSAGE = 'must be true or false';
@@ -165,6 +186,13 @@ export const PROJECT_SERVICE_SHAPE = z
         .enum(SERVICE_KINDS, withMessage('must be service or task'))
         .meta({ description: 'A task runs to its end, such as a migration; default service.' })
         .optional(),
+      inputs: z
+        .array(glob, withMessage(INPUTS_MESSAGE))
+        .max(TASK.maxInputGlobs, INPUTS_MESSAGE)
+        .meta({
+          description: 'Globs relative to cwd: `berth up` runs the task again when files that match change.',
+        })
+        .optional(),
       group: z
         .string(withMessage('must be the name of a group'))
         .regex(GROUP_NAME_PATTERN, 'must be a name of letters, digits, _ and -, at most 63 characters')
@@ -178,6 +206,13 @@ export const PROJECT_SERVICE_SHAPE = z
       autostart: z
         .boolean(withMessage('must be true or false'))
         .meta({ description: 'Whether the daemon starts it when it starts itself; default false.' })
+        .optional(),
+      sleep: sleep
+        .meta({
+          description:
+            'Puts it to sleep after this time without a connection and without a byte; the next connection ' +
+            'starts it again.',
+        })
         .optional(),
       start_timeout: duration
         .meta({ description: 'How long it may take to become ready; default 30s.' })

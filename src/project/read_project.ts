@@ -10,7 +10,7 @@ import {
   findDependencyCycle,
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
-import type { RestartPolicy, ServiceSpec, WatchSpec } from '../protocol/service.ts';
+import type { RestartPolicy, ServiceSpec, SleepRule, WatchSpec } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
@@ -40,6 +40,8 @@ export interface ProjectService {
   group: string | null;
   restart: RestartPolicy | undefined;
   autostart: boolean;
+  /** null: it never sleeps. */
+  sleep: SleepRule | null;
   /** Milliseconds, as is stopGrace. */
   startTimeout: number | undefined;
   stopSignal: string | undefined;
@@ -50,6 +52,7 @@ export interface ProjectService {
   baseEnv: Record<string, string> | null;
   watch: WatchSpec | null;
   kind: ServiceSpec['kind'];
+  inputs: string[];
 }
 
 export interface Project {
@@ -180,6 +183,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     group: service.group ?? null,
     restart: service.restart,
     autostart: service.autostart ?? false,
+    sleep: service.sleep === undefined ? null : { afterMinutes: service.sleep },
     startTimeout: service.start_timeout,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
@@ -187,13 +191,14 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     baseEnv: null,
     watch: watchOf(service),
     kind,
+    inputs: service.inputs ?? [],
   };
 }
 
 /** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
 function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
   const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
-  for (const { name, dependsOn, kind, ready, restart } of services) {
+  for (const { name, dependsOn, inputs, kind, ready, restart } of services) {
     const isTask = kind === 'task';
     const endless = dependsOn.find(
       (one) => typeof one !== 'string' && one.condition === 'completed' && !tasks.has(one.name),
@@ -201,6 +206,7 @@ function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): v
     const conditions = new Set(dependsOn.map(dependencyText));
     const twice = conditions.size > new Set(dependsOn.map(dependencyName)).size;
     const faults: [key: string, isWrong: boolean, message: string][] = [
+      ['inputs', !isTask && inputs.length > 0, 'are for tasks alone'],
       ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
       ['restart', isTask && restart === 'always', 'must not be always for a task, which runs to its end'],
       [

@@ -5,6 +5,7 @@ import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
 import type { CommandProtocol } from './commands.ts';
+import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
@@ -38,6 +39,7 @@ interface Actors {
   events: EventsProtocol;
   watcher: WatcherProtocol;
   host: HostProtocol;
+  [door: `door:${string}`]: DoorProtocol;
   gateway: GatewayProtocol;
   sweeper: SweeperProtocol;
   clusters: ClustersProtocol;
@@ -58,7 +60,7 @@ declare module '../runtime/actor.ts' {
 }
 
 /** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
-export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'gateway' | 'watcher' | 'host';
+export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'doors' | 'gateway' | 'watcher' | 'host';
 
 interface Placement {
   /** The kind of node that holds it. */
@@ -87,6 +89,7 @@ const PLACEMENTS = {
   tethers: { node: 'cloud', rank: 125 },
   threads: { node: 'front', rank: 127 },
   'tether:': { node: 'tethers', rank: 130 },
+  'door:': { node: 'doors', rank: 135 },
   workloads: { node: 'cloud', rank: 140 },
 } as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;
 

@@ -72,8 +72,11 @@ const urlProbing = (url: string, expected: HttpExpectation = ANY_ANSWER): Probin
   expected,
 });
 
+/** `host:port` of a target that may be written as a URL. */
+export const bareTarget = (tcp: string): string => tcp.replace(/^tcp:\/\//, '');
+
 function tcpUrl(tcp: string | number | true, port: number | null): string {
-  if (typeof tcp === 'string') return `tcp://${tcp.replace(/^tcp:\/\//, '')}`;
+  if (typeof tcp === 'string') return `tcp://${bareTarget(tcp)}`;
   return `tcp://localhost:${tcp === true ? (port ?? 0) : tcp}`;
 }
 

@@ -10,6 +10,8 @@ export const EVENT_TYPES = [
   'service.stats',
   'service.removed',
   'service.changed',
+  'service.slept',
+  'service.woke',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',
@@ -25,6 +27,8 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 /** The events that end a run. A run has one of them, once. */
 export const RUN_END_TYPES = [
   'service.stopped',
+  'service.slept',
+  'service.crashed',
   'service.crashed',
   'service.completed',
 ] as const satisfies readonly EventType[];

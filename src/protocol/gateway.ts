@@ -7,6 +7,8 @@ export interface GatewayRoute {
   port: number;
   /** Its first process; null: it does not run. */
   pid: number | null;
+  /** Its door takes connections, whether it runs or not. */
+  isDoorOpen: boolean;
   /** Sent as `Host` instead of the client's: ollama answers only to addresses. */
   hostHeader: string | null;
 }

@@ -1,4 +1,4 @@
-import type { ServiceStatus, StartReply } from './service.ts';
+import type { ServiceStatus, SleepReply, StartReply } from './service.ts';
 
 /** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
@@ -8,6 +8,17 @@ export interface GroupsProtocol {
   };
   /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
   restartDependants(message: { name: string }): null;
+  /**
+   * Starts a service with all that it depends on, in that order; what runs is left alone. `timeoutMs` is for
+   * each of them.
+   */
+  wake(message: { name: string; timeoutMs: number | null }): StartReply;
+  /** From a service: a client waits for it. It hears if the wake failed. */
+  knocked(message: { name: string }): null;
+  /** Puts the members that have `sleep` to sleep, dependents first. The others are left alone. */
+  sleepGroup(message: { name: string }): { services: SleepReply[] };
+  /** Wakes the members that have `sleep`, with all that they depend on. */
+  wakeGroup(message: { name: string; timeoutMs: number | null }): { services: StartReply[] };
   /** Stops every service, dependents first: the shutdown of the daemon. */
   shutdown(message: Record<string, never>): null;
 }

@@ -50,6 +50,10 @@ export interface RunMetadata {
   restarts: number;
   /** It is the run of a task: a hash of what it is made of. Absent for a service. */
   task?: { content: string };
+  /** The port of the door in front of `port`; absent: it has none. */
+  doorPort?: number;
+  /** It is not put to sleep for being idle. */
+  awake?: true;
 }
 
 export interface SpawnReply {

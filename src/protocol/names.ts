@@ -33,12 +33,12 @@ export const agentHostname = (name: string, domain: string): string => `${hostLa
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * The host name of the service `name`: docs/reference.md "Host names". Null where the name gives no valid
- * one, because it begins or ends with `_` or `-`.
+ * The host name of the service `name` below the labels `within`: docs/reference.md "Host names". Null where
+ * the name gives no valid one, because it begins or ends with `_` or `-`.
  */
-export function serviceHostname(name: string): string | null {
+export function serviceHostname(name: string, within: readonly string[]): string | null {
   const label = hostLabel(name);
-  return HOST_LABEL.test(label) ? `${label}.localhost` : null;
+  return HOST_LABEL.test(label) ? [label, ...within, 'localhost'].join('.') : null;
 }
 
 /** Where the gateway on `port` serves `hostname`. */

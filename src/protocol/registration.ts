@@ -35,6 +35,8 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   stack: { default: null, change: 'record' },
   watch: { default: null, change: 'record' },
   kind: { default: 'service', change: 'process' },
+  inputs: { default: [], change: 'record' },
+  sleep: { default: null, change: 'process' },
   live: { default: null, change: 'process' },
   limits: { default: null, change: 'process' },
   envFile: { default: [], change: 'process' },

@@ -1,7 +1,7 @@
 import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
 /** A member of a group. */
-export type Member = Pick<ServiceSpec, 'name' | 'dependsOn' | 'kind'>;
+export type Member = Pick<ServiceSpec, 'name' | 'dependsOn' | 'kind' | 'sleep'>;
 
 /** Owns the set of services. Commits in groups: a reply is sent after the record is on disk. */
 export interface RegistryProtocol {

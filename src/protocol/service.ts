@@ -13,6 +13,7 @@ export const SERVICE_STATUSES = [
   'crashed',
   'starting',
   'stopping',
+  'sleeping',
   'completed',
 ] as const;
 export type ServiceStatus = (typeof SERVICE_STATUSES)[number];
@@ -83,16 +84,26 @@ export interface ServiceSpec {
   startTimeout: number;
   labels: string[];
   agent: AgentSpec | null;
+  /** null: it never sleeps. Absent in records of earlier versions. */
+  sleep: SleepRule | null;
   /** The stack it is of, which its name begins with; null: it was not registered by a project. */
   stack: string | null;
   watch: WatchSpec | null;
   kind: (typeof SERVICE_KINDS)[number];
+  /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
+  inputs: string[];
   live: LiveField | null;
   limits: RunLimits | null;
   /** Absolute paths, or relative to `cwd`. */
   envFile: string[];
   /** A shell command that is run first to stop it. */
   stop: string | null;
+}
+
+/** When a service sleeps: docs/reference.md "Sleep of services". */
+export interface SleepRule {
+  /** Minutes without a connection and without a byte; may be a fraction. */
+  afterMinutes: number;
 }
 
 /** The port of an agent, which always has one. Throws a TypeError for null. */
@@ -176,13 +187,17 @@ export interface ServiceState {
     port: number | null;
     revision: number;
     rssMB: number;
+    /** The port that the process itself has, behind its door; null: it has no door. */
+    innerPort: number | null;
   } | null;
   end: LastEnd | null;
+  /** Its door is open: its port takes connections, whether there is a process or not. */
+  isDoorOpen: boolean;
 }
 
 /** A service without a process, whose last one ended as in `end`; null: it never had one. */
 export function restingState(name: string, end: LastEnd | null): ServiceState {
-  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end };
+  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end, isDoorOpen: false };
 }
 
 export interface StartReply {
@@ -194,6 +209,11 @@ export interface StartReply {
   ms?: number;
   /** It was not run, because it has completed with the same content before. */
   unchanged?: true;
+}
+
+export interface SleepReply {
+  name: string;
+  status: ServiceStatus;
 }
 
 export interface StopReply {
@@ -284,13 +304,18 @@ export interface ServiceProtocol {
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
    * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
    * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
+   * `wake`: begins after the end of a stop under way. `awake`: the process never sleeps for being idle.
    */
   start(message: {
     timeoutMs: number | null;
     wait: boolean;
     join?: boolean;
     ifChanged?: boolean;
+    wake?: boolean;
+    awake?: boolean;
   }): StartReply;
+  /** Fails sleep_refused for a service without `sleep`. Harmless when it sleeps. */
+  sleep(message: Record<string, never>): SleepReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
    * down.
@@ -314,6 +339,14 @@ export interface ServiceProtocol {
   follow(message: { on: boolean }): null;
   /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */
   restartRunning(message: Record<string, never>): null;
+  /** From its door: a client waits for the service. */
+  knocked(message: Record<string, never>): null;
+  /** From its door: nothing has moved for the time of `sleep`. */
+  idle(message: Record<string, never>): null;
+  /** From its door, which has started anew and does not know what it is to do. */
+  doorLost(message: Record<string, never>): null;
+  /** From groups: the wake that a client has asked for failed. */
+  wakeFailed(message: Record<string, never>): null;
   /** From the host. */
   exited(message: RunEnd): null;
   /** From the host, while followed: the logical end of the log is now `end`. */
@@ -323,14 +356,16 @@ export interface ServiceProtocol {
 /**
  * Starts a service among others: a running one is left alone, a start under way is joined, and a task that
  * has completed with the same content is not run. Resolves when it is ready, or the task has completed.
- * `onStarted`: called when its process is there; null where nobody waits for that.
+ * `onStarted`: called when its process is there; null where nobody waits for that. `wake`: it is woken, so a
+ * stop under way is waited for.
  */
 export function startMember(
   service: Ref<ServiceProtocol>,
   timeoutMs: number | null,
   onStarted: (() => void) | null,
+  wake = false,
 ): Promise<StartReply> {
-  const message = { timeoutMs, join: true, ifChanged: true };
+  const message = { timeoutMs, join: true, ifChanged: true, ...(wake && { wake }) };
   const limit = { deadlineMs: SERVICE.askDeadlineMs };
   const ready = service.ask('start', { ...message, wait: true }, limit);
   // It joins the start above. A failure is that start's too.

@@ -86,6 +86,14 @@ export const SERVICE = {
   endMs: 60_000,
 } as const;
 
+/** docs/reference.md "Tasks". */
+export const TASK = {
+  maxInputGlobs: 64,
+  maxInputFiles: 100_000,
+  /** Longest time in which the files of a task are hashed. */
+  hashTimeoutMs: 60_000,
+} as const;
+
 /** docs/reference.md "Ready-check". */
 export const READY_CHECK = {
   fastIntervalMs: 20,
@@ -262,6 +270,26 @@ export const OWN_LOG = {
   /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
+} as const;
+
+/** Doors of services that may sleep: docs/reference.md "Sleep of services". */
+export const DOOR = {
+  /** Longest wait of a client for a service that is being woken. */
+  holdMs: 60_000,
+  /** Connections through one door, and those of them that wait. */
+  maxConnections: 4_096,
+  maxHeld: 1_024,
+  /** Interval between looks at clients that wait, while there are any. */
+  checkIntervalMs: 1_000,
+  /** Shortest interval between two requests to wake the service. */
+  knockIntervalMs: 1_000,
+  /** Pause before the next attempt at a service that refuses, and how long one that has accepted is tried. */
+  redialMs: 20,
+  refusedRetryMs: 1_000,
+  /** Pause before the next attempt at a port that somebody else has. */
+  reopenMs: 1_000,
+  minIdleMs: 1_000,
+  maxIdleMinutes: 43_200,
 } as const;
 
 /** Threads and actors. */

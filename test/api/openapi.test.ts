@@ -81,6 +81,7 @@ describe('the document', () => {
       'path name',
       'query timeout',
       'query wait',
+      'query awake',
       'query ifChanged',
     ]);
     expect(named('GET /v1/events')).toContain('header Last-Event-ID');

@@ -51,10 +51,12 @@ describe('a registration', () => {
       stopGrace: 5000,
       startTimeout: 30_000,
       labels: [],
+      sleep: null,
       agent: null,
       stack: null,
       watch: null,
       kind: 'service',
+      inputs: [],
       live: null,
       limits: null,
       envFile: [],
@@ -95,6 +97,7 @@ describe('a registration', () => {
       stopGrace: 0,
       startTimeout: 3_600_000,
       labels: ['berth.yaml', ''],
+      sleep: { afterMinutes: 0.5 },
       watch: {
         paths: ['src/**', '*.{js,ts}'],
         ignore: ['*.log'],
@@ -103,6 +106,7 @@ describe('a registration', () => {
         cascade: true,
       },
       kind: 'service',
+      inputs: [],
       live: {
         http: '/ok',
         status: [200, 204],

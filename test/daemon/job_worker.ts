@@ -3,6 +3,7 @@ import { serveJobs } from '../../src/daemon/job_pool.ts';
 import { fail } from '../../src/protocol/errors.ts';
 
 export default serveJobs({
+  hashInputs: () => 'hash',
   parseKubeconfig: ({ upload, now }) => {
     if (upload === 'spin') for (;;);
     if (upload === 'defect') throw new TypeError('a defect');

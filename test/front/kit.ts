@@ -253,11 +253,13 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   stopSignal: 'SIGTERM',
   stopGrace: 5000,
   kind: 'service',
+  inputs: [],
   startTimeout: 30000,
   labels: [],
   agent: null,
   stack: null,
   watch: null,
+  sleep: null,
   live: null,
   limits: null,
   envFile: [],
@@ -274,13 +276,22 @@ export const stateRow = (name: string, more: Partial<ServiceState> = {}): Servic
   restarts: 0,
   process: null,
   end: null,
+  isDoorOpen: false,
   ...more,
 });
 
 export const runningState = (name: string, pid: number, more: Partial<ServiceState> = {}): ServiceState =>
   stateRow(name, {
     status: 'running',
-    process: { run: 'r1', pid, startedAt: Date.UTC(2030, 0, 1), port: 3000, revision: 1, rssMB: 12 },
+    process: {
+      run: 'r1',
+      pid,
+      startedAt: Date.UTC(2030, 0, 1),
+      port: 3000,
+      revision: 1,
+      rssMB: 12,
+      innerPort: null,
+    },
     ...more,
   });
 

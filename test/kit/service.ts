@@ -426,7 +426,9 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     environment: [['HOME', '/home/u']],
     umask: 0o022,
     logs,
+    hashInputs: async ({ globs }) => `hash of ${globs.join(', ')}`,
     bootedAt: BOOTED_AT,
+    ports: [21_000, 21_100],
     screens: screensHere,
     viewersInThread: { count: 0 },
   };

@@ -20,6 +20,8 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   stack: null,
   watch: null,
   kind: 'service',
+  inputs: [],
+  sleep: null,
   live: null,
   limits: null,
   envFile: [],

@@ -118,8 +118,8 @@ export const MUTANTS: readonly Mutant[] = [
       'end-recorded-first',
       'an end is told before it is in the ledger',
       'src/host/host_runs.ts',
-      '    ledger.put(run.row);\n    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);',
-      '    if (run.hasTerminal) logWriters.closeFiles(run.name);\n    logWriters.notifyGrowth();\n    onEnded(end);\n    ledger.put(run.row);',
+      '    ledger.put(run.row);\n    logWriters.mark(',
+      '    onEnded(end);\n    ledger.put(run.row);\n    logWriters.mark(',
       LEDGER,
     ],
     [

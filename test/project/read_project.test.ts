@@ -62,6 +62,7 @@ services:
     restart: on-failure
     autostart: true
     start_timeout: 1m30s
+    sleep: { after: 90s }
     stop: { signal: SIGINT, grace: 10s }
     watch: { paths: [src], ignore: [dist/], debounce_ms: 1s, action: SIGHUP, cascade: true }
 `);
@@ -95,6 +96,7 @@ services:
       restart: 'on-failure',
       autostart: true,
       startTimeout: 90_000,
+      sleep: { afterMinutes: 1.5 },
       stopSignal: 'SIGINT',
       stopGrace: 10_000,
       isPortFixed: false,
@@ -102,6 +104,7 @@ services:
       baseEnv: null,
       watch: { paths: ['src'], ignore: ['dist/'], debounceMs: 1_000, action: 'SIGHUP', cascade: true },
       kind: 'service',
+      inputs: [],
     });
   });
 
@@ -130,6 +133,7 @@ services:
     expect(task).toMatchObject({ kind: 'task', port: null, ready: null });
     expect(service).toMatchObject({
       kind: 'service',
+      inputs: [],
       port: 'auto',
       dependsOn: [
         { name: 'migrate', condition: 'completed' },

@@ -1,10 +1,8 @@
 // What each host name leads to.
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 
-/** A service that runs. */
-export type RunningRoute = GatewayRoute & { pid: number };
-
-export const isRunningRoute = (route: GatewayRoute): route is RunningRoute => route.pid !== null;
+/** Whether the service can be asked: it runs, or its door wakes it. */
+export const isReachable = ({ pid, isDoorOpen }: GatewayRoute): boolean => pid !== null || isDoorOpen;
 
 /** The rows by host name, lower case. Several have one name where they differ only in `_` and `-`. */
 export function routesByHostname(rows: readonly GatewayRoute[]): Map<string, GatewayRoute[]> {

@@ -18,7 +18,7 @@ import {
   unreachablePage,
   upgradeRefusal,
 } from './error_pages.ts';
-import { isRunningRoute, type RunningRoute, routesByHostname } from './gateway_routes.ts';
+import { isReachable, routesByHostname } from './gateway_routes.ts';
 import { ProxiedRequest } from './proxied_request.ts';
 import type { RequestHeaders } from './request_headers.ts';
 import { forwardedHead, hostnameOf, isAllowedOrigin, parseRequestHeaders } from './request_headers.ts';
@@ -110,7 +110,7 @@ export class Gateway {
   /** Replaces the services that requests are passed to. */
   setRoutes(rows: readonly GatewayRoute[]): void {
     this.routes = routesByHostname(rows);
-    this.pool.keepOnly(new Set(rows.filter(isRunningRoute).map(({ port }) => port)));
+    this.pool.keepOnly(new Set(rows.filter(isReachable).map(({ port }) => port)));
   }
 
   /** Stops listening and ends all connections. */
@@ -155,7 +155,7 @@ export class Gateway {
    * The second and the third check of docs/reference.md "Gateway", in this order, then whether the service
    * can be asked.
    */
-  private judge(headers: RequestHeaders, url: string): RunningRoute | ErrorPage {
+  private judge(headers: RequestHeaders, url: string): GatewayRoute | ErrorPage {
     if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
     if (!/^[/*]/.test(url)) return malformedPage('What it asks for is no path');
     const hostname = hostnameOf(headers.host, this.port);
@@ -166,7 +166,7 @@ export class Gateway {
     if (!isAllowedOrigin(headers.origin, agentDomain, allowedExtensions)) return forbiddenPage;
     if (routes.length > 1) return ambiguousPage(routes);
     if (headers.isLooped || route.port === this.port) return loopPage;
-    return isRunningRoute(route) ? route : stoppedPage(route);
+    return isReachable(route) ? route : stoppedPage(route);
   }
 
   private carry(request: IncomingMessage, response: ServerResponse): void {

@@ -1,7 +1,7 @@
 // Carries one request to an agent and its answer back, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { GatewayRoute } from '../../protocol/gateway.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
-import type { RunningRoute } from './gateway_routes.ts';
 import { withOwnCookies } from './response_headers.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';
@@ -15,7 +15,7 @@ const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS
 export interface InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
-  route: RunningRoute;
+  route: GatewayRoute;
   /** The head as the agent gets it. */
   head: string;
   hasBody: boolean;

@@ -51,7 +51,7 @@ export class UpstreamConnection {
   /** Connects to an agent. Rejects as `dial` does. */
   static async connect(dialer: ServiceDialer, agent: DialTarget): Promise<UpstreamConnection> {
     let upstream: UpstreamConnection | undefined;
-    const socket = await dialer.dial(agent, (bytes) => upstream?.onData(bytes));
+    const socket = await dialer.dial(agent, { onData: (bytes) => upstream?.onData(bytes) });
     upstream = new UpstreamConnection(socket);
     return upstream;
   }

@@ -11,11 +11,12 @@ import {
   dependencyName,
   reverseDependencies,
   walkInOrder,
+  withDependencies,
 } from '../../protocol/dependency_order.ts';
 import { type FailureDetail, fail } from '../../protocol/errors.ts';
 import type { GroupsProtocol } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
-import { type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
+import { type SleepReply, type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
 import {
   actor,
   type Context,
@@ -34,6 +35,8 @@ const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 class Groups {
   private readonly context: Context;
   private readonly busy = new Set<string>();
+  /** Services that are being woken for clients that wait. */
+  private readonly waking = new Set<string>();
   private isClosing = false;
   private shuttingDown: Promise<null> | undefined;
 
@@ -43,30 +46,96 @@ class Groups {
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
     return this.withGroup(name, async (members) => {
-      refuseEndless(members);
-      const early = awaited(members, 'started');
-      const answers = new Map<string, StartReply>();
-      const begun = new Set<string>();
-      const failed: string[] = [];
-      const startOne = async (member: string, onStarted: () => void): Promise<void> => {
-        begun.add(member);
-        const told = early.has(member) ? onStarted : null;
-        try {
-          answers.set(member, await startMember(this.service(member), timeoutMs, told));
-        } catch (error) {
-          failed.push(member);
-          throw error;
-        }
-      };
-      try {
-        await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
-      } catch (error) {
-        const waiting = members.filter(({ name }) => !begun.has(name));
-        throw dependencyFailure(members, waiting, failed[0], error) ?? error;
-      }
-      if (this.isClosing) throw shuttingDownFailure();
+      const answers = await this.startAll(members, { timeoutMs, wake: false });
       return { services: answersInOrder(members, answers) };
     });
+  }
+
+  /** Starts `name` with all that it depends on. */
+  async wake({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wake'>): Promise<StartReply> {
+    const { members } = await this.registry().ask('members', { group: null });
+    const answers = await this.wakeAll(members, [name], timeoutMs);
+    const answer = answers.get(name);
+    if (!answer) throw fail('unknown_service', `there is no service ${name}`);
+    return answer;
+  }
+
+  /** Wakes `name` for a client that waits; once, however many knock. */
+  knocked(name: string): null {
+    if (this.waking.has(name)) return null;
+    this.waking.add(name);
+    const woken = this.wake({ name, timeoutMs: null }).finally(() => this.waking.delete(name));
+    tolerateFailure(woken, () => this.service(name).tell('wakeFailed', {})).catch((error: unknown) =>
+      this.context.crash(error),
+    );
+    return null;
+  }
+
+  sleepGroup({ name }: MessageOf<GroupsProtocol, 'sleepGroup'>): Promise<{ services: SleepReply[] }> {
+    return this.withGroup(name, async (members) => {
+      const answers = new Map<string, SleepReply>();
+      const sleepOne = async (member: string): Promise<void> => {
+        answers.set(member, await this.service(member).ask('sleep', {}, DEADLINE));
+      };
+      const sleeping = members.filter(({ sleep }) => sleep);
+      await walkInOrder(new DependencyOrder(reverseDependencies(sleeping)), namingMember(sleepOne));
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
+  wakeGroup({
+    name,
+    timeoutMs,
+  }: MessageOf<GroupsProtocol, 'wakeGroup'>): Promise<{ services: StartReply[] }> {
+    return this.withGroup(name, async (members) => {
+      const { members: all } = await this.registry().ask('members', { group: null });
+      const sleeping = members.filter(({ sleep }) => sleep).map((member) => member.name);
+      const answers = await this.wakeAll(all, sleeping, timeoutMs);
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
+  /** Wakes `names` with all that they depend on. */
+  private wakeAll(
+    all: Member[],
+    names: string[],
+    timeoutMs: number | null,
+  ): Promise<Map<string, StartReply>> {
+    const wanted = withDependencies(all, names);
+    return this.startAll(
+      all.filter(({ name }) => wanted.has(name)),
+      { timeoutMs, wake: true },
+    );
+  }
+
+  /** Starts `members` in dependsOn order. After a failure nothing new begins. */
+  private async startAll(
+    members: Member[],
+    { timeoutMs, wake }: { timeoutMs: number | null; wake: boolean },
+  ): Promise<Map<string, StartReply>> {
+    refuseEndless(members);
+    const early = awaited(members, 'started');
+    const answers = new Map<string, StartReply>();
+    const begun = new Set<string>();
+    const failed: string[] = [];
+    const startOne = async (member: string, onStarted: () => void): Promise<void> => {
+      begun.add(member);
+      const told = early.has(member) ? onStarted : null;
+      try {
+        answers.set(member, await startMember(this.service(member), timeoutMs, told, wake));
+      } catch (error) {
+        failed.push(member);
+        throw error;
+      }
+    };
+    try {
+      await walkInOrder(new DependencyOrder(members), namingMember(startOne), () => this.isClosing);
+    } catch (error) {
+      const waiting = members.filter(({ name }) => !begun.has(name));
+      throw dependencyFailure(members, waiting, failed[0], error) ?? error;
+    }
+    if (this.isClosing) throw shuttingDownFailure();
+    return answers;
   }
 
   stop({ name, graceMs }: MessageOf<GroupsProtocol, 'stop'>): ReturnType<Groups['stopMembers']> {
@@ -210,6 +279,10 @@ function init(context: Context): Handlers<GroupsProtocol> {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
     restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
+    wake: (message) => context.replyLater(groups.wake(message)),
+    knocked: ({ name }) => groups.knocked(name),
+    sleepGroup: (message) => context.replyLater(groups.sleepGroup(message)),
+    wakeGroup: (message) => context.replyLater(groups.wakeGroup(message)),
     shutdown: () => context.replyLater(groups.shutdown()),
   };
 }

@@ -130,6 +130,9 @@ class Ports {
     const found = portHolderOf(port, this.listening());
     if (!found) return { listener: null };
     const { pid, label, mark } = found;
+    // The daemon itself listens for a service that has a door.
+    const [owner] = pid === process.pid ? this.claims.others('', port) : [];
+    if (owner !== undefined) return { listener: { pid, holder: owner } };
     return { listener: { pid, holder: mark && (await this.isOurs(mark)) ? mark.name : label } };
   }
 

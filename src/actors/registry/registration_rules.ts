@@ -88,7 +88,7 @@ export function canonicalSpec(spec: ServiceSpec): string {
 
 /** The fields that the process of a task is made of: docs/reference.md "Tasks". */
 const isOfProcess = (field: keyof ServiceSpec): boolean =>
-  field === 'env' || field === 'port' || SPEC_FIELDS[field].change === 'process';
+  field === 'env' || field === 'port' || field === 'inputs' || SPEC_FIELDS[field].change === 'process';
 const PROCESS_FIELDS = SPEC_FIELD_NAMES.filter(isOfProcess);
 
 const processText = (spec: ServiceSpec): string =>

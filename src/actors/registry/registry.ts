@@ -78,13 +78,17 @@ class Registry {
     // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
-    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs) : [];
+    const doors = new Map(this.config.store.table('doors').all());
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
+    const isAsleep = (name: string): boolean =>
+      doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
-    if (autostart) this.inBackground(autostartAll(this.context, this.services, () => this.isClosed));
+    if (autostart)
+      this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
     return null;
   }
 
@@ -126,7 +130,12 @@ class Registry {
     const members = [...this.services.values()]
       .filter(({ spec }) => group === null || spec.group === group)
       .filter(({ spec }) => stack === undefined || spec.stack === stack)
-      .map(({ spec: { name, dependsOn, kind = 'service' } }) => ({ name, dependsOn, kind }));
+      .map(({ spec: { name, dependsOn, kind = 'service', sleep = null } }) => ({
+        name,
+        dependsOn,
+        kind,
+        sleep,
+      }));
     return { members };
   }
 

@@ -1,6 +1,7 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
 import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
+import type { StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
@@ -29,16 +30,19 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
   );
 }
 
-/** The states of services without a process and without a pending restart. Their actors start on demand. */
+/**
+ * The states of services without a process, a pending restart and an open door. Their actors start on demand.
+ */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
   runs: readonly LedgerRun[],
+  doors: ReadonlyMap<string, StoredDoor>,
 ): ServiceState[] {
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || end?.restart ? [] : restingState(name, end);
+    return withRun.has(name) || doors.has(name) || end?.restart ? [] : restingState(name, end);
   });
 }
 
@@ -54,15 +58,16 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 
 /**
  * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
- * service is skipped when a dependency failed.
+ * service is skipped when a dependency failed, and when it sleeps.
  */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,
+  isAsleep: (name: string) => boolean,
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const wanted = specs.filter((spec) => spec.autostart);
+  const wanted = specs.filter((spec) => spec.autostart && !isAsleep(spec.name));
   const early = awaited(wanted, 'started');
   const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');

@@ -5,7 +5,7 @@ import type { AskProbe, Probe, ProbeResult } from '../../adapters/ready_probe.ts
 import type { CheckPlan, Probing } from '../../protocol/checks.ts';
 import type { ExecReport, Notice } from '../../protocol/host.ts';
 import { type Clock, isFailure } from '../../runtime/actor.ts';
-import type { ServiceEffects } from './effects.ts';
+import type { HostQuestions } from './host_questions.ts';
 import { LogProbe } from './log_probe.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
@@ -39,7 +39,7 @@ export interface ProbeMeans {
 /** What the probes of one service need. */
 export interface ProbeContext extends ProbeMeans {
   clock: Clock;
-  effects: Pick<ServiceEffects, 'exec' | 'notified'>;
+  host: HostQuestions;
   log: ServiceLog;
   /** Takes what is neither an answer nor a Failure. */
   onDefect: (error: unknown) => void;
@@ -87,11 +87,11 @@ const ASKED: {
     );
   },
   exec({ cmd }, { id }, means) {
-    const { effects, execProbe } = means;
+    const { host, execProbe } = means;
     const question: HostQuestion = (limitMs) =>
       answered(
         means,
-        effects.exec(id, cmd, limitMs).then((report) => execError(report, limitMs)),
+        host.exec(id, cmd, limitMs).then((report) => execError(report, limitMs)),
       );
     return (limitMs, onDone) => execProbe(question, limitMs, onDone);
   },
@@ -107,7 +107,7 @@ const ASKED: {
     const question: HostQuestion = (limitMs) =>
       answered(
         means,
-        means.effects.notified(id, what, limitMs).then(({ holds, status }) => {
+        means.host.notified(id, what, limitMs).then(({ holds, status }) => {
           const said = status === '' ? '' : `; its status: ${status}`;
           return holds ? null : `it has not sent ${word}${said}`;
         }),

@@ -1,4 +1,5 @@
 // The messages of a service to other actors, and its rows in the store.
+import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
@@ -10,14 +11,10 @@ import {
   portConflictEvent,
 } from '../../protocol/events.ts';
 import {
-  type ExecReport,
   type HostProtocol,
-  type LedgerRun,
-  type Notice,
   type RunMetadata,
   type SpawnReply,
   type StopReport,
-  type StopRequest,
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
@@ -25,15 +22,26 @@ import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } fro
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import { type Context, type Failure, type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import {
+  type Context,
+  type Failure,
+  isFailure,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
+import { HostQuestions } from './host_questions.ts';
 import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
-import type { LiveRun, Run } from './run.ts';
+import { checkOfRun, type LiveRun, type Run } from './run.ts';
 import * as events from './run_events.ts';
+import { ownPort, type StopSettings } from './stop_settings.ts';
 
 export interface ServiceEffectsConfig {
+  /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
+  hashInputs: (task: InputHashTask) => Promise<string>;
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
@@ -52,13 +60,8 @@ export interface CommandSpawn {
   rows: number;
 }
 
-type StopSettings = Pick<StopRequest, 'signal' | 'graceMs' | 'command'>;
-
-/** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
-export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
-  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs, stop } = stored?.spec ?? {};
-  return { signal: stopSignal, graceMs: graceMs ?? stopGrace, ...(stop && { command: stop }) };
-}
+/** The owner of the port of a process behind a door; no service has a name like that. */
+const innerOwner = (name: string): string => `${name}/inner`;
 
 /** Refused spawns that may have made a process: no answer, or a process that is unknown here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
@@ -73,7 +76,6 @@ const SEALED_ENV_HINT =
 
 /** What the host is told for a service without a port. */
 const NO_PORT = 0;
-const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
   sealedEnv !== undefined || baseEnv?.sealed !== undefined;
@@ -82,6 +84,7 @@ const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;
+  readonly questions: HostQuestions;
   private readonly host: Ref<HostProtocol>;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -94,6 +97,7 @@ export class ServiceEffects {
     this.name = name;
     this.config = config;
     this.host = context.ref('host');
+    this.questions = new HostQuestions(this.host, name);
     this.ports = context.ref('ports');
     this.events = context.ref('events');
     this.stats = context.ref('stats');
@@ -134,19 +138,14 @@ export class ServiceEffects {
 
   /**
    * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * Resolves with the end as it is stored: the journal has the first word on it.
+   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was
+   * put to sleep.
    */
-  async recordEnd(end: LastEnd): Promise<LastEnd> {
-    const recorded = events.endAsTold(end, await this.appendEvent(events.endedEvent(this.name, end)));
+  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+    const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
+    const recorded = events.endAsTold(end, told);
     await this.saveEnd(recorded);
     return recorded;
-  }
-
-  /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */
-  async droppedBytes(): Promise<number> {
-    const dropped = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs });
-    const { rows } = await tolerateFailure(dropped, () => NO_DROPPED_ROWS);
-    return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
   }
 
   /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
@@ -182,24 +181,24 @@ export class ServiceEffects {
     const { spec, ports } = await this.filled(stored.spec);
     const fromFiles = envFileRows(spec);
     if (last && !last.whole)
-      await this.stopRun(last.run, spec.port, { signal: spec.stopSignal, graceMs: spec.stopGrace });
-    const holder = await this.portHolder(spec.port);
-    if (spec.port !== null && holder !== null) {
-      await this.appendEvent(portConflictEvent(spec.port, { name, run: run.id }, holder));
-      throw fail('port_in_use', `${name} cannot be started: its port ${spec.port} is held by ${holder}`);
-    }
-    const { live, limits, ready } = spec;
-    const liveMs = liveCheckOf(live, spec.port)?.intervalMs ?? null;
+      await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
+    const { port } = run.metadata;
+    if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
+    const { limits } = spec;
+    const ready = checkOfRun(spec.ready, run.metadata);
+    const live = checkOfRun(spec.live, run.metadata);
+    const liveMs = liveCheckOf(live, port)?.intervalMs ?? null;
     const notify = { watchdogMs: isNotified(live) ? liveMs : null };
-    const withFiles = { ...spec, env: [...fromFiles, ...spec.env] };
-    const metadata = { ...run.metadata, ready, ...(live !== null && { live }) };
+    const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
+    const checks = { ready, ...(live !== null && { live }) };
+    const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.baseOf(stored), withFiles, run.id, neighbourVariables(spec, ports)),
-      port: spec.port ?? NO_PORT,
+      env: childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports)),
+      port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: metadata,
@@ -234,6 +233,58 @@ export class ServiceEffects {
     });
   }
 
+  /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
+  async contentOf(stored: StoredService): Promise<string> {
+    const { spec } = await this.filled(stored.spec);
+    return (await this.taskOf(stored, spec.cwd)).task?.content ?? '';
+  }
+
+  /** The part of a run's metadata that a task has; `cwd`: with its placeholders filled in. */
+  private async taskOf(
+    { spec: { inputs = [], kind }, processHash = '' }: StoredService,
+    cwd: string,
+  ): Promise<Pick<RunMetadata, 'task'>> {
+    if (kind !== 'task') return {};
+    if (inputs.length === 0) return { task: { content: processHash } };
+    try {
+      const hash = await this.config.hashInputs({ cwd, globs: inputs });
+      return { task: { content: `${processHash} ${hash}` } };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const why = error.code === 'start_failed' ? error.message : 'its inputs could not be hashed in time';
+      throw fail('start_failed', `${this.name} cannot be started: ${why}`);
+    }
+  }
+
+  /**
+   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run`
+   * null: none is being made.
+   */
+  async portConflict(port: number, run: string | null): Promise<Failure> {
+    const { name } = this;
+    const holder = (await this.portHolder(port)) ?? 'unknown';
+    await this.appendEvent(portConflictEvent(port, { name, run }, holder));
+    return fail('port_in_use', `${name} cannot be started: its port ${port} is held by ${holder}`);
+  }
+
+  /** A free port of `range` for the process behind a door, `keep` if that is free. Fails port_in_use. */
+  async leaseInnerPort([from, to]: readonly [number, number], keep: number | null): Promise<number> {
+    const { port } = await this.ports.ask('lease', { owner: innerOwner(this.name), from, to, keep });
+    return port;
+  }
+
+  releaseInnerPort(): void {
+    this.ports.tell('release', { owner: innerOwner(this.name) });
+  }
+
+  async appendSlept(): Promise<void> {
+    await this.appendEvent(events.sleptEvent(this.name));
+  }
+
+  async appendWoke(run: string, ms: number): Promise<void> {
+    await this.appendEvent(events.wokeEvent(this.name, run, ms));
+  }
+
   /**
    * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
    * stopped itself or hangs, is noticed long before the grace period is over.
@@ -261,15 +312,6 @@ export class ServiceEffects {
     return baseEnv?.rows ?? this.config.environment;
   }
 
-  async runOf(): Promise<LedgerRun | null> {
-    const { run } = await this.host.ask(
-      'runOf',
-      { service: this.name },
-      { deadlineMs: SERVICE.hostAskTimeoutMs },
-    );
-    return run;
-  }
-
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
@@ -285,28 +327,6 @@ export class ServiceEffects {
   note(run: LiveRun, changes: Partial<RunMetadata>): void {
     const memo = { ...run.metadata, ...changes };
     this.host.tell('note', { service: this.name, run: run.id, memo });
-  }
-
-  /** Runs a command in the place of a run: see `HostProtocol.exec`. */
-  exec(run: string, cmd: string, timeoutMs: number): Promise<ExecReport> {
-    const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
-    return this.host.ask('exec', { service: this.name, run, cmd, timeoutMs }, { deadlineMs });
-  }
-
-  /** What a run has told through its socket: see `HostProtocol.notified`. */
-  notified(run: string, what: Notice, timeoutMs: number): Promise<ReplyOf<HostProtocol, 'notified'>> {
-    const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
-    return this.host.ask('notified', { run, what, timeoutMs }, { deadlineMs });
-  }
-
-  /** Sends a signal to the process group of a run. */
-  async signal(run: string, signal: string): Promise<number> {
-    const { processes } = await this.host.ask(
-      'signal',
-      { service: this.name, run, signal },
-      { deadlineMs: SERVICE.hostAskTimeoutMs },
-    );
-    return processes;
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */

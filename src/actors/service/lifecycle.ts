@@ -5,20 +5,13 @@
 // repeated.
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
-import type {
-  LastCheck,
-  LastEnd,
-  ServiceState,
-  StartReply,
-  StopReply,
-  StoredService,
-} from '../../protocol/service.ts';
-import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
+import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import type { ProbeContext } from './check_probes.ts';
-import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
+import { leavesDoubt } from './effects.ts';
 import { startFailure } from './explain.ts';
+import type { LifecycleOptions } from './lifecycle_options.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { RestartCounter } from './restart_counter.ts';
 import type { Backoff, RunOutcome } from './restart_policy.ts';
@@ -31,29 +24,12 @@ import {
   type ReadyTimeout,
   type RunFault,
   SUCCESSORS,
-  serviceStateOf,
   UNASKED,
 } from './state.ts';
+import { stopSettings } from './stop_settings.ts';
 import { StoredEnd } from './stored_end.ts';
 
 const nothing = (): void => {};
-
-export interface LifecycleOptions {
-  context: Context;
-  name: string;
-  effects: ServiceEffects;
-  probes: ProbeContext;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
-  bootedAt: number;
-  /** The last lines a run has printed. */
-  lastLines: (run: string) => Promise<string[]>;
-  /** Called after each change of the phase or the record. */
-  onChanged: () => void;
-  /** Called when the live-check of a run has failed. */
-  onUnhealthy: (run: LiveRun, check: LastCheck) => void;
-  /** Called once for each end. */
-  onEnded: (run: LiveRun, end: LastEnd) => void;
-}
 
 /** One service: its phase, its record and the end of its last process. */
 export class ServiceLifecycle {
@@ -86,7 +62,7 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return serviceStateOf(this.options.name, this.state, this.lastEnd.value, this.restarts.total);
+    return this.options.door.view(this.state, this.lastEnd.value, this.restarts.total);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -248,7 +224,7 @@ export class ServiceLifecycle {
     const { bootedAt, context, effects } = this.options;
     let row: LedgerRun | null;
     try {
-      row = await effects.runOf();
+      row = await effects.questions.runOf();
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (this.state === asked && asked.phase === 'lost') this.lookLater();
@@ -297,8 +273,9 @@ export class ServiceLifecycle {
     this.publish();
   }
 
-  /** Publishes the service to the views, if it is registered. */
-  private publish(): void {
+  /** Has the door follow, and publishes the service to the views, if it is registered. */
+  publish(): void {
+    this.options.door.follow();
     if (!this.stored) return;
     this.options.effects.publish(this.view());
     this.options.onChanged();
@@ -306,14 +283,14 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, effects } = this.options;
+    const { context, door } = this.options;
     const logFrom = this.checks.logEnd();
     const options = { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts, logFrom };
     const run = plannedRun(stored, options);
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      effects.spawn(run, stored, this.lastEnd.value).then(
+      door.spawn(run, stored, this.lastEnd.value).then(
         (reply) => this.state === state && this.spawned(state, reply),
         (error: unknown) => this.state === state && this.unspawned(state, error),
       ),
@@ -354,7 +331,7 @@ export class ServiceLifecycle {
     const { context, lastLines, name, effects } = this.options;
     let recorded: LastEnd;
     try {
-      recorded = await effects.recordEnd(end);
+      recorded = await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
     } catch (error) {
       state.recording = null;
       if (this.state === state)
@@ -370,7 +347,7 @@ export class ServiceLifecycle {
       this.lastEnd.value = recorded;
       state.backoff = null;
     }
-    effects.acknowledge(end.run);
+    this.options.effects.acknowledge(end.run);
     if (state.backoff) this.wait(state.backoff, null);
     else this.become({ phase: 'idle', trouble: null });
     how.stop?.asked.resolve(how.stop.answer);

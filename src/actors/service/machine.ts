@@ -10,10 +10,11 @@ import type {
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { type ServiceEffects, stopSettings } from './effects.ts';
+import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { Run } from './run.ts';
 import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
+import { ownPort, stopSettings } from './stop_settings.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
 
@@ -140,7 +141,7 @@ const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) 
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
-  const port = stored?.spec.port ?? null;
+  const port = stored ? ownPort(stored.spec) : null;
   const answer = { name, status: 'stopped', exitCode: null, signal: null } as const;
   if (!end) {
     const portFree = (await effects.portHolder(port)) === null;

@@ -1,11 +1,15 @@
 // One run of a service, from start to end.
 import { processRow } from '../../adapters/process/process_table.ts';
+import { urlPort } from '../../adapters/ready_probe.ts';
+import { unbracketedHost } from '../../adapters/url_host.ts';
+import { bareTarget, type LiveField } from '../../protocol/checks.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
 import type { StartReply, StoredService } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
 import { MIB } from '../../settings/limits.ts';
+import { isLoopback } from '../../settings/loopback.ts';
 
 export interface Run {
   id: string;
@@ -27,9 +31,6 @@ export interface Run {
 
 export type LiveRun = Run & SpawnReply;
 
-/** What a run of a task is made of, as a hash: docs/reference.md "Tasks". */
-export const contentOf = ({ processHash = '' }: StoredService): string => processHash;
-
 /** A new run, planned from the current spec. */
 export function plannedRun(
   stored: StoredService,
@@ -48,7 +49,7 @@ export function plannedRun(
   const { spec, revision } = stored;
   const now = clock.now();
   const { agent, kind, port, ready, live, limits } = spec;
-  const task = kind === 'task' ? { content: contentOf(stored) } : undefined;
+  const task = kind === 'task' ? { content: stored.processHash ?? '' } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
@@ -73,6 +74,37 @@ export function plannedRun(
     ready: deferred(),
   };
 }
+
+/** `url` with `innerPort`, if it leads to `port` of this machine. */
+function urlBehindDoor(url: string, port: number, innerPort: number): string {
+  const inner = new URL(url);
+  const host = unbracketedHost(inner);
+  const isHere = host === 'localhost' || host.endsWith('.localhost') || isLoopback(host);
+  if (!isHere || urlPort(inner) !== port) return url;
+  inner.port = String(innerPort);
+  return inner.href;
+}
+
+/** A check of a run: behind a door, it asks the port of the process in place of that of the service. */
+export function checkOfRun(field: LiveField | null, { doorPort, port }: RunMetadata): LiveField | null {
+  if (field === null || doorPort === undefined || port === null) return field;
+  const inner = (url: string): string => urlBehindDoor(url, doorPort, port);
+  if (typeof field === 'string') return inner(field);
+  if ('http' in field && !field.http.startsWith('/')) return { ...field, http: inner(field.http) };
+  if (!('tcp' in field) || field.tcp === true) return field;
+  const { tcp } = field;
+  return { ...field, tcp: inner(`tcp://${typeof tcp === 'number' ? `localhost:${tcp}` : bareTarget(tcp)}`) };
+}
+
+/** The metadata of a run that gets `innerPort` from the door on its port. `isAwake`: it never sleeps. */
+export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: boolean): RunMetadata {
+  const { port } = metadata;
+  if (port === null) return metadata;
+  return { ...metadata, port: innerPort, doorPort: port, ...(isAwake ? { awake: true } : {}) };
+}
+
+/** The port at which clients reach a run. */
+export const publicPort = ({ doorPort, port }: RunMetadata): number | null => doorPort ?? port;
 
 /** The answer to the start of a task that has completed after `ms` milliseconds. */
 export const completedReply = (name: string, ms: number): StartReply => ({

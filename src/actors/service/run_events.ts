@@ -2,7 +2,7 @@
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
-import type { LiveRun } from './run.ts';
+import { type LiveRun, publicPort } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
 function runEvent(type: NewEvent['type'], name: string, run: string, fields: object): NewEvent {
@@ -10,20 +10,34 @@ function runEvent(type: NewEvent['type'], name: string, run: string, fields: obj
 }
 
 export function startedEvent(name: string, run: LiveRun): NewEvent {
-  const url = serviceUrl(run.metadata.port);
+  const url = serviceUrl(publicPort(run.metadata));
   return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 
 export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>
   runEvent('service.unhealthy', name, run.id, { name, check: url, error });
 
-export function endedEvent(name: string, end: LastEnd): NewEvent {
+/** `isAsleep`: the service was put to sleep. */
+export function endedEvent(name: string, end: LastEnd, isAsleep: boolean): NewEvent {
   const { run, exitCode, signal, cause, completed } = end;
   if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
   if (end.status === 'crashed')
     return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
+  if (isAsleep) return runEvent('service.slept', name, run, { name });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
+
+/** A service without a process was put to sleep. */
+export const sleptEvent = (name: string): NewEvent => ({
+  type: 'service.slept',
+  name,
+  run: null,
+  data: JSON.stringify({ name }),
+});
+
+/** The run was started by a wake, which took `ms` milliseconds. */
+export const wokeEvent = (name: string, run: string, ms: number): NewEvent =>
+  runEvent('service.woke', name, run, { name, ms });
 
 const STATUS_OF_EVENT: { readonly [T in EventType]?: LastEnd['status'] } = {
   'service.crashed': 'crashed',

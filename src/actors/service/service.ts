@@ -10,6 +10,7 @@ import type {
   ServiceExplanation,
   ServiceProtocol,
   SignalReply,
+  SleepReply,
   StartReply,
   StopReply,
   StoredService,
@@ -26,7 +27,8 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { completedReply, contentOf } from './run.ts';
+import { completedReply } from './run.ts';
+import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
@@ -36,6 +38,8 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -45,6 +49,7 @@ class SupervisedService {
   readonly terminal: AgentTerminal;
   private readonly context: Context;
   private readonly name: string;
+  readonly door: ServiceDoor;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   readonly files: FileWatch;
@@ -56,7 +61,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, screens, execProbe, logs, probe, viewersInThread } = config;
+    const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -66,15 +71,26 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
+    this.door = new ServiceDoor({
+      context,
+      name,
+      effects,
+      table: store.table('doors'),
+      ports,
+      known: () => this.life.snapshot(),
+      stop: () => this.machine.stop(null),
+      onChanged: () => this.life.publish(),
+    });
     this.life = new ServiceLifecycle({
       context,
       name,
       effects,
+      door: this.door,
       probes: {
         probe,
         execProbe,
         clock: context.clock,
-        effects,
+        host: effects.questions,
         log,
         onDefect: (error) => context.crash(error),
       },
@@ -88,6 +104,7 @@ class SupervisedService {
       },
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
     });
@@ -104,10 +121,12 @@ class SupervisedService {
 
   /** Starts it, unless it is a task that has completed with the same content before. */
   async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { stored, end, state } = this.life.snapshot();
-    const isAtRest = stored !== null && state.phase === 'idle';
-    if (isAtRest && end?.completed && end.completed.content === contentOf(stored))
-      return { ...completedReply(this.name, end.completed.ms), unchanged: true };
+    const before = this.life.snapshot();
+    const completed = before.state.phase === 'idle' && before.end?.completed;
+    if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
+    const content = await this.effects.contentOf(before.stored);
+    const isSame = content === completed.content && this.life.snapshot().state === before.state;
+    if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
     return this.machine.start(request);
   }
 
@@ -117,7 +136,33 @@ class SupervisedService {
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
     this.files.release();
-    return this.machine.stop(graceMs);
+    if (!this.door.isOpen) return this.machine.stop(graceMs);
+    const told = last ? this.door.suspend() : this.door.forget();
+    return told
+      .then(() => this.machine.stop(graceMs))
+      .then(async (answer) => {
+        await this.door.closed();
+        return answer;
+      });
+  }
+
+  /** Starts the service; for a wake, after the stop that is under way. */
+  start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
+    const { wake = false, awake = false } = message;
+    const { state } = this.life.snapshot();
+    this.door.asked(awake);
+    const begin = (): Promise<StartReply> => {
+      if (wake) this.door.waking();
+      return message.ifChanged ? this.startIfChanged(message) : this.machine.start(message);
+    };
+    if (!wake || state.phase !== 'stopping') return begin();
+    return tolerateFailure(state.stop.promise, () => null).then(begin);
+  }
+
+  sleep(): Promise<SleepReply> {
+    this.life.registered();
+    this.restarting = null;
+    return this.door.sleep();
   }
 
   /**
@@ -149,7 +194,9 @@ class SupervisedService {
     this.restarting = null;
     this.files.release();
     try {
+      await this.door.forget();
       await this.machine.stop(graceMs);
+      await this.door.closed();
       await this.effects.forget();
     } catch (error) {
       reopen();
@@ -225,7 +272,7 @@ class SupervisedService {
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
-    const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
+    const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.questions.droppedBytes();
     const now = this.context.clock.now();
     const path = this.effects.searchPath(stored);
     const watching = this.files.state;
@@ -267,7 +314,7 @@ class SupervisedService {
     const run = liveRun(this.life.snapshot().state);
     this.life.registered();
     if (!run) throw fail('not_running', `${this.name} has no process`);
-    return { name: this.name, signal, processes: await this.effects.signal(run.id, signal) };
+    return { name: this.name, signal, processes: await this.effects.questions.signal(run.id, signal) };
   }
 
   /** Ends a run that uses more memory than it may, at once: it takes more all the time. */
@@ -289,14 +336,18 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
   'service',
   async (context, config) => {
     const service = new SupervisedService(context, config);
-    const { log, machine, terminal } = service;
+    const { door, log, terminal } = service;
     // Learn the host's run before handling any message.
     await service.adopt();
     return {
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
-      start: (message) =>
-        context.replyLater(message.ifChanged ? service.startIfChanged(message) : machine.start(message)),
+      start: (message) => context.replyLater(service.start(message)),
+      sleep: () => context.replyLater(service.sleep()),
+      knocked: () => door.knocked(),
+      idle: () => context.replyLater(door.idle()),
+      doorLost: () => door.lost(),
+      wakeFailed: () => door.wakeFailed(),
       stop: (message) => context.replyLater(service.stop(message)),
       restart: (message) => context.replyLater(service.restart(message)),
       retire: ({ graceMs }) => context.replyLater(service.retire(graceMs)),

@@ -13,7 +13,7 @@ import type { Deferred } from '../../runtime/deferred.ts';
 import type { LiveCheck } from './live_check.ts';
 import type { ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
-import type { LiveRun, Run } from './run.ts';
+import { type LiveRun, publicPort, type Run } from './run.ts';
 
 /** The data of each phase. */
 interface PhaseData {
@@ -139,7 +139,7 @@ function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   }
 }
 
-/** The row for the views. */
+/** The row for the views, of a service whose door is closed. */
 export function serviceStateOf(
   name: string,
   state: LifecycleState,
@@ -155,10 +155,12 @@ export function serviceStateOf(
       run: run.id,
       pid: run.pid,
       startedAt: run.startedAt,
-      port: run.metadata.port,
+      port: publicPort(run.metadata),
       revision: run.metadata.revision,
       rssMB: run.rssMB,
+      innerPort: run.metadata.doorPort === undefined ? null : run.metadata.port,
     },
     end,
+    isDoorOpen: false,
   };
 }

@@ -105,11 +105,14 @@ export function socketHolder(inode: number): ProcessRow | undefined {
 }
 
 /**
- * Whether a listener may serve for the run whose first process is `pid`: it is of this user, of root
- * (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
+ * Whether a listener may serve for the run whose first process is `pid` (null: none): it is of this user, of
+ * root (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
-export function mayServe({ uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>, pid: number): boolean {
-  return isTrustedUser(uid) || treeHasOpen(pid, inode);
+export function mayServe(
+  { uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>,
+  pid: number | null,
+): boolean {
+  return isTrustedUser(uid) || (pid !== null && treeHasOpen(pid, inode));
 }
 
 /**

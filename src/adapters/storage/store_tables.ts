@@ -1,5 +1,6 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
@@ -11,6 +12,8 @@ export interface StoreTables {
   services: StoredService;
   /** The end of the last process of each service. */
   ends: LastEnd;
+  /** The doors that are open, by the name of their service. */
+  doors: StoredDoor;
   stacks: StoredStack;
   /** Secrets of this state directory. */
   keys: Uint8Array;
@@ -39,6 +42,7 @@ interface TableRules {
 export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
+  doors: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },

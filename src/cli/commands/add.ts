@@ -70,6 +70,7 @@ export const addCommand = defineCommand({
       'service',
     ),
     kind: choiceOption('--kind <kind>', 'a task runs to its end; default service', SERVICE_KINDS),
+    inputs: repeatedOption('--input <glob>', 'of a task: files that make `berth up` run it again'),
     restart: choiceOption(
       '--restart <policy>',
       'whether to restart it when it ends by itself',

@@ -25,6 +25,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
       group: service.group ?? undefined,
       kind: service.kind === 'task' ? service.kind : undefined,
+      inputs: service.inputs.length > 0 ? service.inputs : undefined,
       restart: service.restart,
       autostart: service.autostart || undefined,
       start_timeout: service.startTimeout,

@@ -19,6 +19,7 @@ export const startCommand = defineCommand({
       'time each service has to start; default: its own, 30s unless set',
     ),
     wait: negatedFlagOption('--no-wait', 'return as soon as the processes run'),
+    awake: flagOption('--awake', 'do not put it to sleep for being idle, until it is stopped'),
     strict: flagOption('--strict', 'fail with exit code 8 if a service already runs'),
     ...SCOPE_OPTIONS,
   },
@@ -26,14 +27,14 @@ export const startCommand = defineCommand({
     ['berth start web', 'start a service and wait until it is ready'],
     ['berth start web --timeout 2m', 'for a service that starts slowly'],
   ],
-  run: async (context, names, { group, timeout, wait, strict, ...choice }) => {
+  run: async (context, names, { group, timeout, wait, awake, strict, ...choice }) => {
     const client = await context.client();
     const all = await selectServices(client, names, { ...choice, group });
     return runBatch(
       context,
       all,
       'starting',
-      (name, { onWaiting }) => startService(client, name, onWaiting, { timeout, wait, strict }),
+      (name, { onWaiting }) => startService(client, name, onWaiting, { timeout, wait, awake, strict }),
       startContinuesNote,
     );
   },

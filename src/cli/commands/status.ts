@@ -56,6 +56,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['stack', service.stack ?? ''],
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
+    ['inputs', service.inputs.join(', ')],
     [
       'ready-check',
       readyCheckOf(service.ready, service.port)?.text ??

@@ -13,6 +13,7 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
   crashed: 'red',
   completed: 'green',
   stopped: 'dim',
+  sleeping: 'cyan',
 };
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];

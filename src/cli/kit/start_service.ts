@@ -45,6 +45,8 @@ export async function withWaitReports<T>(
 export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
+  /** It is not put to sleep for being idle. */
+  awake?: boolean;
   /** Fail if the service is already running. */
   strict?: boolean;
   /** Of a task: not if it has completed with the same content before. */
@@ -77,7 +79,7 @@ export async function startService(
   client: Client,
   name: string,
   onWaiting: (about: string) => void,
-  { timeout, wait = true, strict = false, ifChanged = false }: StartServiceOptions,
+  { timeout, wait = true, awake = false, strict = false, ifChanged = false }: StartServiceOptions,
 ): Promise<BatchResult> {
   const began = performance.now();
   let isAlreadyStarted = false;
@@ -86,7 +88,12 @@ export async function startService(
     name,
     onWaiting,
     client
-      .start(name, { timeout, wait: wait && undefined, ifChanged: ifChanged || undefined })
+      .start(name, {
+        timeout,
+        wait: wait && undefined,
+        awake: awake || undefined,
+        ifChanged: ifChanged || undefined,
+      })
       .catch((error: unknown) => {
         if (strict || !hasErrorCode(error, 'already_running')) throw error;
         isAlreadyStarted = true;

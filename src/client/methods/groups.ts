@@ -8,6 +8,9 @@ export const groupMethods = (endpoint: Endpoint) => ({
   groups: async ({ signal }: CallOptions = {}) => (await call(endpoint, groups.list, { signal })).groups,
   startGroup: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
     call(endpoint, groups.start, { name, query: { timeout }, signal }),
+  sleepGroup: (name: string, { signal }: CallOptions = {}) => call(endpoint, groups.sleep, { name, signal }),
+  wakeGroup: (name: string, { timeout, signal }: StartOptions = {}) =>
+    call(endpoint, groups.wake, { name, query: { timeout }, signal }),
   stopGroup: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, groups.stop, { name, query: { grace }, signal }),
 });

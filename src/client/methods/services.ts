@@ -10,8 +10,15 @@ export interface StartOptions extends CallOptions {
   timeout?: number | undefined;
   /** false: answers as soon as the process exists. */
   wait?: boolean | undefined;
+  /** true: it is not put to sleep for being idle until it is stopped or put to sleep. */
+  awake?: boolean | undefined;
   /** true: a task that has completed with the same content is not run, and one under way is joined. */
   ifChanged?: boolean | undefined;
+}
+
+export interface ResolveOptions extends Pick<StartOptions, 'timeout' | 'signal'> {
+  /** true: wakes the service first. */
+  wake?: boolean | undefined;
 }
 
 export interface StopOptions extends CallOptions {
@@ -28,20 +35,26 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   register: (spec: Registration, { signal }: CallOptions = {}) =>
     call(endpoint, services.register, { body: spec, signal }),
   /** Resolves when the ready-check has passed, or the task has completed. */
-  start: (name: string, { timeout, wait, ifChanged, signal }: StartOptions = {}) =>
-    call(endpoint, services.start, { name, query: { timeout, wait, ifChanged }, signal }),
+  start: (name: string, { timeout, wait, awake, ifChanged, signal }: StartOptions = {}) =>
+    call(endpoint, services.start, { name, query: { timeout, wait, awake, ifChanged }, signal }),
   /** Resolves when the whole process tree is gone. */
   stop: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, services.stop, { name, query: { grace }, signal }),
   restart: (name: string, { timeout, grace, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {}) =>
     call(endpoint, services.restart, { name, query: { timeout, grace }, signal }),
+  /** Ends the process; whoever connects to the port of the service wakes it. */
+  sleep: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.sleep, { name, signal }),
+  /** Starts it with all that it depends on; what runs is left alone. */
+  wake: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
+    call(endpoint, services.wake, { name, query: { timeout }, signal }),
   /** Sends a signal, such as SIGHUP, to the process group. */
   signal: (name: string, signalName: string, { signal }: CallOptions = {}) =>
     call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
   remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
   /** The URL of a service, running or not. */
-  resolve: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.resolve, { name, signal }),
+  resolve: (name: string, { wake, timeout, signal }: ResolveOptions = {}) =>
+    call(endpoint, services.resolve, { name, query: { wake, timeout }, signal }),
   logs: (name: string, options: LogOptions = {}) =>
     call(endpoint, services.logs, { name, query: logsQuery(options), signal: options.signal }),
   /** The last `lines`, then every new one. */

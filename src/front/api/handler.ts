@@ -41,8 +41,11 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 
 /** The handler of each kind of operation. */
 interface HandlerKinds<Q, B, A> {
-  /** The bytes of the answer; null: the key is unknown. */
-  read: (app: AppContext, key: string) => Uint8Array | null;
+  /**
+   * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
+   * not have by themselves comes later.
+   */
+  read: (app: AppContext, key: string, query: Q | null) => Uint8Array | null | Promise<Uint8Array | null>;
   /** The answer, or its bytes. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */

@@ -45,8 +45,7 @@ function decodeKey({ key }: RouteMatch<Route>): string {
 }
 
 /** The bytes of a read. Throws the operation's code for an unknown key. */
-function readBytes(route: RouteOf<'read'>, app: AppContext, key: string): Uint8Array {
-  const bytes = route.run(app, key);
+function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | null): Uint8Array {
   if (bytes) return bytes;
   const { missing, path } = route;
   if (missing === null) throw new Error(`${path} says no code for what is missing`);
@@ -170,14 +169,15 @@ export class RequestHandler {
   private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
     const { app } = this.options;
     const query = exchange.query();
-    if (query !== '') readQuery(query, route.query);
-    if (route.needs === null) reply.bytes(route.status, route.headers, readBytes(route, app, key));
-    else
-      this.settle(
-        reply,
-        route,
-        this.whenServed(route, () => readBytes(route, app, key)),
-      );
+    const values = query === '' ? null : readQuery(query, route.query);
+    const read = (): Uint8Array | Promise<Uint8Array> => {
+      const bytes = route.run(app, key, values);
+      if (!(bytes instanceof Promise)) return knownBytes(route, key, bytes);
+      return bytes.then((later) => knownBytes(route, key, later));
+    };
+    const result = this.whenServed(route, read);
+    if (result instanceof Uint8Array) reply.bytes(route.status, route.headers, result);
+    else this.settle(reply, route, result);
   }
 
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {

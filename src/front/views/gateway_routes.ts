@@ -20,6 +20,7 @@ export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
     const { name, agent } = spec;
     const pid = state?.process?.pid ?? null;
     const hostHeader = agent && hostHeaderOf(agent.agentType, port);
-    return [{ hostname, name, isAgent: agent !== null, port, pid, hostHeader }];
+    const isDoorOpen = state?.isDoorOpen ?? false;
+    return [{ hostname, name, isAgent: agent !== null, port, pid, isDoorOpen, hostHeader }];
   });
 }

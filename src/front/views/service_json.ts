@@ -11,7 +11,7 @@ import {
   type ServiceState,
   type ServiceStatus,
 } from '../../protocol/service.ts';
-import { projectOfStack, shortName } from '../../protocol/stacks.ts';
+import { projectOfStack, shortName, slugOfStack } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { SpecRow } from '../../protocol/views.ts';
@@ -36,8 +36,12 @@ function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 
 }
 
 /** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
-export const gatewayHostname = ({ name, agent }: SpecRow): string | null =>
-  agent ? agent.hostname : serviceHostname(name);
+export function gatewayHostname({ name, agent, stack }: SpecRow): string | null {
+  if (agent) return agent.hostname;
+  if (!stack) return serviceHostname(name, []);
+  const slug = slugOfStack(stack);
+  return serviceHostname(shortName(name, stack) ?? name, [...(slug ? [slug] : []), projectOfStack(stack)]);
+}
 
 /** The URL of a service at the gateway on `gatewayPort`; null without a gateway, a host name or a port. */
 function gatewayUrl(parts: ServiceParts, gatewayPort: number | null): string | null {
@@ -51,8 +55,10 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   const { spec, state, stats } = parts;
   const port = effectivePort(parts);
   const start = { name: spec.name, port, group: spec.group, status: statusOf(parts) };
+  const innerPort = state?.process?.innerPort ?? null;
   const more = {
     restarts: state?.restarts ?? 0,
+    ...(innerPort === null ? {} : { innerPort }),
     gatewayUrl: gatewayUrl(parts, gatewayPort),
     ...placeOf(spec),
   };

@@ -1,6 +1,7 @@
 // The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
+import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ServiceState } from '../../protocol/service.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
@@ -110,6 +111,13 @@ export class ServiceViews {
   /** All specs, by name. */
   specs(): SpecRow[] {
     return this.rowsWithSpec().map(({ spec }) => spec);
+  }
+
+  /** The specs of a service and of all that it depends on. */
+  withDependencies(name: string): SpecRow[] {
+    const specs = this.specs();
+    const wanted = withDependencies(specs, [name]);
+    return specs.filter((spec) => wanted.has(spec.name));
   }
 
   /** The specs of a group's members, by name. */

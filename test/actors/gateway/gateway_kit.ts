@@ -18,6 +18,7 @@ export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): Gateway
   isAgent: true,
   port,
   pid: process.pid,
+  isDoorOpen: false,
   hostHeader: null,
   ...more,
 });

@@ -68,6 +68,7 @@ async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): P
               name,
               dependsOn,
               kind: kinds[name] ?? 'service',
+              sleep: null,
             })),
     }),
   });

@@ -100,7 +100,7 @@ describe('registering', () => {
       code: 'name_in_use',
     });
     expect(await it.registry.ask('members', { group: 'Agents' })).toEqual({
-      members: [{ name: 'bot', dependsOn: [], kind: 'service' }],
+      members: [{ name: 'bot', dependsOn: [], kind: 'service', sleep: null }],
     });
   });
 
@@ -436,8 +436,8 @@ describe('booting', () => {
     await it.registry.ask('boot', { autostart: true });
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed', 'adopt web']);
     expect(shown(it).states).toEqual([
-      { name: 'db', status: 'crashed', restarts: 0, process: null, end: crashed },
-      { name: 'fresh', status: 'stopped', restarts: 0, process: null, end: null },
+      { name: 'db', status: 'crashed', restarts: 0, process: null, end: crashed, isDoorOpen: false },
+      { name: 'fresh', status: 'stopped', restarts: 0, process: null, end: null, isDoorOpen: false },
     ]);
   });
 
@@ -456,7 +456,7 @@ describe('booting', () => {
     expect(it.host.of('runs')).toEqual([]);
     expect(shown(it).specs.map(({ name }) => name)).toEqual(['owed', 'web']);
     expect(shown(it).states).toEqual([
-      { name: 'web', status: 'stopped', restarts: 0, process: null, end: null },
+      { name: 'web', status: 'stopped', restarts: 0, process: null, end: null, isDoorOpen: false },
     ]);
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
   });

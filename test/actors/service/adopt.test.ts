@@ -65,8 +65,10 @@ describe('a later daemon', () => {
         port: 3001,
         revision: 4,
         rssMB: 0,
+        innerPort: null,
       },
       end: null,
+      isDoorOpen: false,
     });
     expect(world.stats.of('track')).toEqual([
       { name: 'web', run: RUN, pid: 77, startTicks: 770, running: true },

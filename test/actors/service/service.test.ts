@@ -105,7 +105,14 @@ const STOPPED = { name: 'web', status: 'stopped', left: [], portFree: true };
 describe('a service that is stopped', () => {
   it('appears in the views as it is', async () => {
     const world = await phases.idle();
-    expect(world.state()).toEqual({ name: 'web', status: 'stopped', restarts: 0, process: null, end: null });
+    expect(world.state()).toEqual({
+      name: 'web',
+      status: 'stopped',
+      restarts: 0,
+      process: null,
+      end: null,
+      isDoorOpen: false,
+    });
   });
 
   it('starts: first starting, then running once the process has been up for 50 ms', async () => {

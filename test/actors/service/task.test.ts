@@ -1,7 +1,7 @@
 // docs/reference.md "Tasks": the life of a task between stand-ins, in virtual time.
 import { describe, expect, it } from 'vitest';
 import type { StartReply } from '../../../src/protocol/service.ts';
-import type { Failure } from '../../../src/runtime/actor.ts';
+import { Failure } from '../../../src/runtime/actor.ts';
 import { SERVICE } from '../../../src/settings/limits.ts';
 import { settle, virtualClock } from '../../kit/actors.ts';
 import { MEMO, type Plan, quiet, row, type Supervised, supervise } from '../../kit/service.ts';
@@ -135,6 +135,31 @@ describe('a task', () => {
     world.host.exit(0);
     expect(await forced).toMatchObject({ status: 'completed' });
     expect(world.host.made).toHaveLength(3);
+  });
+
+  it('is run again when its inputs have changed, which are hashed before it runs', async () => {
+    const world = await task({ spec: { inputs: ['a/**'] } });
+    let files = 'one';
+    world.config.hashInputs = async () => files;
+    const run = async () => {
+      const started = start(world, ifChanged);
+      await quiet();
+      files = files === 'one' ? 'changed by it' : files;
+      world.host.exit(0);
+      return started;
+    };
+    await run();
+    expect(world.kept()).toMatchObject({ completed: { content: 'c1 one' } });
+    expect(await run()).not.toHaveProperty('unchanged');
+    expect(await start(world, ifChanged)).toMatchObject({ unchanged: true });
+    world.config.hashInputs = async () => {
+      throw new Failure('deadline', 'hashInputs: not done');
+    };
+    expect(await outcome(start(world, ifChanged))).toMatchObject({
+      code: 'start_failed',
+      message: 'web cannot be started: its inputs could not be hashed in time',
+    });
+    expect(world.host.made).toHaveLength(2);
   });
 
   it('is restarted after a crash by its policy, and not after it has completed', async () => {

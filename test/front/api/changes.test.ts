@@ -53,9 +53,9 @@ describe.each(SERVERS)('%s', (server) => {
         [200, '{"removed":true,"name":"web"}'],
       ]);
       expect(service.received).toEqual([
-        { kind: 'start', message: { timeoutMs: null, wait: true } },
-        { kind: 'start', message: { timeoutMs: 7, wait: true } },
-        { kind: 'start', message: { timeoutMs: null, wait: false } },
+        { kind: 'start', message: { timeoutMs: null, wait: true, awake: false } },
+        { kind: 'start', message: { timeoutMs: 7, wait: true, awake: false } },
+        { kind: 'start', message: { timeoutMs: null, wait: false, awake: false } },
         { kind: 'restart', message: { timeoutMs: 0, graceMs: 3 } },
         { kind: 'stop', message: { graceMs: null } },
         { kind: 'stop', message: { graceMs: 0 } },

@@ -37,8 +37,8 @@ it('has no metric twice', () => {
 it('counts starts by the time they took', () => {
   const times = new StartTimes();
   const state = (run: string, status: ServiceState['status'] = 'running'): ServiceState => ({
-    ...{ name: 'web', status, restarts: 0, end: null },
-    process: { run, pid: 1, startedAt: 1_000, port: 80, revision: 1, rssMB: 1 },
+    ...{ name: 'web', status, restarts: 0, end: null, isDoorOpen: false },
+    process: { run, pid: 1, startedAt: 1_000, port: 80, revision: 1, rssMB: 1, innerPort: null },
   });
   // It runs already when the daemon comes up, and its actor tells so again.
   times.observe(false, state('r1'), 9_000);

@@ -96,6 +96,8 @@ describe('a service', () => {
         'labels',
         'watch',
         'kind',
+        'inputs',
+        'sleep',
         'live',
         'limits',
         'envFile',
@@ -266,7 +268,7 @@ describe('agents', () => {
     expect(parse(views.resolve('bot'))).toMatchObject({ url: 'http://localhost:8100' });
   });
 });
-const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1 };
+const process = { run: 'r', pid: 1, startedAt: START, port: 8100, revision: 1, rssMB: 1, innerPort: null };
 
 describe('times', () => {
   const at = (zone: string, ms: number): string =>

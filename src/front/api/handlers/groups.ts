@@ -22,6 +22,20 @@ export const groupHandlers: HandlersOf<typeof groups> = {
     return { name, services };
   },
 
+  sleep: async ({ app, key: name }) => {
+    const times = membersOf(app, name).map((spec) => stopMs(spec, null));
+    const { services } = await app.ref('groups').ask('sleepGroup', { name }, deadline(...times));
+    return { name, services };
+  },
+
+  wake: async ({ app, key: name, query }) => {
+    const wanted = membersOf(app, name).flatMap((spec) => app.views.withDependencies(spec.name));
+    const times = [...new Set(wanted)].map((spec) => startMs(spec, query.timeout));
+    const message = { name, timeoutMs: query.timeout };
+    const { services } = await app.ref('groups').ask('wakeGroup', message, deadline(...times));
+    return { name, services };
+  },
+
   stop: async ({ app, key: name, query }) => {
     const times = membersOf(app, name).map((spec) => stopMs(spec, query.grace));
     const message = { name, graceMs: query.grace };

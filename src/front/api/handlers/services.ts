@@ -1,6 +1,7 @@
 // The handlers of services: the ask, its deadline and the answer.
 import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
+import type { StartReply } from '../../../protocol/service.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -9,10 +10,20 @@ import { deadline, findService, serviceRef, startMs, stopMs } from './service_lo
 
 const registryOf = (app: AppContext) => app.ref('registry');
 
+/** Wakes a service with all that it depends on, each within `timeout` milliseconds; null: its own time. */
+async function wakeService(app: AppContext, name: string, timeout: number | null): Promise<StartReply> {
+  findService(app, name);
+  const times = app.views.withDependencies(name).map((spec) => startMs(spec, timeout));
+  return app.ref('groups').ask('wake', { name, timeoutMs: timeout }, deadline(...times));
+}
+
 export const serviceHandlers: HandlersOf<typeof services> = {
   list: ({ views }) => views.services(),
   read: ({ views }, name) => views.detail(name),
-  resolve: ({ views }, name) => views.resolve(name),
+  resolve: (app, name, query) => {
+    if (!query?.wake) return app.views.resolve(name);
+    return wakeService(app, name, query.timeout).then(() => app.views.resolve(name));
+  },
 
   register: async ({ app, body }) => {
     await registryOf(app).ask('register', { input: body });
@@ -36,7 +47,12 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     if (ifChanged && spec.kind !== 'task')
       throw fail('invalid_spec', `ifChanged is for tasks, and ${name} is a service`);
     if (!wait) request.status = 202;
-    const message = { timeoutMs: query.timeout, wait, ...(ifChanged && { ifChanged, join: true }) };
+    const message = {
+      timeoutMs: query.timeout,
+      wait,
+      awake: query.awake ?? false,
+      ...(ifChanged && { ifChanged, join: true }),
+    };
     return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
   },
 
@@ -51,6 +67,13 @@ export const serviceHandlers: HandlersOf<typeof services> = {
     const limit = deadline(startMs(spec, query.timeout), stopMs(spec, query.grace));
     return serviceRef(app, name).ask('restart', message, limit);
   },
+
+  sleep: ({ app, key: name }) => {
+    const spec = findService(app, name);
+    return serviceRef(app, name).ask('sleep', {}, deadline(stopMs(spec, null)));
+  },
+
+  wake: ({ app, key: name, query }) => wakeService(app, name, query.timeout),
 
   signal: ({ app, key: name, body }) => {
     findService(app, name);

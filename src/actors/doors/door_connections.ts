@@ -1,0 +1,144 @@
+// The clients of one open door: held while there is no target, then given to it, and again as long as it has
+// not taken them.
+import type { Socket } from 'node:net';
+import type { ServiceDialer } from '../../adapters/service_dialer.ts';
+import type { DoorTarget } from '../../protocol/doors.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { DOOR } from '../../settings/limits.ts';
+import { DoorConnection, type DoorConnectionOwner } from './door_connection.ts';
+
+export interface DoorConnectionsOptions {
+  clock: Clock;
+  dialer: ServiceDialer;
+  /** A client waits, and there is no target. Repeated while it waits. */
+  onKnock: () => void;
+}
+
+/** Owned by the door's actor as long as its listener is open. */
+export class DoorConnections implements DoorConnectionOwner {
+  /** When a connection came last, or a byte moved; monotonic milliseconds. */
+  movedAt: number;
+  private readonly options: DoorConnectionsOptions;
+  private readonly held = new Set<DoorConnection>();
+  private readonly all = new Set<DoorConnection>();
+  private target: DoorTarget | null = null;
+  /** The target has taken a connection: it listens, so a refusal is its answer. */
+  private isReached = false;
+  private stopTicks: (() => void) | null = null;
+  private knockedAt = Number.NEGATIVE_INFINITY;
+  private onEmpty = (): void => {};
+
+  constructor(options: DoorConnectionsOptions) {
+    this.options = options;
+    this.movedAt = options.clock.monotonic();
+  }
+
+  /** Whether a client waits for the service. */
+  get isAwaited(): boolean {
+    return this.held.size > 0;
+  }
+
+  accept(socket: Socket): void {
+    const now = this.options.clock.monotonic();
+    this.movedAt = now;
+    if (this.all.size >= DOOR.maxConnections || this.held.size >= DOOR.maxHeld) {
+      socket.on('error', () => undefined).resetAndDestroy();
+      return;
+    }
+    const connection = new DoorConnection(socket, this, now);
+    this.all.add(connection);
+    this.hold(connection);
+    if (this.target) void this.dial(connection, this.target, now);
+    else this.knock(now);
+  }
+
+  /** Gives what is held to `target`; null: holds from now on. */
+  setTarget(target: DoorTarget | null): void {
+    if (target?.run === this.target?.run) return;
+    this.target = target;
+    this.isReached = false;
+    this.knockedAt = Number.NEGATIVE_INFINITY;
+    const now = this.options.clock.monotonic();
+    // A service that has just been woken has its whole time before it is idle.
+    this.movedAt = now;
+    if (target) for (const connection of this.held) void this.dial(connection, target, now);
+    else if (this.isAwaited) this.knock(now);
+  }
+
+  /** Resets what is held. */
+  refuse(): void {
+    for (const connection of [...this.held]) connection.reset();
+  }
+
+  /** Calls `onEmpty` when no connection is open. */
+  whenEmpty(onEmpty: () => void): void {
+    if (this.all.size === 0) onEmpty();
+    else this.onEmpty = onEmpty;
+  }
+
+  /** Resets every connection. */
+  close(): void {
+    for (const connection of [...this.all]) connection.reset();
+  }
+
+  onMoved(): void {
+    this.movedAt = this.options.clock.monotonic();
+  }
+
+  onClosed(connection: DoorConnection): void {
+    this.all.delete(connection);
+    this.release(connection);
+    if (this.all.size === 0) this.onEmpty();
+  }
+
+  private hold(connection: DoorConnection): void {
+    this.held.add(connection);
+    this.stopTicks ??= this.options.clock.every(DOOR.checkIntervalMs, () => this.tick());
+  }
+
+  private release(connection: DoorConnection): void {
+    this.held.delete(connection);
+    if (this.held.size > 0) return;
+    this.stopTicks?.();
+    this.stopTicks = null;
+  }
+
+  /** While clients wait: resets those that have waited too long, and sees that the others are heard. */
+  private tick(): void {
+    const now = this.options.clock.monotonic();
+    for (const connection of [...this.held])
+      if (now - connection.acceptedAt >= DOOR.holdMs) connection.reset();
+    if (this.isAwaited && !this.target) this.knock(now);
+  }
+
+  private knock(now: number): void {
+    if (now - this.knockedAt < DOOR.knockIntervalMs) return;
+    this.knockedAt = now;
+    this.options.onKnock();
+  }
+
+  /** Tries until the service takes the connection, it is resolved otherwise, or there is another target. */
+  private async dial(connection: DoorConnection, target: DoorTarget, since: number): Promise<void> {
+    const { clock, dialer } = this.options;
+    try {
+      const service = await dialer.dial(target, { allowHalfOpen: true });
+      if (this.target !== target) {
+        // What took it is about to end; its successor takes the connection.
+        service.destroy();
+        return;
+      }
+      this.isReached = true;
+      connection.carry(service);
+      this.release(connection);
+    } catch {
+      if (this.target !== target || !connection.isHeld) return;
+      const triedMs = clock.monotonic() - since;
+      if (this.isReached && triedMs >= DOOR.refusedRetryMs) connection.reset();
+      else clock.after(DOOR.redialMs, () => this.retry(connection, target, since));
+    }
+  }
+
+  private retry(connection: DoorConnection, target: DoorTarget, since: number): void {
+    if (this.target === target && connection.isHeld) void this.dial(connection, target, since);
+  }
+}

@@ -1,0 +1,349 @@
+// The door of one service, and its sleep: docs/reference.md "Sleep of services". The door itself, which
+// carries the bytes, lives on a thread of its own; here is decided what it does.
+import type { StoreTable } from '../../adapters/storage/store_tables.ts';
+import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
+import { fail } from '../../protocol/errors.ts';
+import type {
+  LastEnd,
+  ServiceSpec,
+  ServiceState,
+  SleepReply,
+  StopReply,
+  StoredService,
+} from '../../protocol/service.ts';
+import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { DOOR } from '../../settings/limits.ts';
+import type { ServiceEffects } from './effects.ts';
+import type { Known } from './reconcile.ts';
+import { behindDoor, type Run } from './run.ts';
+import { type LifecycleState, liveRun, serviceStateOf } from './state.ts';
+
+export interface ServiceDoorOptions {
+  context: Context;
+  name: string;
+  effects: ServiceEffects;
+  table: StoreTable<StoredDoor>;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
+  /** What is known of the service. */
+  known: () => Known;
+  /** Ends the process and any restart. */
+  stop: () => Promise<StopReply>;
+  /** What the views have is to be sent again. */
+  onChanged: () => void;
+}
+
+/** Phases in which nothing runs and nothing is about to. */
+const RESTING: ReadonlySet<LifecycleState['phase']> = new Set(['lost', 'idle', 'ended']);
+
+/** Milliseconds of idleness after which a service with `sleep` sleeps. */
+const idleMsOf = ({ sleep }: ServiceSpec): number | null =>
+  sleep && Math.max(DOOR.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
+
+export class ServiceDoor {
+  private readonly options: ServiceDoorOptions;
+  /** null: the door is closed. */
+  private row: StoredDoor | null;
+  /** What the door was told last, as JSON; empty: it must be told anew. */
+  private told = '';
+  /** The next process stays awake: a person has started it so. */
+  private keepsAwake = false;
+  private isThreadUp = false;
+  /** `row` is what this daemon has decided, or what the one before has stored. */
+  private isKnown: boolean;
+  private sleeping: Promise<SleepReply> | null = null;
+  /** A client waits for the end of the process that is being stopped. */
+  private isKnocked = false;
+  /** Since when the service is being woken; monotonic milliseconds. */
+  private wakingSince: number | null = null;
+  private innerPort: number | null = null;
+  private closing: Promise<null> = Promise.resolve(null);
+  private cancelRetry = (): void => {};
+
+  constructor(options: ServiceDoorOptions) {
+    this.options = options;
+    this.row = options.table.get(options.name) ?? null;
+    this.isKnown = this.row !== null;
+  }
+
+  /** The service takes connections, whether it has a process or not. */
+  get isOpen(): boolean {
+    return this.row !== null;
+  }
+
+  /** Whether the run, or with null the service that never had one, was ended by being put to sleep. */
+  isAsleepAfter(run: string | null): boolean {
+    return this.row?.asleepAfter === run;
+  }
+
+  /** The service as clients see it. */
+  view(state: LifecycleState, end: LastEnd | null, restarts: number): ServiceState {
+    const row = serviceStateOf(this.options.name, state, end, restarts);
+    const status = this.isAsleep(state, end) ? 'sleeping' : row.status;
+    return { ...row, status, isDoorOpen: this.isOpen };
+  }
+
+  /** A client asks for a start. `awake`: the process that it makes is not put to sleep for being idle. */
+  asked(awake: boolean): void {
+    if (!liveRun(this.options.known().state)) this.keepsAwake = awake;
+  }
+
+  private isAsleep({ phase }: LifecycleState, end: LastEnd | null): boolean {
+    return RESTING.has(phase) && this.isAsleepAfter(end?.run ?? null);
+  }
+
+  /** To be called after each change of the service: the door follows. */
+  follow(): void {
+    const { known } = this.options;
+    const { state, stored } = known();
+    const run = liveRun(state);
+    const isBehindDoor = run?.metadata.doorPort !== undefined;
+    if (this.row && stored && !stored.spec.sleep && !isBehindDoor) this.inBackground(this.forget());
+    // A run of an earlier daemon that was killed before it had noted the door.
+    if (!this.isKnown && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
+    this.followWake(state);
+    const settings = this.settings();
+    const text = JSON.stringify(settings);
+    if (text === this.told || (!settings && this.told === '')) return;
+    this.told = text;
+    this.inBackground(settings ? this.tell() : this.shut());
+  }
+
+  /** Makes the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
+  async spawn(run: Run, stored: StoredService, last: LastEnd | null): ReturnType<ServiceEffects['spawn']> {
+    await this.prepare(run, stored.spec);
+    return this.options.effects.spawn(run, stored, last);
+  }
+
+  /** Opens the door and gives the process a port of its own. Fails port_in_use. */
+  private async prepare(run: Run, spec: ServiceSpec): Promise<void> {
+    if (!spec.sleep || spec.port === null) return;
+    const wasOpen = this.isOpen;
+    this.row ??= {};
+    try {
+      await this.openOrRefuse(run.id);
+    } catch (error) {
+      if (!wasOpen) this.row = null;
+      throw error;
+    }
+    if (!wasOpen) this.inBackground(this.note(this.row));
+    this.innerPort = await this.options.effects.leaseInnerPort(this.options.ports, this.innerPort);
+    run.metadata = behindDoor(run.metadata, this.innerPort, this.keepsAwake);
+  }
+
+  /**
+   * Puts the service to sleep: ends its process, and holds who connects. Harmless when it sleeps. Fails
+   * sleep_refused without `sleep`, storage_full, and as a stop does.
+   */
+  sleep(): Promise<SleepReply> {
+    const { name, known } = this.options;
+    const { stored } = known();
+    if (!stored?.spec.sleep)
+      throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
+        hint: 'Register it with sleep: {afterMinutes: 15}, or stop it.',
+      });
+    // In a later turn, because `follow` asks whether it sleeps already.
+    this.sleeping ??= Promise.resolve()
+      .then(() => this.sleepNow())
+      .finally(() => {
+        this.sleeping = null;
+      });
+    return this.sleeping;
+  }
+
+  /** From the door: nothing has moved for the time of `sleep`. */
+  async idle(): Promise<null> {
+    const { known, context, name } = this.options;
+    const { state, stored } = known();
+    if (state.phase !== 'running' || !stored?.spec.sleep || this.sleeping) return null;
+    // The door decides, because a client may have come meanwhile. From then on it holds who comes.
+    const { held } = await context.ref(`door:${name}`).ask('rest', {});
+    if (!held) return null;
+    this.told = '';
+    if (known().state === state && !this.sleeping) await tolerateFailure(this.sleep(), () => null);
+    this.follow();
+    return null;
+  }
+
+  /** From the door: a client waits. */
+  knocked(): null {
+    const { state } = this.options.known();
+    this.isKnocked = state.phase === 'stopping' || state.phase === 'ended' || state.phase === 'idle';
+    this.followWake(state);
+    return null;
+  }
+
+  /** A start has begun that was asked for by a wake. */
+  waking(): void {
+    const { known, context } = this.options;
+    const { state, end } = known();
+    if (this.isAsleep(state, end)) this.wakingSince ??= context.clock.monotonic();
+  }
+
+  /** The wake that a client has asked for failed: nobody waits any longer. */
+  wakeFailed(): null {
+    const { context, name } = this.options;
+    this.isKnocked = false;
+    this.wakingSince = null;
+    context.ref(`door:${name}`).tell('refuse', {});
+    return null;
+  }
+
+  /** The door has lost what it was told. */
+  lost(): null {
+    this.told = '';
+    this.follow();
+    return null;
+  }
+
+  /** Closes the door once nothing runs behind it; not again at the next start of the daemon. */
+  async forget(): Promise<void> {
+    const { name, table, onChanged } = this.options;
+    this.isKnown = true;
+    if (!this.row) return;
+    this.row = null;
+    this.isKnocked = false;
+    await tolerateFailure(table.remove(name), () => undefined);
+    onChanged();
+  }
+
+  /** Before the daemon stops the service for its own end: the next daemon finds it asleep. */
+  async suspend(): Promise<void> {
+    const run = liveRun(this.options.known().state);
+    if (this.row && run) await this.note({ asleepAfter: run.id });
+  }
+
+  /** Resolves when a door that was told to close is closed. */
+  async closed(): Promise<void> {
+    await tolerateFailure(this.closing, () => null);
+  }
+
+  /** Lets go of the port that the process had. */
+  release(): void {
+    if (this.innerPort !== null) this.options.effects.releaseInnerPort();
+    this.innerPort = null;
+  }
+
+  private async sleepNow(): Promise<SleepReply> {
+    const { known, name, stop, effects, onChanged } = this.options;
+    const { state, end } = known();
+    const reply = { name, status: 'sleeping' } as const;
+    if (this.isAsleep(state, end)) return reply;
+    const before = this.row;
+    const hasRun = 'run' in state;
+    const after = hasRun ? state.run.id : (end?.run ?? null);
+    this.row = { asleepAfter: after };
+    try {
+      // From here on who comes is held, and does not meet a process that is about to end.
+      await this.openOrRefuse(null);
+      // On disk before the stop: whoever finds the end of the run knows that it sleeps.
+      await this.options.table.put(name, this.row);
+    } catch (error) {
+      this.row = before;
+      this.follow();
+      throw error;
+    }
+    if (hasRun || state.phase === 'waiting') await stop();
+    if (!hasRun) await effects.appendSlept();
+    onChanged();
+    return reply;
+  }
+
+  /** Wakes the service for a client that waits, continues a sleep, and reports a wake. */
+  private followWake(state: LifecycleState): void {
+    const { context, name, effects } = this.options;
+    if (state.phase === 'running') {
+      const { run } = state;
+      this.isKnocked = false;
+      const since = this.wakingSince;
+      this.wakingSince = null;
+      const { clock } = context;
+      if (since !== null) {
+        const ms = Math.round(clock.monotonic() - since);
+        this.inBackground(run.ready.promise.then(() => effects.appendWoke(run.id, ms)));
+      }
+      // The daemon was killed between the decision and the stop.
+      if (this.isAsleepAfter(run.id) && !this.sleeping) this.inBackground(this.sleep());
+    }
+    if (state.phase !== 'idle' || !this.isKnocked) return;
+    this.isKnocked = false;
+    this.waking();
+    context.ref('groups').tell('knocked', { name });
+  }
+
+  /** What the door should do now; null: it should be closed. */
+  private settings(): DoorSettings | null {
+    const { state, stored } = this.options.known();
+    const run = liveRun(state);
+    const behind = run?.metadata.doorPort === undefined ? null : run;
+    const port = behind?.metadata.doorPort ?? (this.row && stored?.spec.sleep ? stored.spec.port : null);
+    if (port === null) return null;
+    if (!behind || state.phase !== 'running' || this.isAsleepAfter(behind.id) || !behind.metadata.port)
+      return { port, target: null, idleMs: null };
+    const target = { run: behind.id, port: behind.metadata.port, pid: behind.pid };
+    return { port, target, idleMs: behind.metadata.awake || !stored ? null : idleMsOf(stored.spec) };
+  }
+
+  /** Opens the door unless it is open, and has it do what it should. Fails port_in_use. */
+  private async open(): Promise<void> {
+    const { context, name } = this.options;
+    const address = `door:${name}` as const;
+    if (!this.isThreadUp) {
+      await context.ref('threads').ask('ensure', { address });
+      this.isThreadUp = true;
+      context.watch(address, () => {
+        this.isThreadUp = false;
+        this.lost();
+      });
+    }
+    const settings = this.settings();
+    if (!settings) return;
+    this.told = JSON.stringify(settings);
+    await context.ref(address).ask('set', settings);
+  }
+
+  /** As `open`; who has the port is named in the error and in an event. `run` null: none is being made. */
+  private async openOrRefuse(run: string | null): Promise<void> {
+    try {
+      await this.open();
+    } catch (error) {
+      const port = this.settings()?.port;
+      if (!isFailure(error) || error.code !== 'port_in_use' || port === undefined) throw error;
+      throw await this.options.effects.portConflict(port, run);
+    }
+  }
+
+  /** As `open`; whoever has the port meanwhile is named once, and it is tried again. */
+  private async tell(isRetry = false): Promise<void> {
+    const { context, effects } = this.options;
+    this.cancelRetry();
+    try {
+      await this.open();
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const port = this.settings()?.port;
+      this.cancelRetry = context.clock.after(DOOR.reopenMs, () => this.inBackground(this.tell(true)));
+      if (error.code === 'port_in_use' && port !== undefined && !isRetry)
+        await effects.portConflict(port, null);
+    }
+  }
+
+  private async shut(): Promise<void> {
+    this.cancelRetry();
+    this.told = '';
+    if (!this.isThreadUp) return;
+    this.closing = this.options.context.ref(`door:${this.options.name}`).ask('close', {});
+    await this.closing;
+  }
+
+  /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
+  private async note(row: StoredDoor): Promise<void> {
+    this.row = row;
+    this.isKnown = true;
+    await tolerateFailure(this.options.table.put(this.options.name, row), () => undefined);
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    tolerateFailure(work, () => undefined).catch((error: unknown) => this.options.context.crash(error));
+  }
+}

@@ -1,0 +1,84 @@
+// A hash over the files that match globs, for a job thread: a glob of a user may take any time to match, and
+// files may be large.
+import { createHash, type Hash } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail } from '../protocol/errors.ts';
+import { MIB, TASK } from '../settings/limits.ts';
+import { type PathGlob, pathGlob } from './path_globs.ts';
+
+/** What is hashed: the files of `globs`, which are relative to the absolute folder `cwd`. */
+export interface InputHashTask {
+  cwd: string;
+  globs: string[];
+}
+
+const CHUNK = Buffer.alloc(MIB);
+
+/** The paths below `glob.root` that match, absolute; folders are walked, and links are not followed. */
+function collect(glob: PathGlob, found: Set<string>): void {
+  const walk = (folder: string): void => {
+    let entries: ReturnType<typeof readdirNow>;
+    try {
+      entries = readdirNow(join(glob.root, folder));
+    } catch (error) {
+      // It went away while it was walked, or was never there.
+      if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return;
+      throw error;
+    }
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) {
+        if (glob.mayContain(path)) walk(path);
+      } else if (glob.matches(path)) found.add(join(glob.root, path));
+      if (found.size > TASK.maxInputFiles)
+        throw fail('start_failed', `its inputs are more than ${TASK.maxInputFiles} files`);
+    }
+  };
+  walk('');
+}
+
+const readdirNow = (folder: string) => readdirSync(folder, { withFileTypes: true });
+
+/** Adds the content of a regular file. What is none, such as a device, is never read. */
+function addFile(hash: Hash, path: string): void {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    if (!fstatSync(file).isFile()) return;
+    for (let size = readSync(file, CHUNK); size > 0; size = readSync(file, CHUNK))
+      hash.update(CHUNK.subarray(0, size));
+  } finally {
+    closeSync(file);
+  }
+}
+
+function digestOf(path: string): string {
+  const hash = createHash('sha256');
+  try {
+    addFile(hash, path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ELOOP') hash.update(`link ${readlinkSync(path)}`);
+    else if (code === 'ENOENT' || code === 'ENXIO') hash.update(code);
+    else throw error;
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * SHA-256 over the names and contents of the files that match. Fails start_failed when there are too many, or
+ * one cannot be read.
+ */
+export function hashInputs({ cwd, globs }: InputHashTask): string {
+  const found = new Set<string>();
+  const whole = createHash('sha256');
+  try {
+    for (const glob of globs) collect(pathGlob(glob, cwd), found);
+    for (const path of [...found].sort()) whole.update(`${JSON.stringify(path)} ${digestOf(path)}\n`);
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (typeof path !== 'string') throw error;
+    throw fail('start_failed', `its input ${path} cannot be read: ${code}`);
+  }
+  return whole.digest('hex');
+}

@@ -1,0 +1,51 @@
+// docs/reference.md "Tasks": the hash over the files of a task.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { hashInputs } from '../../src/adapters/input_hash.ts';
+import { tempDir } from '../kit/actors.ts';
+
+function folder(): string {
+  const cwd = tempDir();
+  mkdirSync(join(cwd, 'migrations', 'deep'), { recursive: true });
+  writeFileSync(join(cwd, 'migrations', '1.sql'), 'one');
+  writeFileSync(join(cwd, 'migrations', 'deep', '2.sql'), 'two');
+  writeFileSync(join(cwd, 'other.txt'), 'x');
+  return cwd;
+}
+
+describe('the hash of inputs', () => {
+  it('changes with the content and the names of files that match, and with nothing else', () => {
+    const cwd = folder();
+    const hash = () => hashInputs({ cwd, globs: ['migrations/**/*.sql'] });
+    const first = hash();
+    expect(first).toMatch(/^[0-9a-f]{64}$/);
+    writeFileSync(join(cwd, 'other.txt'), 'y');
+    utimesSync(join(cwd, 'migrations', '1.sql'), 1, 1);
+    expect(hash()).toBe(first);
+    writeFileSync(join(cwd, 'migrations', '1.sql'), 'One');
+    const changed = hash();
+    expect(changed).not.toBe(first);
+    writeFileSync(join(cwd, 'migrations', '3.sql'), '');
+    const added = hash();
+    expect(new Set([first, changed, added]).size).toBe(3);
+    rmSync(join(cwd, 'migrations', '3.sql'));
+    expect(hash()).toBe(changed);
+  });
+
+  it('takes a folder for what is in it, and a glob that matches nothing for nothing', () => {
+    const cwd = folder();
+    expect(hashInputs({ cwd, globs: ['migrations'] })).toBe(hashInputs({ cwd, globs: ['migrations/**'] }));
+    expect(hashInputs({ cwd, globs: ['no/such/*'] })).toBe(hashInputs({ cwd, globs: [] }));
+  });
+
+  it('reads no pipe and follows no link, not even to itself', () => {
+    const cwd = folder();
+    execFileSync('mkfifo', [join(cwd, 'migrations', 'pipe.sql')]);
+    symlinkSync('/dev/zero', join(cwd, 'migrations', 'device.sql'));
+    symlinkSync('.', join(cwd, 'migrations', 'loop'));
+    const globs = ['**'];
+    expect(hashInputs({ cwd, globs })).toBe(hashInputs({ cwd, globs }));
+  });
+});

@@ -1,0 +1,334 @@
+// docs/reference.md "Sleep of services" on the real daemon: doors, sleep and wake, with real clients.
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { send } from '../kit/http_request.ts';
+import { must } from '../kit/must.ts';
+
+/** Cycles of sleep and wake; the long run has 1,000. */
+const CYCLES = Number(process.env['BERTH_SLEEP_CYCLES'] ?? 12);
+
+/**
+ * A server of HTTP, server-sent events and WebSockets that speaks plain TCP with everybody else: `echo` in
+ * front of what was sent, once the client has half-closed. With UPSTREAM it passes plain TCP on.
+ */
+const SERVER = `
+import { createServer, connect } from 'node:net';
+import http from 'node:http';
+import { createHash } from 'node:crypto';
+const web = http.createServer((request, response) => {
+  if (request.url !== '/events') return response.end('pid ' + process.pid);
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+  response.write('data: 1\\n\\n');
+  setTimeout(() => response.end('data: 2\\n\\n'), 50);
+});
+web.on('upgrade', (request, socket) => {
+  const key = createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11');
+  socket.write('HTTP/1.1 101 S\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + key.digest('base64') + '\\r\\n\\r\\n');
+  socket.write(Buffer.concat([Buffer.from([0x81, 5]), Buffer.from('hello')]));
+});
+const upstream = Number(process.env.UPSTREAM);
+if (process.env.SLOW) process.on('SIGTERM', () => setTimeout(() => process.exit(0), 300));
+createServer({ allowHalfOpen: true }, (socket) => {
+  socket.on('error', () => {});
+  socket.once('data', (first) => {
+    socket.unshift(first);
+    if (/^(GET|HEAD) /.test(first.toString('latin1'))) return web.emit('connection', socket);
+    if (upstream) {
+      const next = connect({ port: upstream, host: '127.0.0.1', allowHalfOpen: true });
+      next.on('error', () => socket.destroy());
+      socket.pipe(next).pipe(socket);
+      return;
+    }
+    const all = [];
+    socket.on('data', (bytes) => all.push(bytes));
+    socket.on('end', () => socket.end(Buffer.concat([Buffer.from('echo '), ...all])));
+  });
+}).listen(process.env.PORT, '127.0.0.1');
+`;
+
+interface Spec {
+  port: number;
+  env?: Record<string, string>;
+  dependsOn?: string[];
+  group?: string;
+  sleep?: { afterMinutes: number };
+}
+
+/** Registers a service with the server above; it sleeps only when asked, unless `spec` says otherwise. */
+async function register(daemon: Daemon, name: string, spec: Spec): Promise<void> {
+  const folder = newFolder();
+  writeFileSync(join(folder, 'server.mjs'), SERVER);
+  const ready = `tcp://localhost:${spec.port}`;
+  const body = {
+    name,
+    cmd: 'exec node server.mjs',
+    cwd: folder,
+    ready,
+    sleep: { afterMinutes: 60 },
+    ...spec,
+  };
+  expect((await daemon.request('POST', '/v1/services', body)).status).toBe(201);
+}
+
+const post = async (daemon: Daemon, path: string) => {
+  const answer = await daemon.request('POST', path);
+  expect(answer.status, `${path}: ${answer.text}`).toBe(200);
+  return answer.body;
+};
+const service = async (daemon: Daemon, name: string) =>
+  (await daemon.request('GET', `/v1/services/${name}`)).body;
+const status = async (daemon: Daemon, name: string): Promise<string> => (await service(daemon, name)).status;
+
+/** The name and the type of every event of services, without registrations. */
+const history = async (daemon: Daemon): Promise<string[]> =>
+  (await daemon.request('GET', '/v1/events/history?limit=1000')).body.events.map(
+    ({ type, data }: { type: string; data: { name: string } }) => `${data.name} ${type.split('.')[1]}`,
+  );
+
+/** Sends `chunks`, then half-closes; resolves with the whole answer, rejects when the connection is reset. */
+function exchange(port: number, chunks: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    let answer = '';
+    socket.on('data', (bytes) => {
+      answer += bytes.toString('latin1');
+    });
+    socket.on('error', reject);
+    socket.on('end', () => {
+      socket.end();
+      resolve(answer);
+    });
+    for (const chunk of chunks) socket.write(chunk);
+    socket.end();
+  });
+}
+
+const refused = async (port: number): Promise<boolean> =>
+  exchange(port, ['x']).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
+  );
+
+it('sleeps when nothing moves, and is woken by a connection, its name and the API', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port, sleep: { afterMinutes: 1 / 60 } });
+  expect(await refused(port)).toBe(true);
+  await post(daemon, '/v1/services/web/start');
+  const { pid, innerPort, url } = await service(daemon, 'web');
+  expect(url).toBe(`http://localhost:${port}`);
+  expect(innerPort).not.toBe(port);
+  expect(await exchange(port, ['a', 'b'])).toBe('echo ab');
+  // A pooled connection that moves nothing keeps nothing awake.
+  const pooled = connect(port, '127.0.0.1');
+  await once(pooled, 'connect');
+  const ended = once(pooled, 'close');
+  pooled.resume();
+  await eventually(async () => (await status(daemon, 'web')) === 'sleeping');
+  expect(isAlive(pid)).toBe(false);
+  await ended;
+  expect(await exchange(port, ['wake'])).toBe('echo wake');
+  expect(await status(daemon, 'web')).toBe('running');
+  expect(await history(daemon)).toEqual(
+    ['registered', 'started', 'slept', 'started', 'woke'].map((type) => `web ${type}`),
+  );
+  await post(daemon, '/v1/services/web/sleep');
+  const gateway = must((await daemon.request('GET', '/v1/version')).body.gatewayPort);
+  const headers = { host: `web.localhost:${gateway}` };
+  expect((await send(gateway, 'GET', '/', { headers })).text).toMatch(/^pid /);
+  await post(daemon, '/v1/services/web/sleep');
+  expect(await post(daemon, '/v1/services/web/wake')).toMatchObject({ name: 'web', status: 'running' });
+  await post(daemon, '/v1/services/web/sleep');
+  expect((await daemon.request('GET', '/v1/resolve/web')).body.status).toBe('sleeping');
+  const resolved = await daemon.request('GET', '/v1/resolve/web?wake=true');
+  expect(resolved.body).toEqual({ name: 'web', url, port, status: 'running' });
+  // A stop closes the door; so does a removal, of one that sleeps too.
+  await post(daemon, '/v1/services/web/stop');
+  expect(await refused(port)).toBe(true);
+  expect(await status(daemon, 'web')).toBe('stopped');
+  await post(daemon, '/v1/services/web/sleep');
+  expect(await status(daemon, 'web')).toBe('sleeping');
+  await daemon.request('DELETE', '/v1/services/web');
+  await eventually(() => refused(port));
+});
+
+it('stays awake while bytes move, and when a person has started it so', async () => {
+  const daemon = await startDaemon();
+  const [port, other] = [freePort(), freePort()];
+  const sleep = { afterMinutes: 1 / 60 };
+  await register(daemon, 'busy', { port, sleep });
+  await register(daemon, 'kept', { port: other, sleep });
+  await post(daemon, '/v1/services/kept/start?awake=true');
+  await post(daemon, '/v1/services/busy/start');
+  const client = connect(port, '127.0.0.1');
+  const { pid } = await service(daemon, 'busy');
+  const began = performance.now();
+  while (performance.now() - began < 2_500) {
+    client.write('.');
+    await pause(100);
+  }
+  expect((await service(daemon, 'busy')).pid).toBe(pid);
+  client.destroy();
+  await eventually(async () => (await status(daemon, 'busy')) === 'sleeping');
+  expect(await status(daemon, 'kept')).toBe('running');
+  await post(daemon, '/v1/services/kept/sleep');
+  await post(daemon, '/v1/services/kept/wake');
+  await eventually(async () => (await status(daemon, 'kept')) === 'sleeping');
+});
+
+it('wakes a stack of three once for 50 connections, and serves each its bytes in order', async () => {
+  const daemon = await startDaemon();
+  const [web, api, db] = [freePort(), freePort(), freePort()];
+  const group = 'shop';
+  await register(daemon, 'web', { port: web, group, dependsOn: ['api'], env: { UPSTREAM: String(api) } });
+  await register(daemon, 'api', { port: api, group, dependsOn: ['db'], env: { UPSTREAM: String(db) } });
+  await register(daemon, 'db', { port: db, group });
+  await post(daemon, '/v1/groups/shop/start');
+  const slept = await post(daemon, '/v1/groups/shop/sleep');
+  expect(slept.services.map(({ status: one }: { status: string }) => one)).toEqual(Array(3).fill('sleeping'));
+  const before = await history(daemon);
+  expect(before.slice(-3)).toEqual(['web slept', 'api slept', 'db slept']);
+  const texts = Array.from({ length: 50 }, (_, index) =>
+    Array.from({ length: 40 }, (_, part) => `${index}:${part};`.padEnd(200 * (part % 7), '.')),
+  );
+  const answers = await Promise.all(texts.map((chunks) => exchange(web, chunks)));
+  expect(answers).toEqual(texts.map((chunks) => `echo ${chunks.join('')}`));
+  const after = (await history(daemon)).slice(before.length);
+  expect(after.filter((one) => one.endsWith('started'))).toEqual([
+    'db started',
+    'api started',
+    'web started',
+  ]);
+  expect(after.filter((one) => one.endsWith('woke')).sort()).toEqual(['api woke', 'db woke', 'web woke']);
+});
+
+it('carries a WebSocket and server-sent events, and wakes for each', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port });
+  await post(daemon, '/v1/services/web/sleep');
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
+  expect(String((await once(socket, 'message'))[0])).toBe('hello');
+  socket.terminate();
+  await post(daemon, '/v1/services/web/sleep');
+  expect((await send(port, 'GET', '/events', {})).text).toBe('data: 1\n\ndata: 2\n\n');
+});
+
+it('is open again after kill -9 of the daemon and of the host, asleep or awake', async () => {
+  const stateDir = join(newFolder(), 'state');
+  const first = await startDaemon({ stateDir });
+  const [sleeping, awake] = [freePort(), freePort()];
+  await register(first, 'sleeping', { port: sleeping });
+  await register(first, 'awake', { port: awake });
+  await post(first, '/v1/services/sleeping/start');
+  await post(first, '/v1/services/sleeping/sleep');
+  await post(first, '/v1/services/awake/start');
+  const { pid } = await service(first, 'awake');
+  first.signal('SIGKILL');
+  await first.exited;
+  const second = await startDaemon({ stateDir });
+  expect(await status(second, 'sleeping')).toBe('sleeping');
+  await eventually(async () => !(await refused(awake)));
+  expect((await service(second, 'awake')).pid).toBe(pid);
+  expect(await exchange(awake, ['on'])).toBe('echo on');
+  expect(await exchange(sleeping, ['up'])).toBe('echo up');
+  await post(second, '/v1/services/sleeping/sleep');
+  // In order, what is awake is put to sleep.
+  second.signal('SIGTERM');
+  await second.exited;
+  const third = await startDaemon({ stateDir });
+  expect([await status(third, 'sleeping'), await status(third, 'awake')]).toEqual(['sleeping', 'sleeping']);
+  await eventually(async () => !(await refused(awake)));
+  expect(await exchange(awake, ['again'])).toBe('echo again');
+});
+
+it('resets who waits for a service that cannot start, and refuses without a rule for sleep', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  const spec = { name: 'bad', cmd: 'sleep 0.1; exit 3', port, cwd: '/', ready: `tcp://localhost:${port}` };
+  await daemon.request('POST', '/v1/services', { ...spec, sleep: { afterMinutes: 5 } });
+  await post(daemon, '/v1/services/bad/sleep');
+  await expect(exchange(port, ['x'])).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(await status(daemon, 'bad')).toBe('crashed');
+  await daemon.request('POST', '/v1/services', { ...spec, sleep: null });
+  await eventually(() => refused(port));
+  expect((await daemon.request('POST', '/v1/services/bad/sleep')).body.code).toBe('sleep_refused');
+  for (const wrong of [{}, { afterMinutes: 0 }, { afterMinutes: '5' }, { afterMinutes: 1, x: 1 }, 15, []])
+    expect((await daemon.request('POST', '/v1/services', { ...spec, sleep: wrong })).status).toBe(400);
+});
+
+const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
+
+it(`leaks nothing in ${CYCLES} cycles of sleep and wake`, async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port });
+  const cycle = async (): Promise<void> => {
+    await post(daemon, '/v1/services/web/sleep');
+    expect(await exchange(port, ['x'])).toBe('echo x');
+  };
+  for (let count = 0; count < 3; count += 1) await cycle();
+  const before = openFiles(daemon.pid);
+  for (let count = 0; count < CYCLES; count += 1) await cycle();
+  // The last connections may be closing.
+  await eventually(() => openFiles(daemon.pid) <= before + 2);
+  const events = await history(daemon);
+  expect(events.filter((one) => one === 'web slept').length).toBeLessThanOrEqual(CYCLES + 3);
+});
+
+const POSTGRES = '/usr/lib/postgresql';
+const postgresBin = existsSync(POSTGRES)
+  ? readdirSync(POSTGRES).map((one) => join(POSTGRES, one, 'bin'))[0]
+  : undefined;
+const run = promisify(execFile);
+
+it.skipIf(!postgresBin)('wakes a real Postgres for psql (needs postgresql from Debian)', async () => {
+  const daemon = await startDaemon();
+  const [port, folder] = [freePort(), newFolder()];
+  const isRoot = process.getuid?.() === 0;
+  const data = join(folder, 'data');
+  const as = (command: string): string =>
+    isRoot ? `exec setpriv --reuid=65534 --clear-groups ${command}` : `exec ${command}`;
+  await run('chmod', ['-R', '777', folder]);
+  await run('sh', ['-c', as(`${postgresBin}/initdb -D ${data} -U app -A trust`)], { cwd: folder });
+  const cmd = as(`${postgresBin}/postgres -D ${data} -p $PORT -k ${folder} -h 127.0.0.1`);
+  const spec = { name: 'db', cmd, port, cwd: folder, ready: `tcp://localhost:${port}`, stopSignal: 'SIGINT' };
+  await daemon.request('POST', '/v1/services', { ...spec, sleep: { afterMinutes: 5 } });
+  await post(daemon, '/v1/services/db/sleep');
+  const sql = 'create table if not exists t (n int); insert into t values (1); select count(*) from t';
+  const query = async (): Promise<string | undefined> => {
+    const sent = run('psql', ['-h', '127.0.0.1', '-p', String(port), '-U', 'app', '-Atc', sql, 'postgres']);
+    // Postgres takes connections before it answers queries.
+    const { stdout } = await sent.catch((error: Error) => {
+      if (error.message.includes('starting up')) return { stdout: '' };
+      throw error;
+    });
+    return stdout.trim().split('\n').at(-1) || undefined;
+  };
+  expect(await eventually(query)).toBe('1');
+  await post(daemon, '/v1/services/db/sleep');
+  expect(await eventually(query)).toBe('2');
+});
+
+it('holds a client that comes while it is put to sleep', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port, env: { SLOW: '1' } });
+  await post(daemon, '/v1/services/web/start');
+  for (let round = 0; round < 3; round += 1) {
+    const sleeping = post(daemon, '/v1/services/web/sleep');
+    await eventually(async () => (await status(daemon, 'web')) === 'stopping');
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => exchange(port, [`${index}`])));
+    expect(answers).toEqual(answers.map((_, index) => `echo ${index}`));
+    await sleeping;
+  }
+});

@@ -1,0 +1,3 @@
+import { runDoorsThread } from '../src/daemon/doors_thread.ts';
+
+void runDoorsThread();
