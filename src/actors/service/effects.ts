@@ -22,14 +22,7 @@ import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } fro
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import {
-  type Context,
-  type Failure,
-  isFailure,
-  type Ref,
-  type ReplyOf,
-  tolerateFailure,
-} from '../../runtime/actor.ts';
+import { type Context, type Failure, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
