@@ -37,6 +37,13 @@ function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   return (task) => jobs.run('hashInputs', task);
 }
 
+/** Draws terminals in job threads. */
+function terminalScreens(node: Node): ReturnType<typeof screenJobs> {
+  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  return screenJobs(jobs);
+}
+
 const probeMeans = (clock: Clock): ProbeMeans => ({
   probe: limitProbes(socketProbe(clock)),
   execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
@@ -72,9 +79,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   });
   const environment = inheritedEnvironment(process.env);
   const probes = probeMeans(node.clock);
-  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
-  node.scope.defer(() => jobs.close());
-  const screens = screenJobs(jobs);
+  const screens = terminalScreens(node);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({

@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import {
   type CgroupPlace,
   cgroupFolder,
+  cgroupPlace,
   groupedRuns,
   killGroup,
   makeGroup,
   missingControllers,
-  placeOf,
   prepare,
   removeGroup,
   runGroup,
@@ -91,7 +91,7 @@ export class RunGroups {
     if (this.place !== undefined) return this.place;
     const own = cgroupFolder('self');
     try {
-      this.place = own === null ? null : placeOf(own);
+      this.place = own === null ? null : cgroupPlace(own);
     } catch {
       this.place = null;
     }

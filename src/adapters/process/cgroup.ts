@@ -55,7 +55,7 @@ export function cgroupFolder(pid: number | 'self'): string | null {
 }
 
 /** The place below the group `own`, or below its parent if Berth has moved there. Throws with the reason. */
-export function placeOf(own: string): CgroupPlace {
+export function cgroupPlace(own: string): CgroupPlace {
   const folder = basename(own) === OWN_GROUP ? dirname(own) : own;
   for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control'])
     accessSync(join(folder, file), constants.W_OK);
