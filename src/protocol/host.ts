@@ -35,6 +35,10 @@ export interface RunMetadata {
   /** null: the service has none. */
   port: number | null;
   ready: ReadyField | null;
+  /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
+  changedAt?: number;
+  /** Its stop is the first half of a restart that a change of its files has asked for. */
+  relaunch?: boolean;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
   /** The memory it may use, which the daemon watches unless a cgroup does. */

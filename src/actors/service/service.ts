@@ -104,6 +104,7 @@ class SupervisedService {
       },
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.files.onEnded(run);
         this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },
