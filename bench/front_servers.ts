@@ -8,6 +8,7 @@ import { EMPTY_HEADERS, EVENT_STREAM_HEADERS, JSON_HEADERS } from '../src/front/
 import { createFront } from '../src/front/front.ts';
 import type { ResponseHeaders } from '../src/front/server/http_server.ts';
 import { searchLogs } from '../src/logs/log_search.ts';
+import { readMergedLogs, startMergedLogs } from '../src/logs/log_stream.ts';
 import type { EventRecord, EventsProtocol } from '../src/protocol/events.ts';
 import type { SpecRow } from '../src/protocol/views.ts';
 import { actor, type Node } from '../src/runtime/actor.ts';
@@ -140,7 +141,7 @@ async function serveFront(node: Node): Promise<Serving> {
     allowedOrigins: [],
     daemonInfo: { version: '0', pid: 0, startedAt: 0, stateDir: '/', gatewayPort: null, agentDomain: 'a' },
     node,
-    logJobs: { search: searchLogs },
+    logJobs: { search: searchLogs, start: startMergedLogs, read: readMergedLogs },
     cloud: null,
     openapi: async () => Buffer.from('{}'),
     pageLookup: () => null,

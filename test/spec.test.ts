@@ -51,6 +51,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['DELETE', '/v1/stacks/{name}', 200],
   ['GET', '/v1/events/history', 200],
   ['GET', '/v1/logs', 200],
+  ['GET', '/v1/logs/stream', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
   ['POST', '/v1/commands', 201],

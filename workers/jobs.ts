@@ -4,6 +4,7 @@ import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { drawScreen, readScreen } from '../src/adapters/terminal_screen.ts';
 import { serveJobs } from '../src/daemon/job_pool.ts';
 import { searchLogs } from '../src/logs/log_search.ts';
+import { readMergedLogs, startMergedLogs } from '../src/logs/log_stream.ts';
 
 export default serveJobs({
   hashInputs,
@@ -11,4 +12,6 @@ export default serveJobs({
   drawScreen,
   readScreen,
   searchLogs,
+  startMergedLogs,
+  readMergedLogs,
 });

@@ -44,4 +44,25 @@ export const logs = {
     answer: 'LogPage',
     errors: ['unknown_service'],
   }),
+  follow: operation({
+    id: 'followLogs',
+    kind: 'stream',
+    method: 'GET',
+    path: '/v1/logs/stream',
+    summary: 'Lines of many services as they are written; the header Last-Event-ID asks for what was missed',
+    query: {
+      ...selection,
+      limit: {
+        kind: 'integer',
+        least: 0,
+        most: LOGS.maxTailLines,
+        summary:
+          'How many of the last lines of each service come first; default 0, or with since all since then',
+      },
+      follow: { kind: 'flag', summary: 'false: the stream ends with what there is now; default true' },
+      lastEventId: { kind: 'word', summary: 'As the header, which wins' },
+    },
+    answer: 'LogEntry',
+    errors: ['unknown_service'],
+  }),
 };

@@ -40,8 +40,9 @@ export const stacks = {
     method: 'DELETE',
     path: '/v1/stacks/{name}',
     summary: 'Stop and remove all services of a stack and forget it',
+    query: { force: { kind: 'flag', summary: 'true: forget it although its hook `remove` fails' } },
     answer: 'StackRemoved',
-    errors: ['unknown_stack', 'storage_full'],
+    errors: ['unknown_stack', 'ready_timeout', 'start_failed', 'storage_full'],
     keyKind: 'stack',
   }),
 };

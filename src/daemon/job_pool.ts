@@ -4,7 +4,14 @@ import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { InputHashTask } from '../adapters/input_hash.ts';
 import type { ClusterAccess } from '../protocol/cloud.ts';
-import type { LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
+import type {
+  LogReadAnswer,
+  LogReadTask,
+  LogSearchAnswer,
+  LogSearchTask,
+  LogStart,
+  LogStartTask,
+} from '../protocol/logs.ts';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
@@ -17,6 +24,8 @@ export interface JobTable {
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
+  startMergedLogs(task: LogStartTask): Promise<LogStart[]>;
+  readMergedLogs(task: LogReadTask): Promise<LogReadAnswer>;
 }
 type JobName = keyof JobTable;
 

@@ -9,5 +9,12 @@ import { createJobPool } from './job_pool.ts';
 export function createLogJobs(node: Node): LogJobs {
   const search = createJobPool({ deadlineMs: LOGS.jobDeadlineMs });
   node.scope.defer(() => search.close());
-  return { search: (task) => search.run('searchLogs', task) };
+  // A search never keeps followers waiting.
+  const follow = createJobPool({ deadlineMs: LOGS.jobDeadlineMs, threads: 1, queue: LOGS.maxFollowJobs });
+  node.scope.defer(() => follow.close());
+  return {
+    search: (task) => search.run('searchLogs', task),
+    start: (task) => follow.run('startMergedLogs', task),
+    read: (task) => follow.run('readMergedLogs', task),
+  };
 }

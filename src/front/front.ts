@@ -1,6 +1,7 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
+import { serviceAddress } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { LogJobs } from '../protocol/logs.ts';
@@ -8,6 +9,7 @@ import type { SystemReading } from '../protocol/system.ts';
 import type { Node } from '../runtime/actor.ts';
 import { withTimeout } from '../runtime/deferred.ts';
 import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
+import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
@@ -25,6 +27,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { MergedLogs } from './streams/merged_logs.ts';
 import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
@@ -137,6 +140,7 @@ class HttpFront implements Front {
   private readonly options: FrontOptions;
   private readonly events: EventFeed;
   private readonly logs: LogStreams;
+  private readonly mergedLogs: MergedLogs;
   private readonly terminals: TerminalSockets;
   private readonly app: { -readonly [K in keyof AppContext]: AppContext[K] };
   private readonly guards: Guard[] = [];
@@ -153,6 +157,14 @@ class HttpFront implements Front {
     this.callers = { allowedExtensions, allowedOrigins };
     this.events = new EventFeed(node);
     this.logs = new LogStreams(options.onDefect);
+    this.mergedLogs = new MergedLogs({
+      jobs: options.logJobs,
+      clock: node.clock,
+      folder: statePaths(daemonInfo.stateDir).logs,
+      isRunning: (name) => this.app.views.state(name)?.process != null,
+      notify: (name, on) => node.ref(serviceAddress(name)).tell('follow', { on }),
+      onDefect: options.onDefect,
+    });
     const views = new ServiceViews();
     views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
@@ -161,6 +173,7 @@ class HttpFront implements Front {
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
       logs: this.logs,
+      mergedLogs: this.mergedLogs,
       logJobs: options.logJobs,
       terminals: this.terminals,
       streams: new OpenStreams(node.clock, options.streamLimits),
@@ -182,19 +195,25 @@ class HttpFront implements Front {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
     const { views, starts } = this.app;
-    const { logs, events } = this;
-    const targets = { views, starts, logs, events, onServicesChanged: onRoutesChanged };
+    const { logs, mergedLogs, events } = this;
+    const onServicesChanged = (): void => {
+      onRoutesChanged();
+      mergedLogs.onServicesChanged();
+    };
+    const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
+      this.mergedLogs.onServicesLost();
       // Its next incarnation does not know about this subscriber.
       void this.events.restore();
     });
     this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
       this.app.hub.keepAlive();
       this.logs.keepAlive();
+      this.mergedLogs.keepAlive();
     });
   }
 
@@ -237,6 +256,7 @@ class HttpFront implements Front {
     // All of them came in with the old token.
     this.events.hub.cut();
     this.logs.cut();
+    this.mergedLogs.cut();
     this.terminals.cut();
   }
 
@@ -249,6 +269,7 @@ class HttpFront implements Front {
     for (const server of this.servers) server.stopListening();
     this.events.close();
     this.logs.end();
+    this.mergedLogs.end();
     this.terminals.onServicesLost();
     this.app.streams.close();
     this.stopKeepAlive();

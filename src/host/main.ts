@@ -87,7 +87,7 @@ function closeInherited(libc: Libc): void {
  */
 async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isListening(folder));
-  const lock = openSync(join(folder, 'lock'), 'w', 0o600);
+  const lock = openSync(join(folder, 'lock'), 'a', 0o600);
   const began = systemClock.monotonic();
   while (!libc.lock(lock)) {
     // A host that holds the lock and answers stays. One that does not is about to answer, or to end while a

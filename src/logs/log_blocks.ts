@@ -221,3 +221,8 @@ export function* recordsBackwards(files: LogFiles): Generator<Buffer> {
       yield readRecords(pair, Math.max(0, to - RECORDS_AT_ONCE), to);
   }
 }
+
+/** The time (epoch milliseconds) of the byte at the logical offset `at`, or of what was written before it. */
+export function timeFrom(pair: LogFilePair, at: number): number {
+  return recordOf(pair, Math.max(0, firstRecord(pair, ({ offset }) => offset > at) - 1)).time;
+}

@@ -1,6 +1,8 @@
 // The level of a line, and the fields of a line of JSON: docs/reference.md "Levels".
 
+import { isJsonDeeper } from '../protocol/json_depth.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
+import { HTTP } from '../settings/limits.ts';
 
 /** The words of each level. */
 const WORDS: Readonly<Record<LogLevel, readonly string[]>> = {
@@ -44,10 +46,12 @@ const EXCEPTION =
   /^(?:Uncaught |Unhandled )?(?:[A-Za-z_$][\w$.]*)?(?:Error|Exception)(?: \[[\w.]+\])?(?::|$)/;
 const TRACEBACK = /^(?:Traceback \(most recent call last\):|panic: |thread '.*' panicked at )/;
 
-/** The fields of a line that is a JSON object; null for any other line. */
+/** The fields of a line that is a JSON object, not nested too deep for an answer; null for any other line. */
 export function fieldsOf(text: string): Record<string, unknown> | null {
   const line = text.trim();
   if (!line.startsWith('{') || !line.endsWith('}')) return null;
+  const openings = line.match(/[[{]/g)?.length ?? 0;
+  if (openings > HTTP.maxJsonDepth && isJsonDeeper(Buffer.from(line), HTTP.maxJsonDepth)) return null;
   try {
     // An object, because it begins as one.
     return JSON.parse(line) as Record<string, unknown>;

@@ -27,3 +27,23 @@ export function findRun(folder: string, choice: string): string | null {
     files.close();
   }
 }
+
+/** Records without the run after which it is taken to begin there. */
+const MAX_OTHER_RECORDS = 4_096;
+
+/** The logical offset at which the run `id` begins; the end of the log when it has none of it. */
+export function startOfRun(files: LogFiles, id: string): number {
+  let start = files.end;
+  let others = 0;
+  for (const records of recordsBackwards(files)) {
+    for (let at = records.length - RECORD_BYTES; at >= 0; at -= RECORD_BYTES) {
+      const run = runOfRecord(records, at);
+      if (run === id) {
+        start = decodeIndexRecord(records, at).offset;
+        others = 0;
+      } else others += 1;
+      if (start < files.end && others > MAX_OTHER_RECORDS) return start;
+    }
+  }
+  return start;
+}

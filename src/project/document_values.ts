@@ -101,6 +101,7 @@ const KEYS_OF_OTHER_TOOLS = new Map([
 function knownKeys(path: NodePath): string[] {
   if (path.length === 0) return Object.keys(PROJECT_SHAPE.shape);
   if (path.length === 2) return Object.keys(PROJECT_SERVICE_SHAPE.shape);
+  if (path[0] === 'hooks') return ['create', 'remove'];
   if (path[2] === 'port') return ['fixed'];
   return path[2] === 'stop' ? ['signal', 'grace'] : ['condition'];
 }

@@ -1,12 +1,17 @@
 // Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
-// berth starts, watches and stops it.
+// berth starts, watches and stops it. What describes the container stays in that file and in force.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { type ImportedProject, toServiceName } from './imported_project.ts';
+import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
-/** Longer than the 10 s after which docker kills a container. */
-const STOP_GRACE = '15s';
+/** After which docker kills a container that is not given another time. */
+const DOCKER_STOP_S = 10;
+/** For docker itself, beyond the time of the container. */
+const STOP_MARGIN_S = 5;
+const MAX_S = 3_600;
+/** Those of docker. */
+const HEALTH = { intervalS: 30, retries: 3, startPeriodS: 0 } as const;
 
 /** The first port of a range such as 3000-3005; a variable is left unchanged. */
 const firstOfRange = (ports: string): string =>
@@ -27,28 +32,126 @@ function publishedPort(entry: YamlNode): string | undefined {
 
 const asPort = (text: string): number | string => (/^\d+$/.test(text) ? Number(text) : text);
 
-/** The services of the compose file called `file`. */
-export function importCompose(text: string, file: string): ImportedProject {
-  const tree = parseYamlNodes(text, MAX_DEPTH);
+const UNIT_S = new Map([
+  ['us', 1e-6],
+  ['ms', 1e-3],
+  ['s', 1],
+  ['m', 60],
+  ['h', 3_600],
+  ['d', 86_400],
+]);
+
+/** Seconds of a duration of compose, such as `1m30s`; undefined if it is none. */
+function seconds(node: YamlNode | undefined): number | undefined {
+  const text = scalarText(node);
+  const parts = [...(text ?? '').matchAll(/(\d+(?:\.\d+)?)(us|ms|s|m|h|d)/g)];
+  if (parts.length === 0) return undefined;
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNIT_S.get(unit ?? '') ?? 0), 0);
+}
+
+function isChecked(service: YamlNode | undefined): boolean {
+  const health = nodeAt(service, 'healthcheck');
+  const test = nodeAt(health, 'test');
+  if (!health || scalarText(nodeAt(health, 'disable')) === 'true') return false;
+  return scalarText(listItems(test)[0]) !== 'NONE';
+}
+
+/** What docker says of the health of a container. A shell that quotes with ' runs it. */
+const healthCheck = (file: string, key: string): string =>
+  `docker inspect -f "{{.State.Health.Status}}" $(docker compose -f ${file} ps -q ${key}) | grep -qx healthy`;
+
+/** The longest time until docker has said that a container is healthy or is not. */
+function healthTimeoutS(health: YamlNode | undefined): number {
+  const { intervalS, retries, startPeriodS } = HEALTH;
+  const interval = seconds(nodeAt(health, 'interval')) ?? intervalS;
+  const tries = Number(scalarText(nodeAt(health, 'retries')) ?? retries) + 1;
+  return (seconds(nodeAt(health, 'start_period')) ?? startPeriodS) + tries * interval;
+}
+
+/** The services whose end another one waits for: they are tasks. */
+function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
+  const waits = rows.flatMap(({ value }) => mapEntries(nodeAt(value, 'depends_on')));
+  const isEnd = (node: YamlNode): boolean =>
+    scalarText(nodeAt(node, 'condition')) === 'service_completed_successfully';
+  return new Set(waits.filter(({ value }) => isEnd(value)).map(({ key }) => key));
+}
+
+interface ComposeFile {
+  /** The name of the file. */
+  file: string;
+  names: ReadonlyMap<string, string>;
+  tasks: ReadonlySet<string>;
+  notes: string[];
+  /** Docker compose has resolved it. */
+  isResolved: boolean;
+}
+
+function readyOf(key: string, value: YamlNode, port: string | undefined, file: string) {
+  if (isChecked(value)) {
+    const timeout = Math.min(MAX_S, Math.max(60, Math.ceil(healthTimeoutS(nodeAt(value, 'healthcheck')))));
+    const interval = Math.min(5, Math.max(1, seconds(nodeAt(value, 'healthcheck', 'interval')) ?? 1));
+    return {
+      ready: { exec: healthCheck(file, key), interval: interval * 1_000 },
+      start_timeout: `${timeout}s`,
+    };
+  }
+  return { ready: port === undefined ? undefined : 'tcp' };
+}
+
+function needsOf(
+  name: string,
+  node: YamlNode | undefined,
+  { names, notes }: ComposeFile,
+): ImportedService['depends_on'] {
+  const needs = listOrKeys(node).flatMap((key) => {
+    const other = names.get(key);
+    if (other === undefined) {
+      notes.push(`${name}: there is no service ${key} to wait for`);
+      return [];
+    }
+    const more = nodeAt(node, key);
+    if (scalarText(nodeAt(more, 'restart')) === 'true')
+      notes.push(`${name}: depends_on.${key}.restart is left out`);
+    if (scalarText(nodeAt(more, 'required')) === 'false')
+      notes.push(`${name}: depends_on.${key}.required is left out; it is always needed`);
+    // In a list compose waits for the start alone; here, what has a ready-check is waited for.
+    return { name: other, startedOnly: false };
+  });
+  return dependsOn(needs);
+}
+
+function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedService {
+  const { file, names, notes, tasks, isResolved } = given;
+  const name = names.get(key) ?? key;
+  const port = listItems(nodeAt(value, 'ports')).flatMap((entry) => publishedPort(entry) ?? [])[0];
+  if (nodeAt(value, 'profiles'))
+    notes.push(`${name}: profiles is left out; name the services you want to \`berth up\``);
+  if (nodeAt(value, 'develop'))
+    notes.push(`${name}: develop is left out; \`docker compose watch ${key}\` does it`);
+  if (nodeAt(value, 'extends') && !isResolved)
+    notes.push(`${name}: ports and checks that it gets by extends are left out, as docker is not here`);
+  const stop = seconds(nodeAt(value, 'stop_grace_period')) ?? DOCKER_STOP_S;
+  const shared = {
+    depends_on: needsOf(name, nodeAt(value, 'depends_on'), given),
+    stop: { grace: `${Math.min(MAX_S, Math.ceil(stop) + STOP_MARGIN_S)}s` },
+  };
+  const up = `docker compose -f ${file} up --no-deps --no-log-prefix`;
+  if (tasks.has(key))
+    return { name, cmd: `${up} --exit-code-from ${key} ${key}`, kind: 'task', port: null, ...shared };
+  const checks = readyOf(key, value, port, file);
+  return { name, cmd: `${up} ${key}`, port: port === undefined ? null : asPort(port), ...checks, ...shared };
+}
+
+/** The services of the compose file called `file`. `resolved`: it, as docker compose reads it; or null. */
+export function importCompose(text: string, file: string, resolved: string | null): ImportedProject {
+  const tree = parseYamlNodes(resolved ?? text, MAX_DEPTH);
   const rows = mapEntries(nodeAt(tree, 'services'));
   const taken = new Set<string>();
   const names = new Map(rows.map(({ key }) => [key, toServiceName(key, taken)]));
   const notes: string[] = [];
-  const services = rows.map(({ key, value }) => {
-    const name = names.get(key) ?? key;
-    const port = listItems(nodeAt(value, 'ports')).flatMap((entry) => publishedPort(entry) ?? [])[0];
-    const needs = listOrKeys(nodeAt(value, 'depends_on')).flatMap((other) => names.get(other) ?? []);
-    if (port === undefined) notes.push(`${name}: publishes no port; the one it gets here is not used`);
-    if (nodeAt(value, 'profiles'))
-      notes.push(`${name}: its profiles are left out; name the services you want to \`berth up\``);
-    return {
-      name,
-      cmd: `docker compose -f ${file} up --no-deps --no-log-prefix ${key}`,
-      port: port === undefined ? 'auto' : asPort(port),
-      ready: port === undefined ? undefined : 'tcp',
-      depends_on: needs.length > 0 ? needs : undefined,
-      stop: { grace: STOP_GRACE },
-    };
-  });
-  return { services, notes };
+  const isResolved = resolved !== null;
+  if (nodeAt(tree, 'include') && !isResolved)
+    notes.push('the file: include is left out, as docker is not here to read it');
+  const given = { file, names, notes, tasks: awaitedEnds(rows), isResolved };
+  return { services: rows.map(({ key, value }) => serviceOf(key, value, given)), notes };
 }

@@ -1,35 +1,45 @@
-// Imports package.json: its dev, start or serve script, or those of its workspaces.
+// Imports package.json: its scripts for development, else that which starts it, or those of its workspaces.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { readTextFile } from '../settings/state_files.ts';
+import { portInCommand, serverOptions } from './command_port.ts';
 import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 
 interface Manifest {
   name?: unknown;
   scripts?: Record<string, unknown>;
   workspaces?: unknown;
+  packageManager?: unknown;
 }
 
-/** The scripts that run a service, in order of preference. */
-const SCRIPTS = ['dev', 'start', 'serve'] as const;
+/** Scripts that run a service where there is none for development, in order of preference. */
+const OTHER_SCRIPTS = ['start', 'serve'] as const;
+/** `dev:web` is a service of its own. */
+const DEV_SCRIPT = /^dev(?::(.+))?$/;
+/** A `dev` that runs the other scripts for development, by npm-run-all, concurrently or the like. */
+const RUNS_OTHERS = /\bdev:/;
+
+const RUNNERS = ['npm', 'pnpm', 'yarn', 'bun'] as const;
+type Runner = (typeof RUNNERS)[number];
 
 /** The program that runs the scripts, by its lock file. */
-const SCRIPT_RUNNERS: readonly [lock: string, runner: string][] = [
-  ['pnpm-lock.yaml', 'pnpm run'],
-  ['yarn.lock', 'yarn run'],
-  ['bun.lock', 'bun run'],
-  ['bun.lockb', 'bun run'],
+const LOCK_FILES: readonly [lock: string, runner: Runner][] = [
+  ['pnpm-lock.yaml', 'pnpm'],
+  ['yarn.lock', 'yarn'],
+  ['bun.lock', 'bun'],
+  ['bun.lockb', 'bun'],
 ];
 
-const runnerOf = (folder: string): string =>
-  SCRIPT_RUNNERS.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm run';
-
-/** The port that a script names; undefined if it names none. */
-function portInScript(script: string): number | undefined {
-  const [, port] = /(?:\bPORT=|--port[= ]|(?:^|\s)-p )(\d{2,5})\b/.exec(script) ?? [];
-  return port === undefined ? undefined : Number(port);
+function runnerOf(folder: string, { packageManager }: Manifest): Runner {
+  const named = typeof packageManager === 'string' ? packageManager.split('@')[0] : undefined;
+  const known = RUNNERS.find((runner) => runner === named);
+  return known ?? LOCK_FILES.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm';
 }
+
+/** Options of the program that a script starts come after `--` with npm alone. */
+const runScript = (runner: Runner, script: string, options: string): string =>
+  [`${runner} run ${script}`, ...(options ? [runner === 'npm' ? `-- ${options}` : options] : [])].join(' ');
 
 function onlyStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
@@ -71,41 +81,62 @@ function readManifest(folder: string): Manifest | undefined {
   return existsSync(path) ? JSON.parse(readTextFile(path)) : undefined;
 }
 
-function serviceFromManifest(
+/** The scripts of a package that run its services: `dev` and every `dev:*`, else `start`. */
+function serviceScripts({ scripts = {} }: Manifest): [name: string, script: string][] {
+  const all = Object.entries(scripts).filter((row): row is [string, string] => typeof row[1] === 'string');
+  const dev = all.filter(([name]) => DEV_SCRIPT.test(name));
+  const parts = dev.filter(([name]) => name !== 'dev');
+  const whole = dev.filter(
+    ([name, script]) => name === 'dev' && !(parts.length > 0 && RUNS_OTHERS.test(script)),
+  );
+  if (dev.length > 0) return [...whole, ...parts];
+  const other = OTHER_SCRIPTS.find((name) => all.some(([known]) => known === name));
+  return all.filter(([name]) => name === other);
+}
+
+/** What a package is imported with. */
+interface PackageImport {
+  runner: Runner;
+  taken: Set<string>;
+  notes: string[];
+}
+
+function servicesFromManifest(
   manifest: Manifest,
   cwd: string,
-  runner: string,
-  taken: Set<string>,
-): ImportedService | undefined {
-  const script = SCRIPTS.find((name) => typeof manifest.scripts?.[name] === 'string');
-  if (script === undefined) return undefined;
+  { notes, runner, taken }: PackageImport,
+): ImportedService[] {
   const called = typeof manifest.name === 'string' ? manifest.name.replace(/^@[^/]*\//, '') : 'web';
-  return {
-    name: toServiceName(called, taken),
-    cmd: `${runner} ${script}`,
-    cwd: cwd === '.' ? undefined : cwd,
-    port: portInScript(String(manifest.scripts?.[script])) ?? 'auto',
-  };
+  return serviceScripts(manifest).map(([script, text]) => {
+    const [, part] = DEV_SCRIPT.exec(script) ?? [];
+    const name = toServiceName(part ?? called, taken);
+    const folder = cwd === '.' ? {} : { cwd };
+    const named = portInCommand(text);
+    const options = named ? null : serverOptions(text);
+    if (!named && options === null)
+      notes.push(`${name}: its script names no port, so it must listen on $PORT`);
+    return {
+      name,
+      cmd: runScript(runner, script, options ?? ''),
+      ...folder,
+      port: named?.port ?? 'auto',
+      ready: named || options !== null ? 'tcp' : undefined,
+    };
+  });
 }
 
 /**
- * The services of the package in `folder`: one per workspace that has a dev, start or serve script, else the
- * package itself.
+ * The services of the package in `folder`: those of its workspaces that have scripts for it, else its own.
  */
 export function importPackage(text: string, folder: string): ImportedProject {
   const manifest: Manifest = JSON.parse(text);
   const notes: string[] = [];
-  const taken = new Set<string>();
-  const runner = runnerOf(folder);
+  const given = { runner: runnerOf(folder, manifest), taken: new Set<string>(), notes };
   const parts = workspaceFolders(folder, manifest, notes).flatMap((cwd) => {
     const part = readManifest(join(folder, cwd));
-    return (part && serviceFromManifest(part, cwd, runner, taken)) ?? [];
+    return part ? servicesFromManifest(part, cwd, given) : [];
   });
-  const own = parts.length > 0 ? undefined : serviceFromManifest(manifest, '.', runner, taken);
-  const services = own ? [own] : parts;
-  if (services.length === 0) notes.push(`there is no ${SCRIPTS.join(', ')} script`);
-  for (const { name, port } of services) {
-    if (port === 'auto') notes.push(`${name}: its script names no port, so it must listen on $PORT`);
-  }
+  const services = parts.length > 0 ? parts : servicesFromManifest(manifest, '.', given);
+  if (services.length === 0) notes.push('there is no dev, start or serve script');
   return { services, notes };
 }

@@ -1,112 +1,244 @@
 // Imports a process-compose file.
 import { constants } from 'node:os';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
+import { portInCommand } from './command_port.ts';
+import { droppedKeys, droppedNote, type KnownKeys } from './dropped_keys.ts';
+import {
+  dependsOn,
+  type ImportedCheck,
+  type ImportedDependency,
+  type ImportedProject,
+  type ImportedService,
+  toServiceName,
+} from './imported_project.ts';
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
+/** Those of process-compose. */
+const DEFAULT_PERIOD_S = 10;
+const DEFAULT_STOP_S = 10;
+const MAX_REPLICAS = 64;
 
-const RESTART_POLICY_NAMES = new Map([
-  ['on_failure', 'on-failure'],
-  ['always', 'always'],
-]);
+const PROBE: KnownKeys = {
+  http_get: { host: true, port: true, path: true, scheme: true, status_code: true },
+  exec: { command: true },
+  period_seconds: true,
+  timeout_seconds: true,
+  failure_threshold: true,
+};
 
-/** Keys without a counterpart in berth.yaml. */
-const UNSUPPORTED_KEYS = [
-  'liveness_probe',
-  'is_daemon',
-  'log_configuration',
-  'schedule',
-  'replicas',
-  'is_tty',
-  'entrypoint',
-] as const;
+const PROCESS: KnownKeys = {
+  command: true,
+  description: true,
+  working_dir: true,
+  environment: true,
+  depends_on: true,
+  readiness_probe: { ...PROBE, initial_delay_seconds: true },
+  liveness_probe: { ...PROBE },
+  ready_log_line: true,
+  availability: { restart: true, backoff_seconds: true, max_restarts: true },
+  shutdown: { command: true, signal: true, timeout_seconds: true },
+  namespace: true,
+  disabled: true,
+  replicas: true,
+};
 
-/** The URL of an HTTP probe, and its port. */
-function httpProbe(node: YamlNode | undefined): { ready: string; port: string } | undefined {
-  const get = nodeAt(node, 'http_get');
+const FILE: KnownKeys = { version: true, environment: true, processes: true };
+
+const numberAt = (node: YamlNode | undefined, ...keys: string[]): number | undefined => {
+  const text = scalarText(nodeAt(node, ...keys));
+  return text !== undefined && Number.isFinite(Number(text)) ? Number(text) : undefined;
+};
+
+/** The URL of an HTTP probe. */
+function probeUrl(get: YamlNode | undefined): string | undefined {
   const port = scalarText(nodeAt(get, 'port'));
   if (port === undefined) return undefined;
   const host = scalarText(nodeAt(get, 'host')) ?? 'localhost';
   const path = scalarText(nodeAt(get, 'path')) ?? '/';
-  const scheme = scalarText(nodeAt(get, 'scheme')) ?? 'http';
+  const scheme = (scalarText(nodeAt(get, 'scheme')) ?? 'http').toLowerCase();
+  return `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`;
+}
+
+/** The check that a probe is; undefined: it asks nothing. */
+function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | undefined {
+  const http = probeUrl(nodeAt(probe, 'http_get'));
+  const exec = scalarText(nodeAt(probe, 'exec', 'command'));
+  if (http === undefined && exec === undefined) return undefined;
+  const period = numberAt(probe, 'period_seconds') ?? DEFAULT_PERIOD_S;
+  const timeout = numberAt(probe, 'timeout_seconds');
+  const failures = isLive ? numberAt(probe, 'failure_threshold') : undefined;
   return {
-    ready: `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`,
-    port,
+    ...(http === undefined ? { exec: exec ?? '' } : { http }),
+    ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: period * 1_000 } : {}),
+    ...(timeout === undefined ? {} : { timeout: timeout * 1_000 }),
+    ...(failures === undefined ? {} : { failures }),
   };
+}
+
+/** A line that contains a text, as a regular expression. */
+const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+function readyOf(value: YamlNode): ImportedService['ready'] {
+  const line = scalarText(nodeAt(value, 'ready_log_line'));
+  const check = checkOf(nodeAt(value, 'readiness_probe'), false);
+  if (!check) return line === undefined ? undefined : { log: lineWith(line) };
+  const { http, ...more } = check;
+  return http !== undefined && Object.keys(more).length === 0 ? http : check;
+}
+
+/** Time for a probe that may fail so often before the process counts as broken. */
+function startTimeoutOf(probe: YamlNode | undefined): string | undefined {
+  const failures = numberAt(probe, 'failure_threshold');
+  const delay = numberAt(probe, 'initial_delay_seconds') ?? 0;
+  if (failures === undefined && delay === 0) return undefined;
+  const period = numberAt(probe, 'period_seconds') ?? DEFAULT_PERIOD_S;
+  return `${Math.min(3_600, Math.max(30, delay + (failures ?? 3) * period))}s`;
 }
 
 function signalName(number: string | undefined): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => String(value) === number)?.[0];
 }
 
-function stopSettings(node: YamlNode | undefined): ImportedService['stop'] {
+function stopOf(node: YamlNode | undefined): ImportedService['stop'] {
+  const command = scalarText(nodeAt(node, 'command'));
   const signal = signalName(scalarText(nodeAt(node, 'signal')));
-  const seconds = scalarText(nodeAt(node, 'timeout_seconds'));
-  const grace = seconds === undefined ? undefined : `${seconds}s`;
-  return signal === undefined && grace === undefined
-    ? undefined
-    : { ...(signal ? { signal } : {}), ...(grace ? { grace } : {}) };
+  const seconds = numberAt(node, 'timeout_seconds') ?? DEFAULT_STOP_S;
+  return {
+    ...(command === undefined ? {} : { command }),
+    ...(signal === undefined ? {} : { signal }),
+    grace: `${seconds}s`,
+  };
 }
 
-/** The names a process waits for; what ends rather than becoming ready cannot be waited for here. */
-function dependenciesOf(
+const POLICIES = new Map([
+  ['on_failure', 'on-failure'],
+  ['always', 'always'],
+]);
+
+function restartOf(name: string, node: YamlNode | undefined, notes: string[]): ImportedService['restart'] {
+  const given = scalarText(nodeAt(node, 'restart'));
+  const policy = POLICIES.get(given ?? '');
+  if (given === 'exit_on_failure') notes.push(`${name}: its failure ends nothing else (exit_on_failure)`);
+  if (policy === undefined) return undefined;
+  const backoff = numberAt(node, 'backoff_seconds');
+  // 0 is no bound there.
+  const max = numberAt(node, 'max_restarts') || undefined;
+  if (backoff === undefined && max === undefined) return policy;
+  const pause = backoff === undefined ? {} : { min_ms: backoff * 1_000, max_ms: backoff * 1_000 };
+  return { policy, ...pause, ...(max === undefined ? {} : { max }) };
+}
+
+/** What stands in the file, and the names that each process has here: several for replicas. */
+interface Processes {
+  names: ReadonlyMap<string, readonly string[]>;
+  notes: string[];
+}
+
+/** The dependencies of a process. */
+function needsOf(
   name: string,
   node: YamlNode | undefined,
-  names: ReadonlyMap<string, string>,
-  notes: string[],
-) {
-  const needs = mapEntries(node).flatMap(({ key, value }) => {
-    const condition = scalarText(nodeAt(value, 'condition')) ?? '';
-    if (!condition.startsWith('process_completed')) return names.get(key) ?? [];
-    notes.push(`${name}: waiting for ${key} to complete is left out`);
-    return [];
+  { names, notes }: Processes,
+): ImportedDependency[] {
+  return mapEntries(node).flatMap(({ key, value }) => {
+    const condition = scalarText(nodeAt(value, 'condition')) ?? 'process_completed';
+    const found = names.get(key);
+    if (!found) notes.push(`${name}: there is no process ${key} to wait for`);
+    if (condition === 'process_completed')
+      notes.push(`${name}: waits for ${key} to succeed; process_completed would take a failure too`);
+    return (found ?? []).map((other) => ({ name: other, startedOnly: condition === 'process_started' }));
   });
-  return needs.length > 0 ? needs : undefined;
 }
 
-function portOf(env: Map<string, string> | undefined, ready: { port: string } | undefined): number | string {
-  const port = ready?.port ?? env?.get('PORT');
-  if (port === undefined) return 'auto';
-  return /^\d+$/.test(port) ? Number(port) : port;
+/** The processes whose end is waited for: they are tasks. */
+function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
+  const waits = rows.flatMap(({ value }) => mapEntries(nodeAt(value, 'depends_on')));
+  const ends = waits.filter(({ value }) =>
+    (scalarText(nodeAt(value, 'condition')) ?? 'process_completed').startsWith('process_completed'),
+  );
+  return new Set(ends.map(({ key }) => key));
+}
+
+function portOf(cmd: string, env: Map<string, string>, url: string | undefined): number | string | null {
+  const port = url === undefined ? env.get('PORT') : new URL(url).port || undefined;
+  if (port !== undefined) return /^\d+$/.test(port) ? Number(port) : port;
+  return portInCommand(cmd)?.port ?? null;
+}
+
+/** The services of one process: one, or one per replica. */
+function servicesOf(
+  key: string,
+  value: YamlNode,
+  given: { isTask: boolean; env: Map<string, string> },
+  all: Processes,
+): ImportedService[] {
+  const { notes } = all;
+  const names = all.names.get(key) ?? [];
+  const cmd = scalarText(nodeAt(value, 'command'));
+  const [first = key] = names;
+  if (cmd === undefined) {
+    notes.push(`${key} has no command: left out`);
+    return [];
+  }
+  notes.push(...droppedNote(first, droppedKeys(value, PROCESS)));
+  const status = scalarText(nodeAt(value, 'readiness_probe', 'http_get', 'status_code'));
+  if (status !== undefined && status !== '200')
+    notes.push(`${first}: readiness_probe.http_get.status_code is left out`);
+  const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
+  const probe = nodeAt(value, 'readiness_probe');
+  const port = given.isTask ? null : portOf(cmd, env, probeUrl(nodeAt(probe, 'http_get')));
+  const names_port = portInCommand(cmd) !== null;
+  const group = scalarText(nodeAt(value, 'namespace'));
+  const service: Omit<ImportedService, 'name'> = {
+    cmd,
+    kind: given.isTask ? 'task' : undefined,
+    cwd: scalarText(nodeAt(value, 'working_dir')),
+    port,
+    ready: given.isTask ? undefined : (readyOf(value) ?? (names_port ? 'tcp' : undefined)),
+    live: checkOf(nodeAt(value, 'liveness_probe'), true),
+    start_timeout: startTimeoutOf(probe),
+    env: env.size > 0 ? env : undefined,
+    depends_on: dependsOn(needsOf(first, nodeAt(value, 'depends_on'), all)),
+    group: group === 'default' ? undefined : group,
+    restart: given.isTask ? undefined : restartOf(first, nodeAt(value, 'availability'), notes),
+    stop: nodeAt(value, 'shutdown') ? stopOf(nodeAt(value, 'shutdown')) : undefined,
+  };
+  if (names.length > 1 && typeof port === 'number')
+    notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);
+  return names.map((name, index) => ({
+    name,
+    ...service,
+    ...(names.length > 1
+      ? {
+          port: port === null ? null : 'auto',
+          env: new Map([...env, ['PC_REPLICA_NUM', String(index)]]),
+        }
+      : {}),
+  }));
 }
 
 /** The services of a process-compose file. */
 export function importProcessCompose(text: string): ImportedProject {
   const tree = parseYamlNodes(text, MAX_DEPTH);
   const rows = mapEntries(nodeAt(tree, 'processes'));
-  const everywhere = envEntries(nodeAt(tree, 'environment')) ?? new Map();
+  const env = envEntries(nodeAt(tree, 'environment')) ?? new Map<string, string>();
   const taken = new Set<string>();
-  const notes: string[] = [];
+  const notes = droppedNote('the file', droppedKeys(tree, FILE));
   const isOn = (node: YamlNode): boolean => scalarText(nodeAt(node, 'disabled')) !== 'true';
   const names = new Map(
-    rows.filter(({ value }) => isOn(value)).map(({ key }) => [key, toServiceName(key, taken)]),
+    rows
+      .filter(({ value }) => isOn(value))
+      .map(({ key, value }) => {
+        const replicas = Math.min(MAX_REPLICAS, Math.max(1, numberAt(value, 'replicas') ?? 1));
+        return [key, Array.from({ length: replicas }, () => toServiceName(key, taken))];
+      }),
   );
-  const services = rows.flatMap(({ key, value }): ImportedService[] => {
-    const name = names.get(key);
-    if (name === undefined) notes.push(`${key} is disabled: left out`);
-    const cmd = scalarText(nodeAt(value, 'command'));
-    if (name === undefined || cmd === undefined) return [];
-    for (const left of UNSUPPORTED_KEYS) if (nodeAt(value, left)) notes.push(`${name}: ${left} is left out`);
-    if (nodeAt(value, 'readiness_probe', 'exec'))
-      notes.push(`${name}: a probe that runs a command is left out`);
-    const env = new Map([...everywhere, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
-    const ready = httpProbe(nodeAt(value, 'readiness_probe'));
-    const group = scalarText(nodeAt(value, 'namespace'));
-    return [
-      {
-        name,
-        cmd,
-        cwd: scalarText(nodeAt(value, 'working_dir')),
-        port: portOf(env, ready),
-        ready: ready?.ready,
-        env: env.size > 0 ? env : undefined,
-        depends_on: dependenciesOf(name, nodeAt(value, 'depends_on'), names, notes),
-        group: group === 'default' ? undefined : group,
-        restart: RESTART_POLICY_NAMES.get(scalarText(nodeAt(value, 'availability', 'restart')) ?? ''),
-        stop: stopSettings(nodeAt(value, 'shutdown')),
-      },
-    ];
+  const awaited = awaitedEnds(rows);
+  const services = rows.flatMap(({ key, value }) => {
+    if (names.has(key)) return servicesOf(key, value, { isTask: awaited.has(key), env }, { names, notes });
+    notes.push(`${key} is disabled: left out`);
+    return [];
   });
   return { services, notes };
 }

@@ -1,6 +1,7 @@
 // Imports a Procfile, as foreman, overmind and Heroku read it.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { portInCommand } from './command_port.ts';
 import {
   escapeInterpolation,
   type ImportedProject,
@@ -25,7 +26,9 @@ export function importProcfile(text: string, folder: string): ImportedProject {
       services.push({
         name: toServiceName(type, taken),
         cmd: escapeInterpolation(cmd),
-        port: 'auto',
+        // As with foreman, each gets a port of its own, whether it uses it or not.
+        port: portInCommand(cmd)?.port ?? 'auto',
+        ready: portInCommand(cmd) ? 'tcp' : undefined,
         env_file: envFile,
       });
     }

@@ -1,7 +1,6 @@
 // The result of an importer, and its text as a berth.yaml.
 
 import { stringifyYaml } from '../adapters/yaml.ts';
-import type { Dependency } from '../protocol/dependency_order.ts';
 
 /** A service as berth.yaml has it; undefined keys are left out. */
 export interface ImportedService {
@@ -10,14 +9,41 @@ export interface ImportedService {
   cwd?: string | undefined;
   /** null: none. */
   port: number | string | null;
-  ready?: string | undefined;
+  kind?: 'task' | undefined;
+  ready?: string | ImportedCheck | undefined;
+  live?: ImportedCheck | undefined;
+  start_timeout?: string | undefined;
   env?: Map<string, string> | undefined;
   env_file?: string | undefined;
-  depends_on?: Dependency[] | undefined;
-  kind?: 'task' | undefined;
+  depends_on?: string[] | Record<string, { condition: 'started' }> | undefined;
   group?: string | undefined;
-  restart?: string | undefined;
-  stop?: { signal?: string | undefined; grace?: string | undefined } | undefined;
+  restart?: string | { policy: string; min_ms?: number; max_ms?: number; max?: number } | undefined;
+  stop?: { command?: string; signal?: string; grace?: string } | undefined;
+}
+
+/** A check as berth.yaml has it. */
+export interface ImportedCheck {
+  http?: string;
+  exec?: string;
+  log?: string;
+  /** Milliseconds. */
+  interval?: number;
+  timeout?: number;
+  failures?: number;
+}
+
+/** A dependency, and whether its process alone is waited for. */
+export interface ImportedDependency {
+  name: string;
+  startedOnly: boolean;
+}
+
+/** `depends_on` for `needs`: a list while each has the usual condition. */
+export function dependsOn(needs: readonly ImportedDependency[]): ImportedService['depends_on'] {
+  if (needs.length === 0) return undefined;
+  if (!needs.some(({ startedOnly }) => startedOnly)) return needs.map(({ name }) => name);
+  const rows = needs.map(({ name, startedOnly }) => [name, startedOnly ? { condition: 'started' } : {}]);
+  return Object.fromEntries(rows);
 }
 
 export interface ImportedProject {

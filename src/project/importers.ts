@@ -1,12 +1,14 @@
 // The importers, chosen by file name, and the files that a folder is searched for.
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { composeConfig } from '../adapters/compose_config.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
 import { importProcfile } from './import_procfile.ts';
 import type { ImportedProject } from './imported_project.ts';
+import { plainServices } from './plain_services.ts';
 
 interface Importer {
   kind: string;
@@ -34,7 +36,7 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'compose file',
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
     pattern: /compose.*\.ya?ml$/,
-    read: (text, path) => importCompose(text, basename(path)),
+    read: (text, path) => importCompose(text, basename(path), composeConfig(path)),
   },
   {
     kind: 'package.json',
@@ -60,5 +62,5 @@ export const importerOf = (path: string): Importer | undefined =>
  */
 export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
   const importer = importerOf(path);
-  return importer && { kind: importer.kind, ...importer.read(readTextFile(path), path) };
+  return importer && { kind: importer.kind, ...plainServices(importer.read(readTextFile(path), path)) };
 }

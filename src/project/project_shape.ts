@@ -10,7 +10,7 @@ import {
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
-import { isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
+import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { DOOR, HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
@@ -27,7 +27,8 @@ const name = z
     SERVICE_NAME_PATTERN,
     'must be a name of a-z, 0-9, _ and -, at most 63 characters, not beginning with -',
   )
-  .refine(isShortName, 'must not contain --, which separates it from the name of the stack');
+  .refine(isShortName, 'must not contain --, which separates it from the name of the stack')
+  .refine((value) => !isHook(value), 'is the name of a hook');
 
 const DURATION_MESSAGE = 'must be a duration such as 30s or 500ms (a bare number is milliseconds)';
 const duration = z
@@ -241,6 +242,12 @@ const projectNameShape = z
   .regex(PROJECT_NAME_PATTERN, NAME_MESSAGE)
   .max(MAX_PROJECT_NAME, NAME_MESSAGE);
 
+const HOOK_MESSAGE = 'must be a shell command';
+const hookCmd = z
+  .string(withMessage(HOOK_MESSAGE))
+  .min(1, HOOK_MESSAGE)
+  .max(SERVICE.maxCmdBytes, 'must be at most 64 KiB');
+
 export const PROJECT_SHAPE = z
   .strictObject(
     {
@@ -254,6 +261,20 @@ export const PROJECT_SHAPE = z
             'The environment that services start from: that of the shell that runs `berth up` (the ' +
             'default), or that of the daemon.',
         })
+        .optional(),
+      hooks: z
+        .strictObject(
+          {
+            create: hookCmd
+              .meta({ description: 'Runs once, before the first start of a stack: `createdb ${slug}`.' })
+              .optional(),
+            remove: hookCmd
+              .meta({ description: 'Runs once, after its last stop: `berth rm --stack`.' })
+              .optional(),
+          },
+          withMessage('must be a map with create and remove'),
+        )
+        .meta({ description: 'Shell commands that make and remove what a stack needs.' })
         .optional(),
       services: z.record(name, PROJECT_SERVICE_SHAPE, requiredMessage('a map of names to services')),
     },

@@ -11,7 +11,7 @@ import {
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { RestartPolicy, ServiceSpec, SleepRule, WatchSpec } from '../protocol/service.ts';
-import { PLACEHOLDER } from '../protocol/stacks.ts';
+import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
@@ -63,6 +63,8 @@ export interface Project {
   /** Whose environment services start from. */
   environment: 'shell' | 'daemon';
   services: ProjectService[];
+  /** The tasks that make and remove what a stack needs. */
+  hooks: ProjectService[];
 }
 
 const MAX_DEPTH = 32;
@@ -195,6 +197,17 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
   };
 }
 
+function hooksOf(
+  check: ProjectCheck,
+  { create, remove }: { [K in keyof typeof HOOKS]?: string | undefined },
+) {
+  const rows = [
+    [HOOKS.create, create],
+    [HOOKS.remove, remove],
+  ] as const;
+  return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
+}
+
 /** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
 function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
   const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
@@ -308,7 +321,8 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
-  return { file, name, environment, services };
+  const hooks = hooksOf(check, parsed.data.hooks ?? {});
+  return { file, name, environment, services, hooks };
 }
 
 function readDotenv(folder: string): NodeJS.Dict<string> {

@@ -1,4 +1,5 @@
 // Commands that a person runs beside a service: docs/reference.md "Commands".
+import type { EnvironmentRows } from './base_environment.ts';
 
 /** What to run, with its shape checked. */
 export interface CommandInput {
@@ -8,8 +9,10 @@ export interface CommandInput {
   service: string | null;
   /** null: the folder of the service, else the home folder. */
   cwd: string | null;
+  /** What it starts from without a service; null: the environment of the daemon. */
+  baseEnv: EnvironmentRows | null;
   /** Further variables, which win over those of the service. */
-  env: [key: string, value: string][];
+  env: EnvironmentRows;
   cols: number;
   rows: number;
 }

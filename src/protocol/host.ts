@@ -31,6 +31,10 @@ export interface RunMetadata {
   /** null: the service has none. */
   port: number | null;
   ready: string | null;
+  /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
+  changedAt?: number;
+  /** Its stop is the first half of a restart that a change of its files has asked for. */
+  relaunch?: boolean;
   /** It has passed its ready-check. */
   passed: boolean;
   /** Epoch milliseconds at which the start gives up; null: never. */

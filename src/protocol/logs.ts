@@ -57,8 +57,68 @@ export interface LogSearchAnswer {
   bound: number | null;
 }
 
-/** What is done with the files of logs on other threads than those that ask. */
+/** A place in the log of one service, from which it is read on. */
+export interface LogPlace {
+  /** Logical offset up to which everything was read. */
+  offset: number;
+  /** Marks of runs at the offset that were read. */
+  marks: number;
+  /** Where the line begins whose end has not come yet, of stdout and of stderr; null: there is none. */
+  open: [stdout: number | null, stderr: number | null];
+}
+
+/** The logs that are followed together, each read up to its place. */
+export interface FollowedLogs {
+  folder: string;
+  logs: {
+    name: string;
+    place: LogPlace;
+    /** Only output of this run; null: of all. */
+    run: string | null;
+    /** It has a process, which may end the line that it has begun. */
+    isRunning: boolean;
+  }[];
+  filter: LogFilterSpec;
+  ansi: boolean;
+}
+
+export interface LogReadTask extends FollowedLogs {
+  /** Those that may have grown. */
+  grown: string[];
+  /** Text, and time in milliseconds, after which the answer ends. */
+  maxBytes: number;
+  budgetMs: number;
+}
+
+export interface LogReadAnswer {
+  /** The entries by time, as frames of an event stream. */
+  frames: Uint8Array;
+  moved: { name: string; place: LogPlace }[];
+  /** Those that were not read to their end. */
+  unfinished: string[];
+}
+
+export interface LogStartTask {
+  folder: string;
+  names: string[];
+  filter: LogFilterSpec;
+  /** See `isRunChoice`; null: all. */
+  run: string | null;
+  /** The last lines of each log that are wanted come first; null: all since `filter.since`. */
+  lines: number | null;
+}
+
+export interface LogStart {
+  name: string;
+  place: LogPlace;
+  run: string | null;
+}
+
+/** What is done with the files of logs on threads of its own. Each fails as a pool of jobs does. */
 export interface LogJobs {
-  /** Fails invalid_spec, and as a pool of jobs does. */
+  /** Fails invalid_spec. */
   search(task: LogSearchTask): Promise<LogSearchAnswer>;
+  /** Where logs are read on from. Fails invalid_spec. */
+  start(task: LogStartTask): Promise<LogStart[]>;
+  read(task: LogReadTask): Promise<LogReadAnswer>;
 }

@@ -76,6 +76,13 @@ export const projectName = (folder: string): string => fitPart(folder, MAX_PROJE
 /** `text` as a slug. */
 export const slugText = (text: string): string => fitPart(text, MAX_SLUG);
 
+/** The tasks that are a stack's hooks, by their short names: docs/reference.md "Hooks". */
+export const HOOKS = { create: 'hook-create', remove: 'hook-remove' } as const;
+
+/** Whether the service called `service` in its stack is a hook. */
+export const isHook = (service: string | null): boolean =>
+  service === HOOKS.create || service === HOOKS.remove;
+
 /** Where a stack is: what its name is made from. */
 export interface StackPlace {
   project: string;
@@ -119,6 +126,9 @@ export interface StacksProtocol {
   list(message: Record<string, never>): { stacks: StackRow[] };
   /** The stack of a place, registered if it is new. Fails name_in_use, storage_full. */
   claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
-  /** Stops and removes all services of the stack, then forgets it. Fails unknown_stack, storage_full. */
-  remove(message: { name: string }): { services: string[] };
+  /**
+   * Stops and removes all services of the stack, runs its hook `remove`, and forgets it. Fails unknown_stack,
+   * storage_full, and as the start of the hook, unless `force`.
+   */
+  remove(message: { name: string; force: boolean }): { services: string[] };
 }

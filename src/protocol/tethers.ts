@@ -77,6 +77,8 @@ export interface TethersProtocol {
   closeCluster(message: { clusterId: string }): null;
   /** From clusters, after its credentials have changed: open tethers use the new ones. */
   renewCluster(message: { clusterId: string }): null;
+  /** From workloads, before it puts one to sleep; false: that has come to nothing. */
+  workloadSleeping(message: { workloadId: string; isSleeping: boolean }): null;
   /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
   /** From a tether, at most once a second, when the numbers have changed. */
@@ -94,6 +96,8 @@ export interface TetherProtocol {
    * Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor.
    */
   close(message: { forget: boolean }): null;
+  /** The pods that are there now are about to be ended; false: they are not. */
+  workloadSleeping(message: { isSleeping: boolean }): null;
   /** New connections use the credentials that workloads have now; open ones go on. */
   renew(message: Record<string, never>): null;
 }

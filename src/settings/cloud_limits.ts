@@ -102,6 +102,8 @@ export const TETHER = {
   podAvoidMs: 1_000,
   /** The same for a pod that has not answered at all: its node may be dead. */
   unreachableAvoidMs: 30_000,
+  /** Time for a cluster to begin to end the pods of a workload that is put to sleep. */
+  condemnedMs: 5_000,
   /** Shortest interval between the starts of two listings of pods; a pod that is gone asks for a new one. */
   minRelistIntervalMs: 1_000,
   /** Interval between checks of waiting connections. */

@@ -81,6 +81,8 @@ export const SERVICE = {
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
   /** Time after the signal at which a daemon that is still there ends by that signal. */
   endMs: 60_000,
+  /** Time that the removal of a stack waits for its hook. */
+  hookMs: 600_000,
 } as const;
 
 /** docs/reference.md "Tasks". */
@@ -191,6 +193,14 @@ export const LOGS = {
   /** Time after which a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
+  /** Last lines of a service with which a stream of many begins. */
+  maxTailLines: 100_000,
+  /** Text and time of one look at the logs that a stream follows, and the shortest pause between two. */
+  maxReadBytes: 512 * KIB,
+  readMs: 50,
+  followIntervalMs: 25,
+  /** Looks that wait for their thread; one more ends its stream, whose client comes back. */
+  maxFollowJobs: 1_024,
   /** For a job of a search or a stream, with its wait for a thread. */
   jobDeadlineMs: 30_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */

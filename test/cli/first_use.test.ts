@@ -91,12 +91,13 @@ it('goes from a Procfile to running services, logs, an explanation, and down in 
     const up = await user.run('berth up');
     expect(up).toMatch(/Started the daemon in the background \(pid \d+, http:\/\/127\.0\.0\.1:\d+\)/);
     expect(up).toMatch(/✓ web is running at http:\/\/localhost:\d+ \(pid \d+, /);
-    expect(up).toMatch(/✓ worker is running at /);
+    expect(up).toMatch(/✓ worker started \(no ready-check\), pid \d+, /);
+    expect(up).toMatch(/✗ api: .*exit code 1/);
+    expect(up).toMatch(/worker: still there after 2 s\./);
     // Colour on a terminal; the progress display has been removed.
     expect(user.raw()).toContain('\x1b[32m✓\x1b[39m');
     expect(stripVTControlCharacters(user.raw().split('\x1b[J').at(-1) ?? '')).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
 
-    // Without a ready-check it counts as running before it has printed its line.
     let logs = '';
     await eventually(async () => {
       logs = await user.run('berth logs -n 3');

@@ -1,9 +1,10 @@
 // docs/reference.md "Stacks": two checkouts of one project, up at once from one project file.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../cli/berth_process.ts';
+import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
 
 const NODE = JSON.stringify(process.execPath);
@@ -165,5 +166,90 @@ describe('two checkouts of one project', () => {
       const wrong = await daemon.request('POST', '/v1/stacks', { project: 'x', path: a, [field]: value });
       expect([field, wrong.status, wrong.body.message]).toEqual([field, 400, expect.stringContaining(field)]);
     }
+  });
+});
+
+describe('the hooks of a stack', () => {
+  /** A project whose hooks write what they do to `done`, outside of its folder. */
+  async function withHooks(create: string) {
+    const daemon = await daemonOf();
+    const home = folder();
+    const path = join(home, 'shop');
+    mkdirSync(path);
+    const done = join(home, 'done');
+    const write = (hook: string): void =>
+      writeFileSync(
+        join(path, 'berth.yaml'),
+        `hooks:\n  create: ${JSON.stringify(hook)}\n  remove: 'echo remove $\{slug} >> ${done}'\n` +
+          `services:\n  web: { cmd: ${JSON.stringify('exec sleep 1000')}, port: null }\n`,
+      );
+    write(create.replaceAll('DONE', done));
+    const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+    const run = (line: string): Promise<Ran> => {
+      return berth(line.split(' '), { cwd: existsSync(path) ? path : home, env });
+    };
+    const lines = () => (existsSync(done) ? readFileSync(done, 'utf8').split('\n').filter(Boolean) : []);
+    return { daemon, path, write, run, lines, goOn: () => writeFileSync(`${done}.go`, '') };
+  }
+
+  it('run once, before its first start and after its last stop, though the folder is gone by then', async () => {
+    const { run, path, lines } = await withHooks('echo create ${slug} | tee -a DONE');
+    const first = await run('up');
+    expect([first.code, first.stderr]).toEqual([
+      0,
+      expect.stringContaining('The hook create of shop has run'),
+    ]);
+    expect((await run('up')).stderr).toBe('Everything is up to date.\n');
+    expect((await run('logs hook-create')).stdout).toBe('create shop\n');
+    expect((await run('ps -q')).stdout).toBe('web\n');
+    expect((await run('down')).code).toBe(0);
+    expect((await run('up')).code).toBe(0);
+    expect(lines()).toEqual(['create shop']);
+    rmSync(path, { recursive: true });
+    expect((await run('rm --stack shop')).stdout).toContain('shop is removed with 1 service');
+    expect(lines()).toEqual(['create shop', 'remove shop']);
+    expect((await run('ps -A -q')).stdout).toBe('');
+  });
+
+  it('that fail start nothing and keep the stack, until they do not', async () => {
+    const { run, write, daemon, lines } = await withHooks('echo no database; exit 3');
+    const failed = await run('up');
+    expect([failed.code, failed.stdout]).toEqual([1, '']);
+    expect(failed.stderr).toContain('no database');
+    expect((await daemon.request('GET', '/v1/services/shop--web')).body.status).toBe('stopped');
+    write('sleep 0.1');
+    expect((await run('up')).code).toBe(0);
+    expect((await run('stop hook-remove')).code).toBe(0);
+    const broken = {
+      name: 'shop--hook-remove',
+      stack: 'shop',
+      port: null,
+      kind: 'task',
+      cmd: 'echo in use; exit 4',
+    };
+    expect((await daemon.request('POST', '/v1/services', broken)).status).toBe(201);
+    const refused = await run('rm --stack shop');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('in use')]);
+    expect((await run('stacks')).stdout).toContain('shop');
+    expect((await run('rm --stack shop --force')).code).toBe(0);
+    expect((await daemon.request('GET', '/v1/stacks')).body.stacks).toEqual([]);
+    expect(lines()).toEqual([]);
+  });
+
+  it('are not repeated when the daemon is killed in the middle of one', async () => {
+    const hook = 'echo create >> DONE; while ! test -e DONE.go; do sleep 0.05; done';
+    const { run, daemon, lines, goOn } = await withHooks(hook);
+    const first = run('up');
+    await eventually(() => lines().length === 1);
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    expect((await first).code).not.toBe(0);
+    const next = await daemonOf({ stateDir: daemon.stateDir });
+    const second = run('up');
+    const hookNow = async () => (await next.request('GET', '/v1/services/shop--hook-create')).body.status;
+    await eventually(async () => (await hookNow()) === 'running');
+    goOn();
+    expect((await second).code).toBe(0);
+    expect([lines(), await hookNow()]).toEqual([['create'], 'completed']);
   });
 });

@@ -9,6 +9,7 @@ import type { ServerKind } from '../../src/front/server/listen.ts';
 import { loadUws } from '../../src/front/server/uws_binary.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { searchLogs } from '../../src/logs/log_search.ts';
+import { readMergedLogs, startMergedLogs } from '../../src/logs/log_stream.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import type { EventRecord, EventsProtocol } from '../../src/protocol/events.ts';
 import type { ServiceState } from '../../src/protocol/service.ts';
@@ -101,7 +102,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     },
     node: made.node,
     cloud: null,
-    logJobs: { search: searchLogs },
+    logJobs: { search: searchLogs, start: startMergedLogs, read: readMergedLogs },
     pageLookup: () => null,
     onRoutesChanged: () => undefined,
     openapi: async () => Buffer.from('{"openapi":"3.1.0"}'),

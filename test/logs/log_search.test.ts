@@ -163,6 +163,17 @@ describe('logs of many services', () => {
     expect(Date.parse(row?.at ?? '')).toBe(1_000_000);
   });
 
+  test('have no fields where the JSON is nested deeper than clients can read', async () => {
+    const { print } = writerOf('web');
+    const nested = (depth: number): string =>
+      `{"level":"error","a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+    const wide = JSON.stringify({ level: 'error', all: Array.from({ length: 100 }, () => [{}]) });
+    print(`${nested(31)}\n${wide}\n${nested(32)}\n${nested(30_000)}\nlast\n`);
+    const rows = (await pages(searchTask(['web']))).reverse();
+    expect(rows.map(({ fields }) => fields !== undefined)).toEqual([true, true, false, false, false]);
+    expect(texts(rows)[3]).toBe(nested(30_000));
+  });
+
   test('are bounded by time and by run', async () => {
     const { print } = writerOf('web', { maxBytes: 64, keep: 100 });
     for (let at = 0; at < 20; at += 1) print(`line ${at}\n`, at < 10 ? RUN : NEXT_RUN);

@@ -224,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
       'crash-settled',
       'a stop of a crashed service leaves it crashed',
       'src/actors/service/machine.ts',
-      "machine.isClosed ? end.status : 'stopped'",
+      "isKept ? end.status : 'stopped'",
       'end.status',
       SERVICE,
     ],

@@ -60,7 +60,9 @@ it('reads the scripts of a package', () => {
   put('pnpm-lock.yaml', '');
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
   const { services, notes } = through('package.json', JSON.stringify(manifest));
-  expect(services).toMatchObject([{ name: 'shop', cmd: 'pnpm run dev', port: 5174, cwd: folder }]);
+  expect(services).toMatchObject([
+    { name: 'shop', cmd: 'pnpm run dev', port: 5174, ready: 'tcp', cwd: folder },
+  ]);
   expect(notes).toEqual([]);
 });
 
@@ -80,109 +82,6 @@ it('reads the workspaces of a package, and those of pnpm', () => {
   expect(notes).toEqual([
     'the workspace pattern deep/** is not followed',
     'api: its script names no port, so it must listen on $PORT',
-  ]);
-});
-
-it('runs the services of a compose file through docker compose', () => {
-  const { services, notes } = through(
-    'docker-compose.yml',
-    `
-services:
-  Web_App:
-    build: .
-    ports: ["127.0.0.1:8080:80/tcp", "9000:9000"]
-    depends_on: { db: { condition: service_healthy } }
-  db:
-    image: postgres
-    ports:
-      - target: 5432
-        published: \${DB_PORT:-5433}
-    profiles: [data]
-  short: { image: x, ports: ["\${SHORT:-7000}:70"] }
-  worker: { image: y, ports: [6379], depends_on: [db, gone] }
-`,
-  );
-  expect(services).toMatchObject([
-    {
-      name: 'web_app',
-      cmd: 'docker compose -f docker-compose.yml up --no-deps --no-log-prefix Web_App',
-      port: 8080,
-      ready: 'tcp',
-      dependsOn: ['db'],
-      stopGrace: 15_000,
-    },
-    { name: 'db', port: 5433 },
-    { name: 'short', port: 7000 },
-    { name: 'worker', port: 'auto', ready: null, dependsOn: ['db'] },
-  ]);
-  expect(notes).toEqual([
-    'db: its profiles are left out; name the services you want to `berth up`',
-    'worker: publishes no port; the one it gets here is not used',
-  ]);
-});
-
-it('reads a process-compose file', () => {
-  mkdirSync(join(folder, 'api'));
-  const { services, notes } = through(
-    'process-compose.yaml',
-    `
-environment: [SHARED=1, MODE=dev]
-processes:
-  db:
-    command: postgres
-    readiness_probe: { exec: { command: pg_isready } }
-    availability: { restart: always }
-    environment: [PORT=5432]
-  migrate: { command: migrate, disabled: true }
-  api:
-    command: "./api --port 4000"
-    working_dir: api
-    environment: { MODE: test }
-    depends_on:
-      db: { condition: process_healthy }
-      seed: { condition: process_completed_successfully }
-    readiness_probe: { http_get: { host: 127.0.0.1, port: 4000, path: health } }
-    availability: { restart: on_failure }
-    shutdown: { signal: 2, timeout_seconds: 7 }
-    namespace: backend
-    replicas: 2
-  seed: { command: seed }
-`,
-  );
-  expect(services).toMatchObject([
-    {
-      name: 'db',
-      port: 5432,
-      restart: 'always',
-      env: [
-        ['SHARED', '1'],
-        ['MODE', 'dev'],
-        ['PORT', '5432'],
-      ],
-    },
-    {
-      name: 'api',
-      cmd: './api --port 4000',
-      cwd: join(folder, 'api'),
-      port: 4000,
-      ready: 'http://127.0.0.1:4000/health',
-      env: [
-        ['SHARED', '1'],
-        ['MODE', 'test'],
-      ],
-      dependsOn: ['db'],
-      restart: 'on-failure',
-      stopSignal: 'SIGINT',
-      stopGrace: 7_000,
-      group: 'backend',
-    },
-    { name: 'seed', port: 'auto' },
-  ]);
-  expect(notes).toEqual([
-    'db: a probe that runs a command is left out',
-    'migrate is disabled: left out',
-    'api: replicas is left out',
-    'api: waiting for seed to complete is left out',
   ]);
 });
 

@@ -214,7 +214,7 @@ services:
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [] });
+    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [], hooks: [] });
     rmSync(file);
   });
 });

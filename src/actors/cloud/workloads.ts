@@ -127,14 +127,18 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
       const isStillWanted = (fresh: ObservedWorkload): boolean => by === 'request' || this.isIdle(id, fresh);
       const { ownPod, self } = this;
       const holdUntil = holdMs === null ? null : at + holdMs;
+      // No connection begins on a pod that is about to end.
+      this.tellSleep(id, true);
       const seen = await this.connections
         .call(clusterId, (cluster) =>
           putToSleep(cluster, target, { by, at, holdUntil, from: self, ownPod, isStillWanted }),
         )
         .catch(async (error: unknown) => {
+          this.tellSleep(id, false);
           if (by === 'idle') await this.recordSleepReason(id, `auto-sleep: ${kubeFailure(error).message}`);
           throw error;
         });
+      if (seen.replicas > 0) this.tellSleep(id, false);
       await this.applyChange(clusterId, target, seen);
       return { replicas: seen.replicas, slept: seen.replicas === 0 };
     });
@@ -254,6 +258,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
       hint: `Wake it by request, or connect again in ${seconds} s.`,
     });
+  }
+
+  private tellSleep(workloadId: string, isSleeping: boolean): void {
+    this.context.ref('tethers').tell('workloadSleeping', { workloadId, isSleeping });
   }
 
   private startWake(id: string, by: WakeCause): Promise<ObservedWorkload> {

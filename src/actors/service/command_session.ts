@@ -43,11 +43,11 @@ export class CommandSession {
     this.cancelWait();
     const run = newRunId(context.clock.now());
     this.state = { is: 'begun', run };
-    const { cols, rows, cmd, env } = input;
+    const { baseEnv, cols, rows, cmd, env } = input;
     const cwd = input.cwd ?? stored?.spec.cwd ?? homedir();
     terminal.attachAll(viewer, run, { cols, rows });
     try {
-      await effects.spawnCommand(run, { cmd, cwd, env, stored, cols, rows });
+      await effects.spawnCommand(run, { cmd, cwd, baseEnv, env, stored, cols, rows });
     } catch (error) {
       this.finish();
       if (!isFailure(error)) throw error;

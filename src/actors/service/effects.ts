@@ -2,6 +2,7 @@
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -47,15 +48,10 @@ export interface ServiceEffectsConfig {
   umask: number;
 }
 
-/** A command in the environment of the service `spec`; null: of none. */
-export interface CommandSpawn {
-  cmd: string;
+/** A command in the environment of the service `stored`; null: of none. */
+interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'cols' | 'rows'> {
   cwd: string;
-  env: [key: string, value: string][];
-  /** The service it runs beside; null: none. */
   stored: StoredService | null;
-  cols: number;
-  rows: number;
 }
 
 type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
@@ -222,21 +218,28 @@ export class ServiceEffects {
   }
 
   /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
-  async spawnCommand(run: string, { stored, cols, rows, ...command }: CommandSpawn): Promise<SpawnReply> {
-    const beside = stored && (await this.filled(stored.spec));
-    const variables = beside ? neighbourVariables(beside.spec, beside.ports) : [];
-    const base = [...this.baseOf(stored ?? {}), ...variables];
+  async spawnCommand(
+    run: string,
+    { baseEnv, env, stored, cols, rows, cmd, cwd }: CommandSpawn,
+  ): Promise<SpawnReply> {
+    const base = stored ? await this.environmentBeside(stored, run) : (baseEnv ?? this.config.environment);
     return this.host.ask('spawn', {
       service: this.name,
       run,
-      cmd: command.cmd,
-      cwd: command.cwd,
-      env: commandEnvironment(base, beside && beside.spec, command.env, run),
+      cmd,
+      cwd,
+      env: commandEnvironment(base, env, run),
       port: 0,
       umask: this.config.umask,
       pty: { cols, rows },
       memo: { revision: 0, port: 0, ready: null, passed: true, deadline: null, restarts: 0 },
     });
+  }
+
+  /** The environment that the service `stored` would get, for a command beside it. */
+  private async environmentBeside(stored: StoredService, run: string): Promise<EnvironmentRows> {
+    const { spec, ports } = await this.filled(stored.spec);
+    return childEnvironment(this.baseOf(stored), spec, run, neighbourVariables(spec, ports));
   }
 
   /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
@@ -330,7 +333,13 @@ export class ServiceEffects {
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
-    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, passed: true } });
+    this.note(run, { passed: true });
+  }
+
+  /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
+  note(run: LiveRun, changes: Partial<RunMetadata>): void {
+    const memo = { ...run.metadata, ...changes };
+    this.host.tell('note', { service: this.name, run: run.id, memo });
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */

@@ -39,14 +39,9 @@ export function childEnvironment(
   return [...rows];
 }
 
-/** The environment of a command beside the service `spec`, or of none. `own` wins over the service's. */
-export function commandEnvironment(
+/** The environment of a command: `base` is that of the service it runs beside, or of none. `own` wins. */
+export const commandEnvironment = (
   base: EnvironmentRows,
-  spec: ServiceSpec | null,
   own: EnvironmentRows,
   run: string,
-): EnvironmentRows {
-  const terminal: EnvironmentRows = [['TERM', 'xterm-256color']];
-  const before = spec ? childEnvironment(base, spec, run) : base;
-  return [...new Map([...before, ...terminal, ...own, ['BERTH_RUN', run]])];
-}
+): EnvironmentRows => [...new Map([...base, ['TERM', 'xterm-256color'], ...own, ['BERTH_RUN', run]])];

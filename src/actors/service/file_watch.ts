@@ -1,12 +1,14 @@
 // Has the files of a service watched while it is wanted, and acts on their changes:
 // docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by
 // itself is started by the next change.
+import { isAlive } from '../../adapters/process/process_table.ts';
 import type { WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { WATCH } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
+import type { LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
 
 export interface FileWatchOptions {
@@ -19,9 +21,22 @@ export interface FileWatchOptions {
   restart: () => Promise<unknown>;
 }
 
+/** Sends a signal to the process group of a run, unless its first process has just ended. */
+function signalGroup({ pid, startTicks }: LiveRun, signal: string): void {
+  if (!isAlive(pid, startTicks)) return;
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // It has ended meanwhile, or belongs to another user by now.
+    if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+}
+
 export class FileWatch {
   private readonly options: FileWatchOptions;
   private isWanted = false;
+  /** Somebody has stopped the service, and nobody has started it since. */
+  private isReleased = false;
   /** The request that the watcher has; null: none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
@@ -29,6 +44,8 @@ export class FileWatch {
   private isDue = false;
   /** The services that depend on this one are restarted once it runs again. */
   private owesCascade = false;
+  /** The run that is being stopped for a restart. */
+  private relaunching: LiveRun | null = null;
 
   constructor(options: FileWatchOptions) {
     this.options = options;
@@ -44,6 +61,7 @@ export class FileWatch {
     const { phase } = this.options.life.snapshot().state;
     if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
       this.isWanted = true;
+    if (phase === 'launching') this.isReleased = false;
     this.askWatcher();
     if (this.owesCascade && phase === 'running') this.cascade();
     // The caller is in the middle of its own change.
@@ -54,12 +72,25 @@ export class FileWatch {
   resume(): void {
     const { end, state } = this.options.life.snapshot();
     if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
+    // An earlier daemon was killed before it could ask for the stop.
+    const isUp = state.phase === 'checking' || state.phase === 'running';
+    if (isUp && state.run.metadata.relaunch) this.isDue = true;
     this.update();
+  }
+
+  /** A run has ended: perhaps by the stop of an earlier daemon, which meant to start the service again. */
+  onEnded({ id, metadata }: LiveRun): void {
+    const isOurs = this.relaunching?.id === id;
+    this.relaunching = null;
+    if (!metadata.relaunch || isOurs || this.isReleased) return;
+    this.isWanted = this.isDue = true;
   }
 
   /** Somebody stops the service: changes are of no interest until it is started. */
   release(): void {
     this.isWanted = this.isDue = this.owesCascade = false;
+    this.isReleased = true;
+    if (this.relaunching) this.options.effects.note(this.relaunching, { relaunch: false });
     this.askWatcher();
   }
 
@@ -105,7 +136,8 @@ export class FileWatch {
     const { cwd, watch } = stored.spec;
     const { paths, ignore, debounceMs } = watch;
     const run = liveRun(state);
-    const since = (this.request ? null : (run?.startedAt ?? end?.at)) ?? context.clock.now();
+    const before = run ? (run.metadata.changedAt ?? run.startedAt) : end?.at;
+    const since = (this.request ? null : before) ?? context.clock.now();
     const request = { service: name, cwd, paths, ignore, debounceMs, since };
     if (this.request && isSameRequest(this.request, request)) return;
     this.request = request;
@@ -121,18 +153,18 @@ export class FileWatch {
   private act(): void {
     const { spec } = this;
     if (!this.isDue || !spec) return;
-    const { life, restart, start } = this.options;
+    const { life, start } = this.options;
     const { state } = life.snapshot();
     switch (state.phase) {
       case 'checking':
       case 'running':
         this.isDue = false;
-        this.owesCascade = spec.cascade;
-        this.inBackground(restart());
+        this.answer(state.run, spec, state.phase === 'running');
         return;
       case 'idle':
       case 'waiting':
         this.isDue = false;
+        if (spec.action !== 'restart') return;
         this.owesCascade = spec.cascade;
         this.inBackground(start());
         return;
@@ -145,6 +177,21 @@ export class FileWatch {
       case 'ended':
         return;
     }
+  }
+
+  /** Restarts the run, or sends it the signal. The host keeps that the change has been seen to. */
+  private answer(run: LiveRun, { action, cascade }: WatchSpec, passed: boolean): void {
+    const { context, effects, restart } = this.options;
+    const changedAt = context.clock.now();
+    if (action !== 'restart') {
+      effects.note(run, { passed, changedAt });
+      signalGroup(run, action);
+      return;
+    }
+    effects.note(run, { passed, changedAt, relaunch: true });
+    this.relaunching = run;
+    this.owesCascade = cascade;
+    this.inBackground(restart());
   }
 
   /** Those that depend on this service begin anew after it. */

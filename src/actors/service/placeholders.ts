@@ -1,6 +1,6 @@
-// What `${port.web}` and the like stand for in the registration of a service of a stack. They are filled in at
-// each start, so the record holds what was written, and a port that has changed is right at the next start:
-// docs/reference.md "Placeholders".
+// What `${port.web}` and the like stand for in a service of a stack: docs/reference.md "Placeholders". They
+// are filled in at each start, so the record holds what was written, and a port that has changed is right at
+// the next start.
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
 import { localhostUrl } from '../../protocol/names.ts';

@@ -93,6 +93,7 @@ class SupervisedService {
       onChanged: () => this.files.update(),
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
+        this.files.onEnded(run);
         this.door.release();
         terminal.onRunEnded(run.id, { exitCode, signal });
       },

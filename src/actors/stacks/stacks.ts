@@ -1,18 +1,31 @@
 // State: the record of every stack as it is on disk. Rebuilt from: the store.
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import { serviceAddress } from '../../protocol/address.ts';
 import { DependencyOrder, reverseDependencies, walkInOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
+  HOOKS,
+  isHook,
+  nameInStack,
   type StackClaim,
   type StackRow,
   type StacksProtocol,
   type StoredStack,
+  shortName,
   stackNames,
 } from '../../protocol/stacks.ts';
-import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import {
+  actor,
+  type Context,
+  type DeferredReply,
+  isFailure,
+  type MessageOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
+import { SERVICE, THREADS } from '../../settings/limits.ts';
 
 export interface StacksConfig {
   store: Pick<Store, 'table'>;
@@ -57,28 +70,63 @@ class Stacks {
   }
 
   /** Safe to repeat: the record goes last, so a removal that was cut off is taken up by the next one. */
-  remove(name: string): DeferredReply<{ services: string[] }> {
+  remove({ name, force }: MessageOf<StacksProtocol, 'remove'>): DeferredReply<{ services: string[] }> {
     this.refuseIfRemoving(name);
     this.removing.add(name);
-    return this.context.replyLater(this.removeNow(name).finally(() => this.removing.delete(name)));
+    return this.context.replyLater(this.removeNow(name, force).finally(() => this.removing.delete(name)));
   }
 
-  private async removeNow(name: string): Promise<{ services: string[] }> {
-    const registry = this.context.ref('registry');
-    const { members } = await registry.ask('members', { group: null, stack: name });
+  private async removeNow(name: string, force: boolean): Promise<{ services: string[] }> {
+    const { members } = await this.registry().ask('members', { group: null, stack: name });
     if (members.length === 0 && !this.stacks.has(name))
       throw fail('unknown_stack', `there is no stack ${name}`);
-    await walkInOrder(new DependencyOrder(reverseDependencies(members)), async (member) => {
-      try {
-        await registry.ask('remove', { name: member, agent: false, graceMs: null }, DEADLINE);
-      } catch (error) {
-        // It was removed meanwhile.
-        if (!isFailure(error) || error.code !== 'unknown_service') throw error;
-      }
-    });
+    const isOwn = (member: { name: string }) => !isHook(shortName(member.name, name));
+    const services = members.filter(isOwn);
+    const order = new DependencyOrder(reverseDependencies(services));
+    await walkInOrder(order, (member) => this.removeService(member));
+    const hooks = members.filter((member) => !isOwn(member)).map((hook) => hook.name);
+    const removal = nameInStack(name, HOOKS.remove);
+    if (hooks.includes(removal) && this.hasBegun(name, hooks)) {
+      const run = this.runHook(removal);
+      await (force ? tolerateFailure(run, () => undefined) : run);
+    }
+    for (const hook of hooks) await this.removeService(hook);
     await this.store.table('stacks').remove(name);
     this.stacks.delete(name);
-    return { services: members.map((member) => member.name) };
+    return { services: services.map((member) => member.name) };
+  }
+
+  /** Whether what the hook `create` makes may be there; without that hook it may always. */
+  private hasBegun(stack: string, hooks: readonly string[]): boolean {
+    const creation = nameInStack(stack, HOOKS.create);
+    return !hooks.includes(creation) || this.store.table('ends').get(creation) !== undefined;
+  }
+
+  /** Runs the hook unless it has completed before; joins one that is under way. Fails as its start does. */
+  private async runHook(name: string): Promise<void> {
+    if (this.store.table('ends').get(name)?.status === 'completed') return;
+    const { spec } = await this.registry().ask('specOf', { name });
+    // The folder may have been removed before the stack.
+    if (spec && !existsSync(spec.cwd)) {
+      const input = { ...spec, cwd: homedir(), env: null };
+      await this.registry().ask('register', { input });
+    }
+    const message = { timeoutMs: SERVICE.hookMs, wait: true, join: true };
+    const deadlineMs = SERVICE.hookMs + THREADS.askDeadlineMs;
+    await this.context.ref(serviceAddress(name)).ask('start', message, { deadlineMs });
+  }
+
+  private async removeService(name: string): Promise<void> {
+    try {
+      await this.registry().ask('remove', { name, agent: false, graceMs: null }, DEADLINE);
+    } catch (error) {
+      // It was removed meanwhile.
+      if (!isFailure(error) || error.code !== 'unknown_service') throw error;
+    }
+  }
+
+  private registry() {
+    return this.context.ref('registry');
   }
 
   private refuseIfRemoving(name: string): void {
@@ -123,6 +171,6 @@ export const stacksActor = actor<StacksProtocol, StacksConfig>('stacks', (contex
   return {
     list: () => context.replyLater(stacks.list()),
     claim: ({ claim }) => stacks.claim(claim),
-    remove: ({ name }) => stacks.remove(name),
+    remove: (message) => stacks.remove(message),
   };
 });

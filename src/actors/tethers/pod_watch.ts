@@ -51,6 +51,9 @@ export class PodWatch implements PodSource {
   private readonly rows = new Map<string, PodRow>();
   /** When each has become Ready, or has ceased to be, in monotonic milliseconds. */
   private readonly readyChangedAt = new Map<string, number>();
+  /** Pods that are about to be ended, though the cluster has not said so yet. */
+  private condemned: ReadonlySet<string> = new Set();
+  private cancelReprieve: () => void = () => undefined;
   private watch: RunningWatch | null = null;
   private lastTrouble: Trouble | null = null;
   /** What the events of the cluster say of pods that do not come, and when they were last asked for. */
@@ -66,9 +69,10 @@ export class PodWatch implements PodSource {
   }
 
   get usable(): PodRow[] {
-    const ready = this.chosen.filter(({ isReady }) => isReady);
+    const staying = this.chosen.filter(({ uid }) => !this.condemned.has(uid));
+    const ready = staying.filter(({ isReady }) => isReady);
     if (ready.length > 0 || !this.options.choice.allowNotReady) return ready;
-    return this.chosen.filter(({ isRunning }) => isRunning);
+    return staying.filter(({ isRunning }) => isRunning);
   }
 
   /** That none of them came, for people. */
@@ -80,12 +84,28 @@ export class PodWatch implements PodSource {
   /** Whether the cluster has reported that there are no pods but those that end. */
   get isEmpty(): boolean {
     const isKnown = this.watch?.isListed === true && !this.watch.isFailing;
-    return isKnown && [...this.rows.values()].every(({ isEnding }) => isEnding);
+    return (
+      isKnown && [...this.rows.values()].every(({ uid, isEnding }) => isEnding || this.condemned.has(uid))
+    );
   }
 
   isUsable(uid: string): boolean {
     const row = this.rows.get(uid);
-    return row !== undefined && (row.isReady || (this.options.choice.allowNotReady && row.isRunning));
+    if (row === undefined || this.condemned.has(uid)) return false;
+    return row.isReady || (this.options.choice.allowNotReady && row.isRunning);
+  }
+
+  /**
+   * The pods that are there now are about to be ended: no connection goes to them until the cluster has
+   * said more. Those that still live after a while stay, since a wake has come in between. False: they are
+   * not ended.
+   */
+  condemn(isSleeping: boolean): void {
+    this.cancelReprieve();
+    this.condemned = new Set(isSleeping ? this.rows.keys() : []);
+    if (this.condemned.size > 0)
+      this.cancelReprieve = this.clock.after(TETHER.condemnedMs, () => this.condemn(false));
+    this.options.onChange();
   }
 
   isFresh(uid: string): boolean {
@@ -123,6 +143,8 @@ export class PodWatch implements PodSource {
     this.watch = null;
     this.rows.clear();
     this.readyChangedAt.clear();
+    this.cancelReprieve();
+    this.condemned = new Set();
     this.lastTrouble = null;
     this.events = NO_EVENTS;
     if (watch) this.closeWatch(watch);
@@ -226,6 +248,7 @@ export class PodWatch implements PodSource {
   }
 
   private update(): void {
+    if (this.usable.length > 0) this.events = NO_EVENTS;
     const trouble = podsTrouble(this.chosen);
     const { text } = this.events;
     // Trouble that may pass resets nobody early, but is the reason in the end.

@@ -69,6 +69,10 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
       if (forget) context.end();
       return null;
     },
+    workloadSleeping({ isSleeping }) {
+      opened?.clients.noteSleep(isSleeping);
+      return null;
+    },
     renew() {
       opened?.clients.renew();
       return null;

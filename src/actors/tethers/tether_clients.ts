@@ -31,6 +31,7 @@ export class TetherClients {
   private readonly tether: StoredTether;
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly tethers: Ref<TethersProtocol>;
+  private readonly pods: PodWatch;
   private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
   private readonly stats: TetherStats;
@@ -56,7 +57,7 @@ export class TetherClients {
     this.workloads = context.ref('workloads');
     this.tethers = context.ref('tethers');
     const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(tether);
-    const pods = new PodWatch({
+    this.pods = new PodWatch({
       clock,
       rule,
       choice: { pod, allowNotReady },
@@ -70,12 +71,12 @@ export class TetherClients {
       held,
       port: tether.containerPort,
       halfClosedTimeoutMs,
-      pods,
+      pods: this.pods,
       target: new WorkloadWaker({
         workloads: this.workloads,
         workloadId: tether.workloadId,
         wake: tether.wake,
-        pods,
+        pods: this.pods,
       }),
       onDefect,
       onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
@@ -93,6 +94,11 @@ export class TetherClients {
   /** The credentials of the cluster have changed: new connections go by the new ones. */
   renew(): void {
     this.router.renew();
+  }
+
+  /** The workload is being put to sleep: new connections wait, and wake it. False: it is not after all. */
+  noteSleep(isSleeping: boolean): void {
+    this.pods.condemn(isSleeping);
   }
 
   /** Takes a new connection to the listener; resets it when too many are open. */

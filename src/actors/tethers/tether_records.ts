@@ -193,6 +193,14 @@ export class TetherRecords {
     return null;
   }
 
+  /** Tells the open tethers of a workload that it is being put to sleep, or is not after all. */
+  noteSleep(workloadId: string, isSleeping: boolean): null {
+    for (const { stored, isOpen } of this.tethers.values())
+      if (isOpen && stored.workloadId === workloadId)
+        this.tetherRef(stored.id).tell('workloadSleeping', { isSleeping });
+    return null;
+  }
+
   /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     try {

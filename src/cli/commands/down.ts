@@ -1,6 +1,7 @@
 // berth down
 import { dirname } from 'node:path';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
+import { isHook } from '../../protocol/stacks.ts';
 import { batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
@@ -38,6 +39,7 @@ export const downCommand = defineCommand({
     const ours = details.filter(
       (one) =>
         projectFileOf(one.labels) === path &&
+        !isHook(one.service) &&
         // An earlier version registered them in no stack.
         (one.stack === stack || one.stack === null) &&
         (names.length === 0 || wanted.includes(one.name)),

@@ -1,7 +1,7 @@
 // berth rm
 
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand } from '../kit/command.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
 import { namedServices } from '../kit/service_selection.ts';
@@ -12,9 +12,12 @@ export const rmCommand = defineCommand({
     'Stops a running service first. Its name no longer resolves, and its logs are deleted. With --stack and ' +
     'no names, removes the whole stack with its agents and forgets it.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'service' }],
-  options: SCOPE_OPTIONS,
+  options: {
+    force: flagOption('--force', 'forget a stack although its hook remove fails'),
+    ...SCOPE_OPTIONS,
+  },
   examples: [['berth rm --stack shop--login', 'when its worktree is no longer needed']],
-  run: async (context, names, choice) => {
+  run: async (context, names, { force, ...choice }) => {
     const client = await context.client();
     if (names.length > 0) {
       const selected = namedServices(await stackScope(client, choice), names);
@@ -26,7 +29,7 @@ export const rmCommand = defineCommand({
     const stack = choice.stack || choice.project ? await chosenStack(client, choice) : null;
     if (stack === null)
       throw new UsageError('no service is named', 'Name one or more services, or a whole stack by --stack.');
-    const removed = await client.removeStack(stack);
+    const removed = await client.removeStack(stack, { force: force || undefined });
     const count = pluralize(removed.services.length, 'service');
     context.out.record(removed, () => `${stack} is removed with ${count}`);
     return undefined;

@@ -3,7 +3,6 @@ import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import type { TerminalSession } from '../../client/attach_terminal.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
-import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
 import { defineCommand, repeatedOption, textOption } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
@@ -23,10 +22,6 @@ const SIGNAL_EXIT = 128;
 
 const signalNumber = (name: string): number =>
   Object.entries(constants.signals).find(([known]) => known === name)?.[1] ?? 0;
-
-/** The variables whose names a request may have: not the functions that bash exports. */
-const namedEnvironment = (env: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).filter(([key]) => ENV_KEY_PATTERN.test(key)));
 
 /** Connects the caller's keyboard, signals and window to `session`. Returns a function that undoes it. */
 function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
@@ -76,8 +71,6 @@ export const runCommand = defineCommand({
       throw new UsageError('there is no command', 'berth run --service NAME -- COMMAND');
     const client = await context.client();
     const service = called === undefined ? undefined : (await stackScope(client, choice)).full(called);
-    // Beside a service it has the environment that the service starts from.
-    const own = service === undefined ? namedEnvironment(shellEnvironment(process.env)) : {};
     const screens = [stdout(), stderr()];
     const screen = screens.find(({ isTTY }) => isTTY) ?? null;
     const streams = redirectStreams({ stdin: process.stdin, stdout: stdout(), stderr: stderr() });
@@ -89,10 +82,10 @@ export const runCommand = defineCommand({
       const session = await client.run(
         {
           cmd: streams.command(commandLine(words)),
-          ...(service === undefined ? {} : { service }),
+          ...(service === undefined ? { baseEnv: shellEnvironment(process.env) } : { service }),
           ...(folder === undefined ? {} : { cwd: resolve(folder) }),
           ...(screen ? { cols: screen.columns, rows: screen.rows } : {}),
-          env: { ...own, ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
+          env: { ...(term ? { TERM: term } : {}), ...parseEnvEntries(env) },
         },
         {
           onOutput: (bytes) => {

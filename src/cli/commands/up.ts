@@ -10,7 +10,7 @@ import type { Project, ProjectService } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
-import { shortName } from '../../protocol/stacks.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
@@ -28,6 +28,7 @@ import {
   type RegistrationResult,
   registerService,
 } from '../kit/registration_diff.ts';
+import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import {
   chosenStack,
   STACK_OPTIONS,
@@ -37,6 +38,7 @@ import {
   UNREGISTERED,
 } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
+import { UncheckedStarts } from '../kit/unchecked_starts.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -128,12 +130,17 @@ async function bringUp(
     };
   if (mustRestart) {
     const done = await restartService(client, name, onWaiting, { timeout });
-    return { record: { ...record, ...done.record, restarted: true }, text: `has changed and ${done.text}` };
+    return {
+      ...done,
+      record: { ...record, ...done.record, restarted: true },
+      text: `has changed and ${done.text}`,
+    };
   }
   const ifChanged = detail.kind === 'task' && !force;
   const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
   const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
   return {
+    ...done,
     record: { ...record, ...done.record },
     text: done.text + again,
     isUnchanged: (done.isUnchanged ?? false) && isUnchanged,
@@ -171,7 +178,11 @@ function staleServices(
   const names = new Set<string | null>(project.services.map(({ name }) => name));
   return [...registered.values()].filter(
     (one) =>
-      isWhole && projectFileOf(one.labels) === project.file && one.stack === stack && !names.has(one.service),
+      isWhole &&
+      projectFileOf(one.labels) === project.file &&
+      one.stack === stack &&
+      !names.has(one.service) &&
+      !isHook(one.service),
   );
 }
 
@@ -236,6 +247,7 @@ async function bringUpAll(
 ): Promise<number | undefined> {
   const progress = createProgress(context.out);
   const report = batchReporter(context, progress, scope);
+  const unchecked = new UncheckedStarts(client);
   const open = new Set<string>();
   let changes = 0;
   const removeInterrupt = context.onInterrupt(() => {
@@ -258,6 +270,7 @@ async function bringUpAll(
         ? whenStarted(client, name, work, onStarted)
         : work);
       if (!done.isUnchanged) changes += 1;
+      if (done.uncheckedPid !== undefined) unchecked.add(name, done.uncheckedPid);
       report.done(name, done);
     } finally {
       open.delete(name);
@@ -268,8 +281,10 @@ async function bringUpAll(
     if ('failed' in outcome) report.failed(name, outcome.failed);
     if ('skipped' in outcome) report.failed(name, dependencyFailed(scope.label(outcome.skipped)));
   }
+  const left = await unchecked.settle((name, error) => report.failed(name, error));
   removeInterrupt();
   const exitCode = report.end();
+  if (left.length > 0) context.out.note(`${left.map(scope.label).join(', ')}: still there after 2 s.`);
   if (exitCode === undefined && changes === 0) context.out.note('Everything is up to date.');
   return exitCode;
 }
@@ -356,6 +371,8 @@ export const upCommand = defineCommand({
     const specs = await registerAll(client, plan, registered);
     markForNewPorts(plan.stack, plan.services, registered, specs);
     await removeStale(context, client, plan, registered);
+    await registerHooks(client, project, plan.stack, registered);
+    if (start) await runCreateHook(context, client, project, plan.stack);
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });

@@ -16,6 +16,8 @@ export interface BatchResult {
   text: string;
   /** The service was in this state already. */
   isUnchanged?: boolean;
+  /** The process of a service that was started and has no ready-check. */
+  uncheckedPid?: number | null;
 }
 
 export interface BatchTask {

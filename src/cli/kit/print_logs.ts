@@ -4,7 +4,8 @@ import { LOGS } from '../../settings/limits.ts';
 import { type CommandContext, hasErrorCode, onStreamState } from './context.ts';
 import { safeJson, sanitizeLine } from './sanitize.ts';
 
-const COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
+/** The colours of names, in turn. */
+export const LOG_COLOURS = ['cyan', 'yellow', 'green', 'magenta', 'blue', 'red'] as const;
 
 export interface LogView {
   lines?: number | undefined;
@@ -32,7 +33,7 @@ function linePrinter(
       out.line(safeJson({ name, line, ...(time ? { time } : {}) }));
       return;
     }
-    const colour = COLOURS[names.indexOf(name) % COLOURS.length] ?? 'cyan';
+    const colour = LOG_COLOURS[names.indexOf(name) % LOG_COLOURS.length] ?? 'cyan';
     const start = prefix && names.length > 1 ? `${out.style(colour, `${label(name).padEnd(width)} |`)} ` : '';
     out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
   };

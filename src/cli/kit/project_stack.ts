@@ -97,6 +97,12 @@ export function markForNewPorts(
   }
 }
 
+/** Its hooks as they are registered in `stack`: in no group, as nothing but a stack starts them. */
+export function hooksInStack(project: Project, stack: string): ProjectService[] {
+  const hooks = servicesInStack({ ...project, services: project.hooks }, stack);
+  return hooks.map((hook) => ({ ...hook, group: null }));
+}
+
 /** The services of `project` as they are registered in `stack`: whole names, and leased ports. */
 export function servicesInStack({ services, environment }: Project, stack: string): ProjectService[] {
   const whole = (name: string): string => nameInStack(stack, name);

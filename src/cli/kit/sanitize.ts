@@ -15,6 +15,15 @@ export const sanitize = (text: string): string => text.replace(UNSAFE_CHARACTERS
 /** The same for one line: newlines are replaced too. */
 export const sanitizeLine = (text: string): string => sanitize(text).replaceAll('\n', '\u240a');
 
+const COLOUR_SEQUENCE = /(\x1b\[[0-9;:]{0,64}m)/;
+
+/** The same for a line that may have colours: those sequences stay. */
+export const sanitizeColoured = (text: string): string =>
+  text
+    .split(COLOUR_SEQUENCE)
+    .map((part, at) => (at % 2 === 1 ? part : sanitizeLine(part)))
+    .join('');
+
 /** `value` as JSON that is safe to print: what JSON leaves as it is, but a terminal obeys, is escaped. */
 export const safeJson = (value: unknown, indent = 0): string =>
   escapeUnsafe(JSON.stringify(value, null, indent));

@@ -4,7 +4,7 @@ import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile } from '../../project/find_project_file.ts';
-import { nameInStack, projectOfStack, shortName } from '../../protocol/stacks.ts';
+import { isHook, nameInStack, projectOfStack, shortName } from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
 
@@ -78,8 +78,8 @@ export async function chosenStack(client: Client, choice: StackChoice): Promise<
 export interface StackScope {
   /** null: names are the registered ones. */
   stack: string | null;
-  /** Whether a service is of the scope. */
-  has(service: Pick<Service, 'stack'>): boolean;
+  /** Whether a service is of the scope; hooks are only of that of all services. */
+  has(service: Pick<Service, 'stack' | 'service'>): boolean;
   /** The registered name of what is called `name` here: of this stack, else as it is. */
   full(name: string): string;
   /** `name` as it is called here. */
@@ -98,7 +98,8 @@ export function scopeOf(stack: string | null, registered: readonly Service[]): S
   };
   return {
     stack,
-    has: (service) => stack === null || service.stack === (stack === UNREGISTERED ? null : stack),
+    has: (one) =>
+      stack === null || (one.stack === (stack === UNREGISTERED ? null : stack) && !isHook(one.service)),
     full: (name) => inStack(name, names),
     label: (name) => (stack === null ? name : (shortName(name, stack) ?? name)),
     group: (name) => inStack(name, groups),

@@ -10,6 +10,8 @@ import { CommandError } from './exit_codes.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
+/** Nothing is known of a service without a ready-check but that it has a process. */
+const NO_CHECK = 'started (no ready-check)';
 const STARTED_POLL_MS = 50;
 
 /** The reason for the wait, on one line. */
@@ -101,12 +103,15 @@ export async function startService(
       }),
   );
   if (answer.status === 'completed') return completedResult(answer);
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
     return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
   const took = formatDuration(performance.now() - began);
-  return { record, text: `is ${answer.status}${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})` };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
+  return { record, text: `${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** The result of a task that has completed, now or before. */
@@ -125,12 +130,13 @@ export async function restartService(
   const began = performance.now();
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
   if (answer.status === 'completed') return completedResult(answer);
-  const { url } = await client.resolve(name);
+  const { ready, url } = await client.service(name);
   const took = formatDuration(performance.now() - began);
-  return {
-    record: { ...answer, url },
-    text: `was restarted${atUrl(url)} (pid ${answer.pid ?? 'unknown'}, ${took})`,
-  };
+  const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
+  const record = { ...answer, url };
+  if (answer.status !== 'running' || ready !== null)
+    return { record, text: `was restarted${atUrl(url)} (${facts})` };
+  return { record, text: `was restarted: ${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
 /** The result of `work`, a start; `onStarted` is called as soon as the process of `name` is there. */

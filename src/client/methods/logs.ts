@@ -1,6 +1,7 @@
 // Logs of services and of agents.
 
 import { logs } from '../../api/logs.ts';
+import type { LogEntry } from '../../api/logs_shapes.ts';
 import type { Operation, QueryInputOf } from '../../api/operation.ts';
 import type { QueryInput } from '../../api/query.ts';
 import type { followedLogs, logTail } from '../../api/query_fields.ts';
@@ -45,8 +46,26 @@ export async function* followLog(
 /** Which lines, and how many: docs/reference.md "Logs of many services". */
 export type LogSearchOptions = CallOptions & QueryInputOf<typeof logs.search>;
 
+/** The same for a stream; `lastEventId` is the id of an entry: what comes after it is wanted. */
+export type LogStreamOptions = StreamOptions & QueryInputOf<typeof logs.follow>;
+
+/** An entry with its id, from which a later stream goes on. */
+export type StreamedLogEntry = LogEntry & { id: string };
+
+async function* streamLogs(endpoint: Endpoint, options: LogStreamOptions): AsyncGenerator<StreamedLogEntry> {
+  const { signal: _signal, onState: _onState, reconnect: _reconnect, lastEventId, ...query } = options;
+  const open = (after: string | null, signal: AbortSignal) =>
+    sendRequest(endpoint, logs.follow, { query, signal }, { lastEventId: after });
+  for await (const { id, event, data } of sseFrames(open, lastEventId ?? null, options)) {
+    if (event === 'end') return;
+    if (event === 'line' || event === 'run') yield { ...(JSON.parse(data) as LogEntry), id: id ?? '' };
+  }
+}
+
 /** The methods of the daemon at `endpoint` for the logs of many services. */
 export const logMethods = (endpoint: Endpoint) => ({
   /** A page of the newest lines that are wanted; `before` of the answer leads to older ones. */
   searchLogs: ({ signal, ...query }: LogSearchOptions = {}) => call(endpoint, logs.search, { query, signal }),
+  /** The last lines that are wanted of each service, then every new one. Reconnects after a disconnect. */
+  streamLogs: (options: LogStreamOptions = {}) => streamLogs(endpoint, options),
 });

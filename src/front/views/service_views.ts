@@ -4,6 +4,7 @@
 import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ServiceState } from '../../protocol/service.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
 import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
@@ -131,7 +132,7 @@ export class ServiceViews {
   stackUsage(): Map<string, StackUsage> {
     const found = new Map<string, StackUsage>();
     for (const { spec, state, stats } of this.rowsWithSpec()) {
-      if (!spec.stack) continue;
+      if (!spec.stack || isHook(shortName(spec.name, spec.stack))) continue;
       const { services, running, rssMB } = found.get(spec.stack) ?? NOTHING_USED;
       found.set(spec.stack, {
         services: services + 1,

@@ -4,12 +4,14 @@ import { actor } from '../../runtime/actor.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
 import type { EventFeed } from '../streams/event_feed.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { MergedLogs } from '../streams/merged_logs.ts';
 import type { ServiceViews } from './service_views.ts';
 
 interface ViewTargets {
   views: ServiceViews;
   starts: StartTimes;
   logs: LogStreams;
+  mergedLogs: MergedLogs;
   events: EventFeed;
   /** Called after specs or states have changed. */
   onServicesChanged: () => void;
@@ -21,7 +23,7 @@ const LIMITS = { mailbox: 1_000_000 };
 /** The actor at `views`, on the thread of the front. */
 export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
-  ({ clock }, { views, starts, logs, events, onServicesChanged }) => ({
+  ({ clock }, { views, starts, logs, mergedLogs, events, onServicesChanged }) => ({
     snapshot({ text }) {
       const { specs, states }: ViewSnapshot = JSON.parse(text);
       views.retainOnly(new Set(specs.map(({ name }) => name)));
@@ -47,7 +49,11 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
       for (const row of rows) starts.observe(views.state(row.name) !== null, row, clock.now());
       views.setStates(rows);
       // The last line of an ended process may lack its newline.
-      for (const { name, process } of rows) if (!process) logs.wake(name);
+      for (const { name, process } of rows) {
+        if (process) continue;
+        logs.wake(name);
+        mergedLogs.wake(name);
+      }
       onServicesChanged();
       return null;
     },
@@ -61,6 +67,7 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
     },
     grew({ name }) {
       logs.wake(name);
+      mergedLogs.wake(name);
       return null;
     },
   }),

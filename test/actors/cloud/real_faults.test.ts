@@ -1,9 +1,12 @@
 // What a real Kubernetes does that a status does not tell: ending pods, quotas, adopted ReplicaSets, webhooks,
 // other writers, accounts with few rights and accounts that end.
+import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
+import { certificate } from '../../kit/certificates.ts';
 import { type Cloud, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
 import { kubeconfigFor, serviceAccount } from '../../kit/kube_accounts.ts';
 import type { Json } from '../../kit/kube_double.ts';
@@ -14,6 +17,8 @@ const ENDING_S = 2;
 /** One way through the network of a distant cluster. */
 const DELAY_MS = 60;
 const WRITE_INTERVAL_MS = 100;
+/** How long a slow webhook takes: more than a read of a cluster may. */
+const WEBHOOK_MS = Number(process.env['BERTH_TEST_WEBHOOK_MS'] ?? CLOUD.headersTimeoutMs + 1_000);
 
 describeReal('a real cluster in trouble', () => {
   const mine = sandbox();
@@ -95,39 +100,37 @@ describeReal('a real cluster in trouble', () => {
     expect(workload.selector).toBe('app=adopter');
   });
 
-  it('a webhook that does not answer is named', async () => {
-    await mine.create('Deployment', sleeper('guarded', 1, { container: { image: 'none:none' } }));
-    const here = await begin();
-    const hooks = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
-    const name = `${mine.namespace}.example.com`;
-    await create(hooks, {
-      metadata: { name },
+  const hookName = `${mine.namespace}.example.com`;
+  /** Has a webhook asked about every change of a Deployment of this test. */
+  async function guard(hook: Json): Promise<void> {
+    await create('/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', {
+      metadata: { name: hookName },
       webhooks: [
         {
-          name,
+          name: hookName,
           admissionReviewVersions: ['v1'],
           sideEffects: 'None',
           failurePolicy: 'Fail',
-          timeoutSeconds: 1,
-          clientConfig: { url: 'https://127.0.0.1:1/' },
           namespaceSelector: { matchLabels: { guarded: 'yes' } },
           rules: [
             { apiGroups: ['apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['deployments'] },
           ],
+          ...hook,
         },
       ],
     });
-    const label = { metadata: { labels: { guarded: 'yes' } } };
-    await api('PATCH', `/api/v1/namespaces/${mine.namespace}`, label, 'application/merge-patch+json');
-    afterThisTest(
-      async () =>
-        void (await api(
-          'PATCH',
-          `/api/v1/namespaces/${mine.namespace}`,
-          { metadata: { labels: { guarded: null } } },
-          'application/merge-patch+json',
-        )),
-    );
+    const label = async (guarded: string | null): Promise<void> => {
+      const change = { metadata: { labels: { guarded } } };
+      await api('PATCH', `/api/v1/namespaces/${mine.namespace}`, change, 'application/merge-patch+json');
+    };
+    await label('yes');
+    afterThisTest(() => label(null));
+  }
+
+  it('a webhook that does not answer is named', async () => {
+    await mine.create('Deployment', sleeper('guarded', 1, { container: { image: 'none:none' } }));
+    const here = await begin();
+    await guard({ timeoutSeconds: 1, clientConfig: { url: 'https://127.0.0.1:1/' } });
     const { id } = here.find(named('guarded'));
     const failure = await eventually(async () => {
       // The API server takes a moment to know the webhook.
@@ -137,9 +140,46 @@ describeReal('a real cluster in trouble', () => {
     });
     expect(failure).toMatchObject({
       code: 'admission_denied',
-      message: expect.stringContaining(`The webhook "${name}" of the cluster has not answered`),
+      message: expect.stringContaining(`The webhook "${hookName}" of the cluster has not answered`),
     });
   });
+
+  it('a webhook that takes longer than a read may is waited for', async () => {
+    await mine.create('Deployment', sleeper('slow', 1, { container: { image: 'none:none' } }));
+    const ca = certificate({ commonName: 'webhook ca' });
+    const leaf = certificate({ commonName: 'webhook', issuer: ca, names: ['127.0.0.1'] });
+    let asked = 0;
+    const server = createHttpsServer({ cert: leaf.cert, key: leaf.key }, (request, response) => {
+      const parts: Buffer[] = [];
+      request.on('data', (part: Buffer) => parts.push(part));
+      request.on('end', async () => {
+        const { uid, userInfo } = JSON.parse(Buffer.concat(parts).toString()).request;
+        const isOurs = userInfo.username !== 'system:serviceaccount:kube-system:deployment-controller';
+        if (isOurs) asked += 1;
+        // Once only: what is tested is one answer that takes long.
+        if (isOurs && asked === 1) await realTime.advance(WEBHOOK_MS);
+        const answer = { uid, allowed: true };
+        response.setHeader('content-type', 'application/json');
+        response.end(
+          JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }),
+        );
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    afterThisTest(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const caBundle = Buffer.from(ca.cert).toString('base64');
+    const here = await begin();
+    const { id } = here.find(named('slow'));
+    await guard({ timeoutSeconds: 30, clientConfig: { url: `https://127.0.0.1:${port}/`, caBundle } });
+    await eventually(async () => {
+      expect(await sleep(here, id)).toEqual({ replicas: 0, slept: true });
+      // The API server takes a moment to know the webhook.
+      if (asked === 0) await wake(here, id, null);
+      return asked > 0;
+    });
+    expect((await mine.get('Deployment', 'slow')).spec.replicas).toBe(0);
+  }, 120_000);
 
   it('sleeps and wakes succeed from afar while others write to the object all the time', async () => {
     await mine.create('Deployment', sleeper('busy', 2, { container: { image: 'none:none' } }));

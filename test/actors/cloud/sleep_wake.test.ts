@@ -56,6 +56,31 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
   });
 
+  it('tell tethers before pods are ended, and that they are not after all', async () => {
+    const double = await doubleWith('hello');
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    const told = () => here.tethers.of('workloadSleeping').map(({ isSleeping }) => isSleeping);
+    let before: boolean[] = [];
+    double.onPatched = () => {
+      before = told();
+    };
+    await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+    expect([before, told()]).toEqual([[true], [true]]);
+    await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
+    double.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 });
+    await expect(here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).rejects.toMatchObject({
+      code: 'cluster_denied',
+    });
+    expect(told()).toEqual([true, true, false]);
+    // It is in use again by the time that the sweeper reads it.
+    expect(await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).toMatchObject({
+      slept: false,
+    });
+    expect(told()).toEqual([true, true, false, true, false]);
+  });
+
   it('show operations under way', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();

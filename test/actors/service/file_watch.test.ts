@@ -5,7 +5,7 @@ import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
 import type { WatchSpec } from '../../../src/protocol/service.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/protocol/watcher.ts';
-import { type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
+import { MEMO, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
 
 const WATCH: WatchSpec = {
   paths: ['src'],
@@ -14,6 +14,8 @@ const WATCH: WatchSpec = {
   action: 'restart',
   cascade: false,
 };
+
+const RUN = '0123456789abcdef';
 
 interface Setting {
   world: Supervised;
@@ -173,6 +175,43 @@ describe('a service that watches files', () => {
     const stopped = await watching({ end: { ...end, status: 'stopped', at } });
     await quiet();
     expect(stopped.asked).toEqual([]);
+  });
+
+  it('is restarted once by the next daemon if the first was killed in the middle', async () => {
+    // Before the stop was asked for, in the middle of it, and after the process had ended.
+    const middle = [{}, { stopping: true }] as const;
+    for (const row of middle) {
+      const memo = { ...MEMO, relaunch: true, changedAt: 5 };
+      const { asked, world } = await watching({ row: { memo, ...row } });
+      for (let index = 0; index < 4; index += 1) await world.advance(50);
+      expect(world.host.made).toHaveLength(1);
+      expect(world.state()).toMatchObject({ status: 'running', restarts: 0 });
+      // A process that is made now begins with the files as they are.
+      expect(asked).toEqual(['stopping' in row ? expect.any(Number) : 5]);
+    }
+    const memo = { ...MEMO, relaunch: true, changedAt: 5 };
+    const exit = { exitCode: null, signal: 'SIGTERM', exitUnknown: false, cause: 'exit', at: 6 } as const;
+    const end = { service: 'web', run: RUN, ...exit };
+    const { world } = await watching({ row: { run: RUN, memo, stopping: true, end } });
+    for (let index = 0; index < 4; index += 1) await world.advance(50);
+    expect(world.host.made).toHaveLength(1);
+    expect(world.state().status).toBe('running');
+  });
+
+  it('stays down when somebody stops it while it is being restarted', async () => {
+    const { change, world } = await watching();
+    await start(world);
+    world.host.stopMs = 1_000;
+    await change('src/a.ts');
+    expect(world.state().status).toBe('stopping');
+    const stopped = world.ref.ask('stop', { graceMs: null });
+    await quiet();
+    await world.advance(1_000);
+    await stopped;
+    await world.advance(1_000);
+    expect(world.host.made).toHaveLength(1);
+    expect(world.state().status).toBe('stopped');
+    expect(world.host.notes.at(-1)?.memo.relaunch).toBe(false);
   });
 
   it('asks anew for other files, and after a loss of the watcher', async () => {

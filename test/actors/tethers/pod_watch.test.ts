@@ -182,6 +182,41 @@ it('are new for as long as their readiness is, by the clock of the cluster or by
   expect(fresh()).toEqual([]);
 });
 
+it('that are about to be ended get no more connections, unless they live on', async () => {
+  listing(pod(), pod('web-6b-2'));
+  pods.start(route);
+  await eventually(() => pods.usable.length === 2);
+  const before = changes;
+  pods.condemn(true);
+  expect([pods.usable, pods.isUsable('u-web-6b-1'), pods.isEmpty]).toEqual([[], false, true]);
+  expect(changes).toBe(before + 1);
+  // The sleep was refused.
+  pods.condemn(false);
+  expect([pods.usable.length, pods.isUsable('u-web-6b-1'), pods.isEmpty]).toEqual([2, true, false]);
+  pods.condemn(true);
+  await clock.advance(TETHER.condemnedMs - 1);
+  expect(pods.usable).toEqual([]);
+  await clock.advance(1);
+  expect(pods.usable).toHaveLength(2);
+});
+
+it('get no connection that comes during a sleep: it waits, and wakes the workload', async () => {
+  listing(pod());
+  double.fault(isForward, { kind: 'stall' }, ALWAYS);
+  const forwards = (): number => double.requests.filter(isForward).length;
+  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  client(tether.port, 'name\n');
+  await eventually(() => forwards() > 0);
+  const before = forwards();
+  await tether.ref.ask('workloadSleeping', { isSleeping: true });
+  client(tether.port, 'name\n');
+  await eventually(async () => {
+    await clock.advance(TETHER.probeDelayMs);
+    return tether.workloads.of('wake').length > 0;
+  });
+  expect(forwards()).toBe(before);
+});
+
 it('without room on any node are waited for to the end, and are then the reason', async () => {
   const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
   listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));

@@ -35,7 +35,9 @@ describe('a service without a port on the command line', () => {
       code: 0,
       stdout: 'worker is registered; `berth start worker` starts it\n',
     });
-    expect((await run('start worker')).stdout).toMatch(/^✓ worker is running \(pid \d+, [\d.]+m?s\)\n$/);
+    expect((await run('start worker')).stdout).toMatch(
+      /^✓ worker started \(no ready-check\), pid \d+, [\d.]+m?s\n$/,
+    );
     expect((await run('ps')).stdout).toMatch(/\nworker +running .*-\n$/);
     expect(await run('url worker')).toMatchObject({ code: 1, stdout: '' });
     expect(await run([...line.slice(0, 4), '--ready', '/', 'x'])).toMatchObject({
@@ -365,7 +367,7 @@ describe('a call that fails', () => {
     ['k8s slep', "unknown command 'slep' (Did you mean sleep?)"],
     ['ps --jsn', "unknown option '--jsn' (Did you mean --json?)"],
     ['start web --timeout soon', 'It must be a duration such as 30s or 500ms'],
-    ['logs -n 5000', 'It must be a number from 0 to 1000'],
+    ['logs -n 100001', 'It must be a number from 0 to 1000'],
     ['ps -o yaml', '-o must be one of table, wide, json, jsonl'],
     ['ps --status gone', 'It must be one of running'],
     ['url', "missing required argument 'name'"],

@@ -177,7 +177,7 @@ describe('up', () => {
       ),
     );
     const env = await run('up');
-    expect(env.stdout).toMatch(/✓ api has changed and was restarted at /);
+    expect(env.stdout).toMatch(/✓ api has changed and was restarted: started \(no ready-check\)/);
     const after = await pids();
     expect(after['api']).not.toBe(before['api']);
     expect([after['web'], after['db']]).toEqual([before['web'], before['db']]);
@@ -236,8 +236,26 @@ describe('up', () => {
     expect(ran.stderr).toContain('✗ db: ');
     expect(ran.stderr).toContain('no disk');
     expect(ran.stderr).toContain('✗ web: not started: it needs db');
-    expect(ran.stdout).toMatch(/^✓ docs is running/);
+    expect(ran.stdout).toMatch(/^✓ docs started \(no ready-check\), pid/);
     expect((await get('web')).status).toBe('stopped');
+  });
+
+  it('looks for two seconds at what has no ready-check, and says what became of it', async () => {
+    const text =
+      "services:\n  dies:\n    cmd: 'sleep 0.8; echo no database; exit 3'\n    port: null\n" +
+      '  lives:\n    cmd: exec sleep 1000\n    port: null\n' +
+      "  again:\n    cmd: 'sleep 0.6; exit 1'\n    port: null\n    restart: on-failure\n";
+    const { run } = await project(text);
+    const ran = await run('up');
+    expect(ran.code).toBe(1);
+    for (const name of ['dies', 'lives', 'again'])
+      expect(ran.stdout).toMatch(new RegExp(`✓ ${name} started \\(no ready-check\\), pid \\d+`));
+    expect(ran.stdout).not.toContain('http://');
+    expect(ran.stderr).toMatch(
+      /✗ dies: ended within [\d.]+m?s of its start \(exit 3\)\n {4}Its last lines:\n {4}no database/,
+    );
+    expect(ran.stderr).toMatch(/✗ again: ended within/);
+    expect(ran.stderr).toContain('lives: still there after 2 s.');
   });
 
   it('starts nothing when the file is wrong, and reports where', async () => {

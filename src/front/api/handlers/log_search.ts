@@ -7,7 +7,7 @@ import { localTime } from '../../../protocol/timestamps.ts';
 import { LOGS } from '../../../settings/limits.ts';
 import { statePaths } from '../../../settings/state_paths.ts';
 import type { HandlersOf } from '../handler.ts';
-import { filterOf, selectedNames } from './logs_selection.ts';
+import { filterOf, namesSelector, selectedNames } from './logs_selection.ts';
 
 /** Parts of a search that run beside each other. */
 const PARTS = 2;
@@ -95,5 +95,26 @@ export const logHandlers: HandlersOf<typeof logs> = {
     const rows = page.entries.map(({ json }) => json).reverse();
     const end = JSON.stringify({ before: next, searchedTo }).slice(1);
     return Buffer.from(`{"lines":[${rows.join(',')}],${end}`);
+  },
+
+  follow: ({ app, query, lastEventId, open }) => {
+    const now = Date.now();
+    const { limit, since, run, ansi, follow } = query;
+    const asked = filterOf(query, now);
+    // What is written from now on is later.
+    const isFollowing = follow !== false && (asked.until === null || asked.until > now);
+    const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };
+    const after = lastEventId || query.lastEventId;
+    return app.mergedLogs.follow({
+      select: namesSelector(app, query),
+      endsWithServices: query.names !== null,
+      filter,
+      run,
+      ansi: ansi ?? false,
+      lines: limit ?? (since === null ? 0 : null),
+      cursor: after ? cursorOf('lastEventId', after) : null,
+      follow: isFollowing,
+      open,
+    });
   },
 };

@@ -12,12 +12,16 @@ import { findService } from './service_lookup.ts';
 /** The query values that both operations have. */
 export type LogSelection = Omit<QueryOf<typeof logs.search>, 'limit' | 'before'>;
 
-/** The names of the services that a query asks for. Throws unknown_service, and invalid_spec for too many. */
-export function selectedNames(app: AppContext, { names, stack, agents }: LogSelection): string[] {
+function wantedNames(app: AppContext, { names, stack, agents }: LogSelection): string[] {
   const specs = names ? [...new Set(names)].map((name) => findService(app, name)) : app.views.specs();
   const isWanted = ({ agent, stack: of }: SpecRow): boolean =>
     (!agent || (agents ?? names !== null)) && (stack === null || of === stack);
-  const wanted = specs.filter(isWanted).map(({ name }) => name);
+  return specs.filter(isWanted).map(({ name }) => name);
+}
+
+/** The names of the services that a query asks for. Throws unknown_service, and invalid_spec for too many. */
+export function selectedNames(app: AppContext, selection: LogSelection): string[] {
+  const wanted = wantedNames(app, selection);
   if (wanted.length <= LOGS.maxServices) return wanted;
   const message = `names must be given: logs of at most ${LOGS.maxServices} services are read together`;
   throw fail('invalid_spec', message, { details: [{ path: 'names', message }] });
@@ -46,4 +50,16 @@ export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
   if (faults.length > 0)
     throw fail('invalid_spec', faults.map(({ message }) => message).join('; '), { details: faults });
   return filter;
+}
+
+/**
+ * As `selectedNames`, for a stream: later calls leave out services that were removed, and take only so many.
+ */
+export function namesSelector(app: AppContext, selection: LogSelection): () => string[] {
+  const { names } = selection;
+  selectedNames(app, selection);
+  return () => {
+    const known = names === null ? null : names.filter((name) => app.views.spec(name) !== null);
+    return wantedNames(app, { ...selection, names: known }).slice(0, LOGS.maxServices);
+  };
 }

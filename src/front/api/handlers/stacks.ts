@@ -3,7 +3,7 @@ import type { stacks } from '../../../api/stacks.ts';
 import type { Stack } from '../../../api/stacks_shapes.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { projectOfStack, type StackRow, slugOfStack } from '../../../protocol/stacks.ts';
-import { THREADS } from '../../../settings/limits.ts';
+import { SERVICE, THREADS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 import { deadline, stopMs } from './service_lookup.ts';
@@ -46,13 +46,11 @@ export const stackHandlers: HandlersOf<typeof stacks> = {
     return findStack(app, stack.name);
   },
 
-  remove: async ({ app, key: name }) => {
+  remove: async ({ app, key: name, query }) => {
     const times = app.views.stackMembers(name).map((spec) => stopMs(spec, null));
-    const { services } = await stacksOf(app).ask(
-      'remove',
-      { name },
-      deadline(...times, THREADS.askDeadlineMs),
-    );
+    const limit = deadline(...times, SERVICE.hookMs, THREADS.askDeadlineMs);
+    const message = { name, force: query.force ?? false };
+    const { services } = await stacksOf(app).ask('remove', message, limit);
     return { removed: true, name, services };
   },
 };

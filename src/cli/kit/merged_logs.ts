@@ -1,0 +1,84 @@
+// Prints the logs of many services, merged by time: docs/reference.md "Logs on the command line".
+import { once } from 'node:events';
+import type { Client } from '../../client/create_client.ts';
+import type { LogStreamOptions, StreamedLogEntry } from '../../client/methods/logs.ts';
+import { type CommandContext, onStreamState } from './context.ts';
+import { LOG_COLOURS } from './print_logs.ts';
+import { safeJson, sanitizeColoured } from './sanitize.ts';
+import { stdout } from './standard_streams.ts';
+
+export interface MergedLogView {
+  timestamps: boolean;
+  prefix: boolean;
+  /** How names are shown. */
+  label: (name: string) => string;
+  /** The names that are known to come, for the width of their column. */
+  names: readonly string[];
+}
+
+/** What a mark says. */
+function markText(entry: Extract<StreamedLogEntry, { event: string }>): string {
+  const { event, pid, exitCode, signal } = entry;
+  if (event === 'started') return pid === null ? 'started' : `started, pid ${pid}`;
+  if (signal !== null) return `ended by ${signal}`;
+  return exitCode === null ? 'ended' : `ended with exit code ${exitCode}`;
+}
+
+/** Returns a function that has the text of an entry, with its newline; empty: it is not shown. */
+function entryText({ out }: CommandContext, view: MergedLogView): (entry: StreamedLogEntry) => string {
+  const { timestamps, prefix, label } = view;
+  const isTerminal = stdout().isTTY === true;
+  const shown = new Set(view.names);
+  let width = Math.max(0, ...view.names.map((name) => label(name).length));
+  const colours = new Map<string, (typeof LOG_COLOURS)[number]>();
+  const colourOf = (name: string) => {
+    const colour = colours.get(name) ?? LOG_COLOURS[colours.size % LOG_COLOURS.length] ?? 'cyan';
+    colours.set(name, colour);
+    return colour;
+  };
+  for (const name of view.names) colourOf(name);
+  return (entry) => {
+    const { name, at } = entry;
+    shown.add(name);
+    width = Math.max(width, label(name).length);
+    const isMark = 'event' in entry;
+    // Marks, and that of stderr, are for people: other programs get the lines alone.
+    if (isMark && !isTerminal) return '';
+    const isError = isTerminal && !isMark && entry.stream === 'stderr';
+    const mark = isError ? out.style('red', '!') : '|';
+    const hasName = prefix && shown.size > 1;
+    const colour = colourOf(name);
+    const head = hasName
+      ? `${out.style(colour, label(name).padEnd(width))} ${isError ? mark : out.style(colour, mark)} `
+      : '';
+    const time = timestamps ? `${out.style('dim', at)} ` : '';
+    if (isMark) return `${head}${time}${out.style('dim', `-- ${markText(entry)} --`)}\n`;
+    return `${head}${time}${isError && !hasName ? `${mark} ` : ''}${sanitizeColoured(entry.text)}\n`;
+  };
+}
+
+/** An entry as data: as the API has it, with `line` and `time` as earlier versions called them. */
+function entryData({ id: _id, ...entry }: StreamedLogEntry): string {
+  return safeJson(
+    'event' in entry ? { ...entry, time: entry.at } : { ...entry, line: entry.text, time: entry.at },
+  );
+}
+
+/** Prints the entries of a stream until its end, or until Ctrl-C. */
+export async function printMergedLogs(
+  context: CommandContext,
+  client: Client,
+  query: Omit<LogStreamOptions, 'onState'>,
+  view: MergedLogView,
+): Promise<void> {
+  const { out } = context;
+  // Colours only where they are shown.
+  const ansi = !out.isData && out.style('red', 'x') !== 'x';
+  const textOf = out.isData ? (entry: StreamedLogEntry) => `${entryData(entry)}\n` : entryText(context, view);
+  for await (const entry of client.streamLogs({ ...query, ansi, onState: onStreamState(context) })) {
+    const text = textOf(entry);
+    if (text !== '') out.raw(text);
+    // Nothing piles up for a reader that is slow.
+    if (stdout().writableNeedDrain) await once(stdout(), 'drain');
+  }
+}

@@ -1,0 +1,53 @@
+// The hooks of a stack: docs/reference.md "Hooks". They are tasks of the stack: `up` runs one of them, and
+// the removal of the stack runs the other.
+import type { Client } from '../../client/create_client.ts';
+import type { ServiceDetail } from '../../client/records.ts';
+import type { Project } from '../../project/read_project.ts';
+import { HOOKS, nameInStack } from '../../protocol/stacks.ts';
+import type { CommandContext } from './context.ts';
+import { createProgress } from './progress.ts';
+import { hooksInStack } from './project_stack.ts';
+import { registerService } from './registration_diff.ts';
+import { startContinuesNote } from './start_service.ts';
+
+/** Registers the hooks of `project` in `stack`. One that the file no longer has is removed. */
+export async function registerHooks(
+  client: Client,
+  project: Project,
+  stack: string,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<void> {
+  const hooks = hooksInStack(project, stack);
+  for (const hook of hooks) await registerService(client, project.file, hook, registered.get(hook.name));
+  const names = hooks.map(({ name }) => name);
+  const gone = Object.values(HOOKS).map((hook) => nameInStack(stack, hook));
+  for (const name of gone) if (!names.includes(name) && registered.has(name)) await client.remove(name);
+}
+
+/**
+ * Runs the hook `create` unless it has completed before, whatever it was then; joins one that is under way.
+ * Rejects with the error of its start, which has its last lines.
+ */
+export async function runCreateHook(
+  context: CommandContext,
+  client: Client,
+  { hooks }: Project,
+  stack: string,
+): Promise<void> {
+  if (!hooks.some(({ name }) => name === HOOKS.create)) return;
+  const name = nameInStack(stack, HOOKS.create);
+  if ((await client.service(name)).status === 'completed') return;
+  const progress = createProgress(context.out);
+  const removeInterrupt = context.onInterrupt(() => {
+    progress.stop();
+    context.out.note(startContinuesNote([HOOKS.create]));
+  });
+  progress.begin(HOOKS.create, 'running');
+  try {
+    await client.start(name, { ifChanged: true });
+  } finally {
+    progress.stop();
+    removeInterrupt();
+  }
+  context.out.note(`The hook create of ${stack} has run; \`berth logs ${HOOKS.create}\` shows its output.`);
+}

@@ -1,0 +1,61 @@
+// Services without a ready-check, which count as running as soon as they have a process: what has become of
+// them a moment later.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '../../client/create_client.ts';
+import { formatDuration } from '../../project/duration.ts';
+import { CommandError } from './exit_codes.ts';
+import { describeExit } from './format.ts';
+
+/** Time in which most programs that cannot run have ended. */
+const WATCH_MS = 2_000;
+const POLL_MS = 200;
+
+interface UncheckedStart {
+  name: string;
+  pid: number | null;
+  /** performance.now() */
+  at: number;
+}
+
+export class UncheckedStarts {
+  private readonly client: Client;
+  private readonly starts: UncheckedStart[] = [];
+
+  constructor(client: Client) {
+    this.client = client;
+  }
+
+  add(name: string, pid: number | null): void {
+    this.starts.push({ name, pid, at: performance.now() });
+  }
+
+  /**
+   * Resolves when each has been up for two seconds or has ended. Calls `onEnded` with those that have ended,
+   * and returns the names of the others.
+   */
+  async settle(onEnded: (name: string, error: CommandError) => void): Promise<string[]> {
+    const outcomes = await Promise.all(
+      this.starts.map(async (start) => {
+        const error = await this.endOf(start);
+        if (error) onEnded(start.name, error);
+        return error ? [] : [start.name];
+      }),
+    );
+    return outcomes.flat();
+  }
+
+  private async endOf({ name, pid, at }: UncheckedStart): Promise<CommandError | undefined> {
+    for (;;) {
+      const service = await this.client.service(name);
+      if (service.pid !== pid && service.status !== 'stopping') {
+        const { lastLines, reason } = await this.client.explain(name);
+        const after = formatDuration(performance.now() - at);
+        const how = service.pid === undefined ? describeExit(service) || reason : 'and was started again';
+        const lines = lastLines.length > 0 ? ['Its last lines:', ...lastLines] : ['Its log is empty.'];
+        return new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
+      }
+      if (performance.now() - at >= WATCH_MS) return undefined;
+      await pause(POLL_MS);
+    }
+  }
+}

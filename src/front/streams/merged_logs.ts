@@ -1,0 +1,269 @@
+// Streams of many logs: docs/reference.md "Logs of many services". The job threads read and format what has
+// grown since the last look. Each follower goes on from its own places when its client has taken the bytes
+// sent so far; followers at the same places share what is read for them.
+import { placeOf, placesCursor } from '../../logs/log_places.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { LogFilterSpec, LogJobs, LogPlace, LogReadAnswer, LogReadTask } from '../../protocol/logs.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { isFailure } from '../../runtime/actor.ts';
+import { EVENTS, LOGS } from '../../settings/limits.ts';
+import type { ResponseStream } from '../server/http_server.ts';
+
+const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
+const END_FRAME = Buffer.from('event: end\ndata: {}\n\n');
+
+export interface MergedLogsOptions {
+  jobs: LogJobs;
+  clock: Clock;
+  /** The folder of all logs. */
+  folder: string;
+  isRunning: (name: string) => boolean;
+  /** Starts or stops the notices that the log of a service has grown. */
+  notify: (name: string, on: boolean) => void;
+  onDefect: (error: unknown) => void;
+}
+
+/** A request to follow many logs. */
+export interface FollowLogsRequest {
+  /** The names of the services; asked again when services were added or removed. */
+  select: () => string[];
+  filter: LogFilterSpec;
+  run: string | null;
+  ansi: boolean;
+  /** Whether the stream ends when none of its services is left. */
+  endsWithServices: boolean;
+  /** The last lines of each that come first; null: all since `filter.since`. */
+  lines: number | null;
+  /** Where to go on; null: `lines` says it. */
+  cursor: ((name: string) => number | undefined) | null;
+  /** false: the stream ends where the logs end now. */
+  follow: boolean;
+  /** null: the client has disconnected. */
+  open: () => ResponseStream | null;
+}
+
+interface FollowedLog {
+  place: LogPlace;
+  run: string | null;
+}
+
+/** One client. */
+class MergedFollower {
+  readonly logs: Map<string, FollowedLog>;
+  readonly request: FollowLogsRequest;
+  private readonly owner: MergedLogs;
+  private readonly stream: ResponseStream;
+  private readonly grown: Set<string>;
+  private state: 'idle' | 'reading' | 'pausing' | 'closed' = 'idle';
+  private cancelRest = (): void => {};
+
+  constructor(
+    owner: MergedLogs,
+    request: FollowLogsRequest,
+    logs: Map<string, FollowedLog>,
+    stream: ResponseStream,
+  ) {
+    this.owner = owner;
+    this.request = request;
+    this.logs = logs;
+    this.stream = stream;
+    this.grown = new Set(logs.keys());
+    stream.write(RETRY_FRAME);
+    stream.onDrain = () => this.read();
+  }
+
+  /** Takes services that were added and drops those that were removed. Ends when all of them were. */
+  reselect(): void {
+    const names = new Set(this.request.select());
+    for (const name of this.logs.keys()) if (!names.has(name)) this.logs.delete(name);
+    for (const name of names) {
+      if (this.logs.has(name)) continue;
+      this.logs.set(name, { place: { offset: 0, marks: 0, open: [null, null] }, run: this.request.run });
+      this.wake(name);
+    }
+    if (names.size === 0 && this.request.endsWithServices) this.end();
+  }
+
+  wake(name: string): void {
+    if (!this.logs.has(name)) return;
+    this.grown.add(name);
+    this.read();
+  }
+
+  keepAlive(): void {
+    this.stream.keepAlive();
+    // A restarted service does not know that its log is followed.
+    for (const name of this.logs.keys()) if (this.owner.options.isRunning(name)) this.wake(name);
+  }
+
+  end(): void {
+    this.stream.end();
+  }
+
+  cut(): void {
+    this.stream.destroy();
+  }
+
+  /** The stream is closed. */
+  close(): void {
+    this.state = 'closed';
+    this.cancelRest();
+  }
+
+  /** Reads on, if something has grown and the client has taken the bytes sent so far. */
+  read(): void {
+    if (this.state !== 'idle' || this.stream.bufferedBytes > 0) return;
+    const grown = [...this.grown].filter((name) => this.logs.has(name));
+    if (grown.length === 0) return;
+    this.grown.clear();
+    this.state = 'reading';
+    this.owner.read(this.request, this.logs, grown).then(
+      (answer) => this.take(answer),
+      (error: unknown) => {
+        // The client reconnects with its places.
+        this.end();
+        if (!isFailure(error)) this.owner.options.onDefect(error);
+      },
+    );
+  }
+
+  private take({ frames, moved, unfinished }: LogReadAnswer): void {
+    if (this.state === 'closed') return;
+    for (const { name, place } of moved) {
+      const log = this.logs.get(name);
+      if (log) this.logs.set(name, { ...log, place });
+    }
+    for (const name of unfinished) this.grown.add(name);
+    if (frames.length > 0) this.stream.write(frames);
+    if (!this.request.follow && this.grown.size === 0) {
+      this.stream.write(END_FRAME);
+      this.end();
+      return;
+    }
+    if (unfinished.length > 0) this.rest(0);
+    else this.rest(LOGS.followIntervalMs);
+  }
+
+  /** Reads again after a pause, in which more may be written that is read at once. */
+  private rest(ms: number): void {
+    this.state = 'pausing';
+    const go = (): void => {
+      if (this.state !== 'pausing') return;
+      this.state = 'idle';
+      this.read();
+    };
+    if (ms === 0) go();
+    else this.cancelRest = this.owner.options.clock.after(ms, go);
+  }
+}
+
+/** All streams of many logs. */
+export class MergedLogs {
+  readonly options: MergedLogsOptions;
+  private readonly followers = new Set<MergedFollower>();
+  /** Services that give notice. */
+  private readonly noticed = new Set<string>();
+  /** What is being read, by what it is. */
+  private readonly readings = new Map<string, Promise<LogReadAnswer>>();
+  /** How often all streams were cut. */
+  private cuts = 0;
+
+  constructor(options: MergedLogsOptions) {
+    this.options = options;
+  }
+
+  /** Follows many logs. Rejects with invalid_spec; `open` is called after everything that can fail. */
+  async follow(request: FollowLogsRequest): Promise<void> {
+    const { cuts } = this;
+    const { filter, run, lines, cursor } = request;
+    const { folder, jobs } = this.options;
+    const names = request.select();
+    const started = await jobs.start({ folder, names, filter, run, lines: cursor ? 0 : lines });
+    if (cuts !== this.cuts) throw fail('unauthorized', 'the token has changed');
+    const stream = request.open();
+    if (!stream) return;
+    const logs = new Map(
+      started.map(({ name, place, run: only }) => [
+        name,
+        { place: cursor ? placeOf(cursor, name) : place, run: only },
+      ]),
+    );
+    const follower = new MergedFollower(this, request, logs, stream);
+    this.followers.add(follower);
+    stream.onClose = () => {
+      follower.close();
+      this.followers.delete(follower);
+      this.updateNotices();
+    };
+    this.updateNotices();
+    follower.read();
+  }
+
+  /** Reads on for a follower. */
+  read(
+    { filter, ansi }: FollowLogsRequest,
+    logs: ReadonlyMap<string, FollowedLog>,
+    grown: string[],
+  ): Promise<LogReadAnswer> {
+    const { folder, jobs, isRunning } = this.options;
+    const rows = [...logs].map(([name, log]) => ({ name, ...log, isRunning: isRunning(name) }));
+    const cursor = placesCursor(rows.map(({ name, place }) => [name, place]));
+    const key = JSON.stringify([filter, ansi, cursor, rows.map(({ name, run }) => [name, run]), grown]);
+    const known = this.readings.get(key);
+    if (known) return known;
+    const { maxReadBytes: maxBytes, readMs: budgetMs } = LOGS;
+    const task: LogReadTask = { folder, logs: rows, filter, ansi, grown, maxBytes, budgetMs };
+    const reading = jobs.read(task).finally(() => this.readings.delete(key));
+    this.readings.set(key, reading);
+    return reading;
+  }
+
+  /** The log of `name` may have grown, or its process has ended. */
+  wake(name: string): void {
+    for (const follower of this.followers) follower.wake(name);
+  }
+
+  /** Services were added, removed, started or ended. */
+  onServicesChanged(): void {
+    if (this.followers.size === 0) return;
+    for (const follower of [...this.followers]) follower.reselect();
+    this.updateNotices();
+  }
+
+  /** The services have forgotten that they give notice. */
+  onServicesLost(): void {
+    this.noticed.clear();
+  }
+
+  keepAlive(): void {
+    for (const follower of this.followers) follower.keepAlive();
+    this.updateNotices();
+  }
+
+  cut(): void {
+    this.cuts += 1;
+    for (const follower of [...this.followers]) follower.cut();
+  }
+
+  end(): void {
+    for (const follower of [...this.followers]) follower.end();
+  }
+
+  /** Only services with a process give notice: the others print nothing. */
+  private updateNotices(): void {
+    const { isRunning, notify } = this.options;
+    const wanted = new Set<string>();
+    for (const { logs, request } of this.followers)
+      if (request.follow) for (const name of logs.keys()) if (isRunning(name)) wanted.add(name);
+    for (const name of [...this.noticed]) {
+      if (wanted.has(name)) continue;
+      this.noticed.delete(name);
+      notify(name, false);
+    }
+    for (const name of wanted) {
+      if (this.noticed.has(name)) continue;
+      this.noticed.add(name);
+      notify(name, true);
+    }
+  }
+}

@@ -1,0 +1,231 @@
+// Reads one log forwards from a place, block by block: lines when they end, marks of runs, and the place
+// after each, from which another reader misses nothing and reads nothing twice.
+import type { LogPlace } from '../protocol/logs.ts';
+import { KIB, LOGS } from '../settings/limits.ts';
+import {
+  describeBlock,
+  endOf,
+  type LogBlock,
+  LogFiles,
+  type LogSpan,
+  marksAtEnd,
+  type PlacedMark,
+  readBytes,
+  timeFrom,
+} from './log_blocks.ts';
+import { type LogFilter, readLine } from './log_filter.ts';
+import type { ScannedEntry } from './log_scan.ts';
+import { readableLine } from './terminal_text.ts';
+
+/** A block: an entry or two more than a service prints between two looks. */
+const BLOCK_BYTES = 32 * KIB;
+/** Other output after which a line that has not ended is taken as it is. */
+const MAX_OPEN_BYTES = 512 * KIB;
+const NEWLINE = 0x0a;
+
+/** The beginning of a line. */
+interface OpenLine {
+  start: number;
+  run: string;
+  /** Epoch milliseconds. */
+  time: number;
+  bytes: Buffer;
+}
+
+export interface ReadEntry {
+  entry: ScannedEntry;
+  /** After the entry. */
+  place: LogPlace;
+}
+
+export interface LogReadingOptions {
+  folder: string;
+  place: LogPlace;
+  filter: LogFilter;
+  run: string | null;
+  isRunning: boolean;
+}
+
+/** The output of `stream` in `[from, to)`, as the beginning of a line; null: it is gone. */
+function openLineAt(files: LogFiles, from: number | null, to: number, stream: 1 | 2): OpenLine | null {
+  if (from === null) return null;
+  let line: OpenLine | null = null;
+  for (let at = from; at < to; ) {
+    const pair = files.pairFrom(at);
+    if (!pair || pair.start > at) return line;
+    const block = describeBlock(pair, at, readBytes(pair, at, Math.min(to, at + BLOCK_BYTES)));
+    if (block.bytes.length === 0) return line;
+    for (const span of block.spans) {
+      if (span.stream !== stream || (line && span.run !== line.run)) continue;
+      const bytes = block.bytes.subarray(span.from, span.to);
+      line ??= { start: from, run: span.run, time: block.times[0]?.time ?? 0, bytes: Buffer.alloc(0) };
+      line.bytes = Buffer.concat([line.bytes, bytes]).subarray(0, LOGS.maxLineBytes);
+    }
+    at += block.bytes.length;
+  }
+  return line;
+}
+
+/** The reading of one log. */
+export class LogReading {
+  private readonly options: LogReadingOptions;
+  private readonly files: LogFiles;
+  private readonly read: ReadEntry[] = [];
+  /** The place after what was read. */
+  private offset: number;
+  private marks: number;
+  private readonly open: [OpenLine | null, OpenLine | null];
+  /** The place after what was taken. */
+  private takenPlace: LogPlace;
+  private isAtEnd = false;
+  /** Nothing that is left is earlier. */
+  private bound: number;
+
+  constructor(options: LogReadingOptions) {
+    const { folder, place } = options;
+    this.options = options;
+    this.files = new LogFiles(folder);
+    const { start, end } = this.files;
+    // Its beginning is deleted, or it is a new log with the name of a removed one.
+    const isKept = place.offset >= start && place.offset <= end;
+    this.offset = isKept ? place.offset : start;
+    this.marks = isKept ? place.marks : 0;
+    const openOf = (at: 0 | 1) =>
+      openLineAt(this.files, isKept ? place.open[at] : null, this.offset, at === 0 ? 1 : 2);
+    this.open = [openOf(0), openOf(1)];
+    this.takenPlace = this.here();
+    const pair = this.files.pairFrom(this.offset);
+    this.bound = pair ? timeFrom(pair, this.offset) : 0;
+  }
+
+  /** No entry that is left is earlier than this, in epoch milliseconds; Infinity: none is left. */
+  get earliest(): number {
+    const [next] = this.read;
+    if (next) return next.entry.time;
+    return this.isAtEnd ? Number.POSITIVE_INFINITY : this.bound;
+  }
+
+  /** After everything that was taken, or is not wanted. */
+  get place(): LogPlace {
+    return this.takenPlace;
+  }
+
+  close(): void {
+    this.files.close();
+  }
+
+  /** Takes the next entry; undefined: one more block was read instead, or the log is at its end. */
+  next(): ReadEntry | undefined {
+    const next = this.read.shift();
+    if (next) this.takenPlace = next.place;
+    else if (!this.isAtEnd) this.readBlock();
+    if (this.read.length === 0) this.takenPlace = this.here();
+    return next;
+  }
+
+  private here(): LogPlace {
+    const [stdout, stderr] = this.open;
+    return { offset: this.offset, marks: this.marks, open: [stdout?.start ?? null, stderr?.start ?? null] };
+  }
+
+  private readBlock(): void {
+    const pair = this.files.pairFrom(this.offset);
+    if (!pair) {
+      this.isAtEnd = true;
+      return;
+    }
+    const start = Math.max(this.offset, pair.start);
+    if (start > this.offset) [this.offset, this.marks] = [start, 0];
+    const block = describeBlock(pair, start, readBytes(pair, start, start + BLOCK_BYTES));
+    const end = start + block.bytes.length;
+    this.isAtEnd = end >= this.files.end || block.bytes.length === 0;
+    const marks = block.marks.filter(({ offset }) => offset < end || this.isAtEnd);
+    const earlier = start === pair.start ? this.files.pairBefore(start) : undefined;
+    if (earlier && endOf(earlier) === start) marks.unshift(...marksAtEnd(earlier));
+    // Those that an earlier reader has read.
+    marks.splice(0, Math.min(this.marks, marks.filter(({ offset }) => offset === start).length));
+    for (const span of block.spans) this.readSpan(block, span, marks);
+    for (const mark of marks.splice(0)) this.readMark(mark);
+    if (this.isAtEnd && !this.options.isRunning) for (const stream of [1, 2] as const) this.flush(stream);
+    // Its bytes are read again each time, which must not take long.
+    for (const stream of [1, 2] as const)
+      if ((this.open[stream - 1]?.start ?? this.offset) < this.offset - MAX_OPEN_BYTES) this.flush(stream);
+    this.bound = block.times.at(-1)?.time ?? this.bound;
+  }
+
+  private readSpan(block: LogBlock, span: LogSpan, marks: PlacedMark[]): void {
+    let from = span.from;
+    for (let mark = marks[0]; mark && mark.offset < block.start + span.to; mark = marks[0]) {
+      marks.shift();
+      this.readOutput(block, span, from, Math.max(from, mark.offset - block.start));
+      from = Math.max(from, mark.offset - block.start);
+      this.readMark(mark);
+    }
+    this.readOutput(block, span, from, span.to);
+  }
+
+  private readMark(mark: PlacedMark): void {
+    if (mark.event === 'ended')
+      for (const stream of [1, 2] as const) if (this.open[stream - 1]?.run === mark.run) this.flush(stream);
+    this.marks += 1;
+    const { filter, run } = this.options;
+    const { time } = mark;
+    if (filter.hasText || (run !== null && mark.run !== run) || time < filter.since || time > filter.until)
+      return;
+    this.read.push({ entry: { key: 0, time, line: null, mark }, place: this.here() });
+  }
+
+  /** Reads the bytes `[from, to)` of a block, which are of one stream and run. */
+  private readOutput(block: LogBlock, { stream, run }: LogSpan, from: number, to: number): void {
+    const { bytes, start } = block;
+    const at = stream === 1 ? 0 : 1;
+    if (to > from && this.open[at] && this.open[at]?.run !== run) this.flush(stream);
+    for (let next = from; next < to; ) {
+      const before = this.open[at]?.bytes.length ?? 0;
+      const newline = bytes.subarray(0, to).indexOf(NEWLINE, next);
+      let end = newline < 0 ? to : newline;
+      const isTooLong = before + end - next > LOGS.maxLineBytes;
+      if (isTooLong) end = next + LOGS.maxLineBytes - before;
+      while (isTooLong && end > next && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+      const line = this.open[at] ?? {
+        start: start + next,
+        run,
+        time: timeOf(block, start + next),
+        bytes: bytes.subarray(0, 0),
+      };
+      line.bytes = Buffer.concat([line.bytes, bytes.subarray(next, end)]);
+      this.open[at] = line;
+      next = newline >= 0 && !isTooLong ? end + 1 : end;
+      [this.offset, this.marks] = [start + next, 0];
+      if (newline >= 0 || isTooLong) this.flush(stream);
+    }
+  }
+
+  /** Ends the line of a stream that has begun. */
+  private flush(stream: 1 | 2): void {
+    const at = stream === 1 ? 0 : 1;
+    const line = this.open[at];
+    if (!line) return;
+    this.open[at] = null;
+    const { filter, run } = this.options;
+    const { time, start } = line;
+    const isOfRange = time >= filter.since && time <= filter.until;
+    const isOther =
+      (filter.stream !== null && filter.stream !== stream) || (run !== null && line.run !== run);
+    if (!isOfRange || isOther) return;
+    const printed = line.bytes.toString('utf8');
+    const text = readLine(readableLine(printed));
+    if (!filter.accepts(text)) return;
+    const found = { ...text, offset: start, run: line.run, stream, printed };
+    this.read.push({ entry: { key: 0, time, line: found, mark: null }, place: this.here() });
+  }
+}
+
+function timeOf({ times }: LogBlock, offset: number): number {
+  let time = times[0]?.time ?? 0;
+  for (const next of times) {
+    if (next.offset > offset) break;
+    time = next.time;
+  }
+  return time;
+}

@@ -1,0 +1,118 @@
+// Reads the logs of many services forwards, merged by time, as frames of an event stream: pure functions of
+// their files, for the job threads.
+import { join } from 'node:path';
+import type { LogPlace, LogReadAnswer, LogReadTask, LogStart, LogStartTask } from '../protocol/logs.ts';
+import { KIB } from '../settings/limits.ts';
+import { LogFiles, marksAtEnd, offsetAfterTime } from './log_blocks.ts';
+import { entryJson } from './log_entry_json.ts';
+import { compileFilter, type LogFilter } from './log_filter.ts';
+import { placesCursor } from './log_places.ts';
+import { LogReading } from './log_reading.ts';
+import { findRun, startOfRun } from './log_runs.ts';
+import { LogScan } from './log_scan.ts';
+
+/** Blocks that are searched backwards for the last lines of a log. */
+const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
+/** After this time, in milliseconds, the last lines of a log are those that were found. */
+const START_BUDGET_MS = 2_000;
+
+const placeAt = (offset: number): LogPlace => ({ offset, marks: 0, open: [null, null] });
+
+/** The end of a log. */
+function endPlace(files: LogFiles): LogPlace {
+  const pair = files.pairBefore(files.end + 1);
+  return { ...placeAt(files.end), marks: pair ? marksAtEnd(pair).length : 0 };
+}
+
+/** Where the last `lines` of a log begin that pass `filter`. */
+function placeOfLast(folder: string, filter: LogFilter, run: string | null, lines: number): LogPlace {
+  const files = new LogFiles(folder);
+  const end = endPlace(files);
+  files.close();
+  const scan = new LogScan({ folder, filter, run, before: null, blockBytes: BLOCK_BYTES });
+  const until = performance.now() + START_BUDGET_MS;
+  let first: number | null = null;
+  try {
+    for (let left = lines; left > 0 && !scan.isDone; ) {
+      if (scan.hasFound) {
+        for (const { line, mark } of scan.take()) {
+          first = line?.offset ?? mark?.offset ?? first;
+          if (line) left -= 1;
+        }
+      } else if (performance.now() < until) scan.search(left);
+      else break;
+    }
+  } finally {
+    scan.close();
+  }
+  return first === null ? end : placeAt(first);
+}
+
+/** Where each log is read on from. Rejects with invalid_spec when the regex is not valid. */
+export async function startMergedLogs({
+  folder,
+  names,
+  filter: spec,
+  run,
+  lines,
+}: LogStartTask): Promise<LogStart[]> {
+  const filter = await compileFilter(spec);
+  return names.map((name) => {
+    const path = join(folder, name);
+    const id = run === null ? null : findRun(path, run);
+    // A log without that run has none of its lines, whatever comes.
+    const only = run === null || run === 'last' ? null : (id ?? run);
+    if (lines !== null) return { name, run: only, place: placeOfLast(path, filter, id, lines) };
+    const files = new LogFiles(path);
+    try {
+      const since = spec.since === null ? files.start : offsetAfterTime(files, files.end, spec.since - 1);
+      const begin = id === null ? 0 : startOfRun(files, id);
+      return { name, run: only, place: placeAt(Math.max(since, begin)) };
+    } finally {
+      files.close();
+    }
+  });
+}
+
+/** The log whose next entry is the earliest; null: none has one. */
+function earliestOf(readings: readonly (readonly [string, LogReading])[]) {
+  let earliest: readonly [string, LogReading] | null = null;
+  for (const one of readings)
+    if (one[1].earliest < (earliest?.[1].earliest ?? Number.POSITIVE_INFINITY)) earliest = one;
+  return earliest;
+}
+
+/** Reads on in the logs that have grown. Rejects with invalid_spec when the regex is not valid. */
+export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> {
+  const { folder, logs, filter: spec, ansi, grown, maxBytes, budgetMs } = task;
+  const until = performance.now() + budgetMs;
+  const filter = await compileFilter(spec);
+  const places = new Map(logs.map(({ name, place }) => [name, place]));
+  const wanted = new Set(grown);
+  const readings = logs
+    .filter(({ name }) => wanted.has(name))
+    .map(
+      ({ name, ...log }) => [name, new LogReading({ ...log, folder: join(folder, name), filter })] as const,
+    );
+  let frames = '';
+  try {
+    for (let next = earliestOf(readings); next; next = earliestOf(readings)) {
+      if (frames.length > maxBytes || performance.now() > until) break;
+      const [name, reading] = next;
+      const read = reading.next();
+      if (!read) continue;
+      places.set(name, read.place);
+      const event = read.entry.line ? 'line' : 'run';
+      frames += `id: ${placesCursor(places)}\nevent: ${event}\ndata: ${entryJson(name, read.entry, ansi)}\n\n`;
+    }
+    return {
+      frames: Buffer.from(frames),
+      moved: readings.map(([name, { place }]) => ({ name, place })),
+      unfinished: readings
+        .filter(([, { earliest }]) => earliest !== Number.POSITIVE_INFINITY)
+        .map(([name]) => name),
+    };
+  } finally {
+    for (const [, reading] of readings) reading.close();
+  }
+}

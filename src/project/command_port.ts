@@ -1,0 +1,43 @@
+// The port that a command names, for files of other tools, which do not say it.
+
+export interface CommandPort {
+  /** `auto`: it is that of $PORT. */
+  port: number | 'auto';
+}
+
+const NUMBER =
+  /(?:\bPORT=|--(?:http-)?port[= ]|(?:^|\s)-p[= ]?|(?:--bind|--listen|-b)[= ]\S*:|(?:localhost|127\.0\.0\.1|0\.0\.0\.0):)(\d{2,5})\b/;
+const HTTP_SERVER = /\bhttp\.server\s+(\d{2,5})\b/;
+/** `$PORT`, `process.env.PORT` and the like, but no assignment. */
+const VARIABLE = /\bPORT\b(?!=)/;
+
+/** The port that `command` names; null: none. */
+export function portInCommand(command: string): CommandPort | null {
+  if (VARIABLE.test(command)) return { port: 'auto' };
+  const [, port] = NUMBER.exec(command) ?? HTTP_SERVER.exec(command) ?? [];
+  const number = Number(port ?? 0);
+  return number > 0 && number <= 65_535 ? { port: number } : null;
+}
+
+/**
+ * Servers of web pages that scripts start: those that listen on $PORT by themselves, and those that have to
+ * be given it.
+ */
+const SERVERS: readonly { program: RegExp; options: string }[] = [
+  {
+    program: /(?:^|[\s/])(?:next dev|next start|nuxt(?:i)? dev|react-scripts start|remix dev)\b/,
+    options: '',
+  },
+  {
+    program: /(?:^|[\s/])(?:vite|vite dev|vite serve|astro dev|vitepress dev)(?=\s|$)/,
+    options: '--port $PORT --strictPort',
+  },
+  {
+    program: /(?:^|[\s/])(?:webpack serve|webpack-dev-server|ng serve|http-server|parcel)(?=\s|$)/,
+    options: '--port $PORT',
+  },
+];
+
+/** The options with which the server that `script` starts listens on $PORT; null: it is none of the known. */
+export const serverOptions = (script: string): string | null =>
+  SERVERS.find(({ program }) => program.test(script))?.options ?? null;

@@ -1,0 +1,25 @@
+// The nesting of JSON that others have written.
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether arrays and objects of the JSON text `bytes` are nested deeper than `maxDepth`. To be checked before
+ * it is parsed: V8 writes what it has parsed by recursion, and throws at some thousand levels.
+ */
+export function isJsonDeeper(bytes: Uint8Array, maxDepth: number): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index];
+    if (quoted) {
+      if (byte === BACKSLASH) index += 1;
+      else if (byte === QUOTE) quoted = false;
+    } else if (byte === QUOTE) quoted = true;
+    else if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      if (depth > maxDepth) return true;
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+  }
+  return false;
+}

@@ -1,0 +1,149 @@
+// docs/reference.md "Commands": `berth run` as a program, with pipes and in a real terminal.
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pty from 'node-pty';
+import { expect, it } from 'vitest';
+import { isAlive, processRow } from '../../../src/adapters/process/process_table.ts';
+import { BIN } from '../../kit/built_program.ts';
+import { type Daemon, eventually } from '../../kit/daemon.ts';
+import { must } from '../../kit/must.ts';
+import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
+
+const SECRET = 'only-the-daemon-knows-it';
+
+async function setting() {
+  const daemon = await daemonOf();
+  const cwd = folder();
+  const home = folder();
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, MINE: 'of the shell' });
+  await daemon.request('POST', '/v1/services', { name: 'db', port: null, cmd: 'x', cwd, env: { SECRET } });
+  const run = (args: string[], input?: string) =>
+    berth(['run', ...args], { cwd: home, env, ...(input === undefined ? {} : { input }) });
+  return { daemon, cwd, home, env, run };
+}
+
+const left = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('berth-run-'));
+
+async function isQuiet(daemon: Daemon): Promise<void> {
+  const logs = join(daemon.stateDir, 'logs');
+  await eventually(() => readdirSync(logs).every((name) => !name.startsWith('run-')));
+}
+
+it('runs in the environment and folder of a service, and passes on what it says and how it ends', async () => {
+  const { cwd, daemon, home, run } = await setting();
+  const before = left();
+  const told = await run(['-s', 'db', '--', 'echo "$SECRET $BERTH_SERVICE $PWD"; echo no >&2; exit 7']);
+  expect(told).toMatchObject({ code: 7, stdout: `${SECRET} db ${cwd}\n`, stderr: 'no\n' });
+  // Without a service: the folder and the environment of the shell.
+  expect(await run(['--', 'echo "$MINE $PWD ${SECRET-none}"'])).toMatchObject({
+    code: 0,
+    stdout: `of the shell ${home} none\n`,
+  });
+  expect((await run(['--', 'kill -9 $$'])).code).toBe(137);
+  expect(await run(['-s', 'nope', '--', 'true'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('there is no service nope'),
+  });
+  expect(await run(['--cwd', '/no/such', '--', 'true'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('its working directory /no/such does not exist'),
+  });
+  // It is no service: nothing of it is listed, told or left.
+  expect((await daemon.request('GET', '/v1/services')).body.services).toHaveLength(1);
+  const { body } = await daemon.request('GET', '/v1/events/history');
+  expect(JSON.stringify(body)).not.toContain('run-');
+  await isQuiet(daemon);
+  expect(left()).toEqual(before);
+});
+
+it('carries redirected input and output as they are, with an end', async () => {
+  const { env, home } = await setting();
+  const bytes = randomBytes(1_000_000);
+  writeFileSync(join(home, 'in'), bytes);
+  const shell = spawn(
+    'sh',
+    ['-c', `'${process.execPath}' '${BIN}' run -- 'cat; echo end >&2' < in > out 2> err`],
+    {
+      cwd: home,
+      env,
+    },
+  );
+  await new Promise((resolve) => shell.on('close', resolve));
+  expect(readFileSync(join(home, 'out')).equals(bytes)).toBe(true);
+  expect(readFileSync(join(home, 'err'), 'utf8')).toBe('end\n');
+});
+
+it('ends when its input is not read, and when its output is not', async () => {
+  const { env, home } = await setting();
+  const berthRun = `'${process.execPath}' '${BIN}' run`;
+  const pipes = `yes | ${berthRun} -- true; echo "code $?"; ${berthRun} -- 'while :; do echo y; done' | head -1`;
+  const shell = spawn('sh', ['-c', pipes], { cwd: home, env });
+  let text = '';
+  shell.stdout.on('data', (chunk) => (text += chunk));
+  await new Promise((resolve) => shell.on('close', resolve));
+  expect(text).toBe('code 0\ny\n');
+});
+
+it('is a terminal where its caller is one: size, keys, signals, and no echo of its own', async () => {
+  const { env, home } = await setting();
+  const program =
+    'stty size; trap "echo got INT" INT; trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done';
+  const terminal = pty.spawn(process.execPath, [BIN, 'run', '-s', 'db', '--', program], {
+    cwd: home,
+    env: { ...env, TERM: 'xterm' },
+    encoding: null,
+    cols: 100,
+    rows: 30,
+  });
+  let screen = '';
+  terminal.onData((bytes) => (screen += bytes.toString()));
+  const ended = new Promise<{ exitCode: number }>((resolve) => terminal.onExit(resolve));
+  await eventually(
+    () => screen.includes('ready'),
+    () => screen,
+  );
+  expect(screen).toContain('30 100');
+  terminal.resize(90, 20);
+  await eventually(
+    () => screen.includes('20 90'),
+    () => screen,
+  );
+  writeSync(terminal.fd, '\x03');
+  await eventually(
+    () => screen.includes('got INT'),
+    () => screen,
+  );
+  writeSync(terminal.fd, '\x1c');
+  expect((await ended).exitCode).toBe(131);
+});
+
+it('ends with its caller', async () => {
+  const { daemon, env, home } = await setting();
+  const child = spawn(process.execPath, [BIN, 'run', '--', 'echo $$; exec sleep 1000'], { cwd: home, env });
+  let text = '';
+  child.stdout.on('data', (chunk) => (text += chunk));
+  await eventually(() => text.includes('\n'));
+  const pid = Number(text);
+  const { startTicks } = must(processRow(pid));
+  child.kill('SIGKILL');
+  await eventually(() => !isAlive(pid, startTicks));
+  await isQuiet(daemon);
+});
+
+it('gives a command that nobody attaches to no process, and each to one alone', async () => {
+  const { daemon } = await setting();
+  expect(await daemon.request('POST', '/v1/commands', { cmd: 'true', service: 'nope' })).toMatchObject({
+    status: 404,
+    body: { code: 'unknown_service' },
+  });
+  expect(await daemon.request('POST', '/v1/commands', { cmd: '', cols: 0, foo: 1 })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid_spec' },
+  });
+  const { status, body } = await daemon.request('POST', '/v1/commands', { cmd: 'true' });
+  expect([status, body]).toEqual([201, { id: expect.stringMatching(/^run-[0-9a-f]{16}$/) }]);
+  expect((await daemon.request('GET', '/v1/commands/web/attach')).status).toBeGreaterThanOrEqual(400);
+});

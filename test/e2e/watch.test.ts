@@ -1,0 +1,127 @@
+// docs/reference.md "Watch": the whole way, from real files over a real daemon to real processes.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
+
+const git = (cwd: string, ...args: string[]): string =>
+  execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+
+function put(root: string, path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+const read = async (daemon: Daemon, name = 'web') =>
+  (await daemon.request('GET', `/v1/services/${name}`)).body;
+
+/** A service that watches `cwd`, running, once all of it is watched. */
+async function watching(daemon: Daemon, cwd: string, more: object = {}): Promise<number> {
+  const watch = { paths: ['**'], ...more };
+  const spec = { name: 'web', port: null, cmd: 'exec sleep 1000', cwd, watch };
+  expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+  const { body } = await daemon.request('POST', '/v1/services/web/start');
+  await watched(daemon);
+  return body.pid;
+}
+
+const watched = (daemon: Daemon): Promise<number> =>
+  eventually(async () => (await daemon.request('GET', '/v1/services/web/explain')).body.watching?.folders);
+
+const changes = async (daemon: Daemon): Promise<string[][]> =>
+  (await daemon.request('GET', '/v1/events/history?types=service.changed')).body.events.map(
+    ({ data }: { data: { paths: string[] } }) => data.paths,
+  );
+
+describe('files that a service watches', () => {
+  it('restart it once for a checkout of 2,000 of them, and never for what git ignores', async () => {
+    const root = newFolder();
+    git(root, 'init', '-q', '-b', 'main');
+    put(root, '.gitignore', 'out/\n');
+    const fill = (text: string): void => {
+      for (let index = 0; index < 2_000; index += 1) put(root, `d${index % 40}/f${index}.ts`, text);
+    };
+    fill('one');
+    git(root, 'add', '-A');
+    git(root, 'commit', '-qm', 'one');
+    git(root, 'checkout', '-qb', 'other');
+    fill('two');
+    git(root, 'commit', '-qam', 'two');
+    put(root, 'node_modules/a/index.js', '');
+    put(root, 'out/x.js', '');
+    const daemon = await startDaemon();
+    const first = await watching(daemon, root);
+    // The root and its 40 folders.
+    expect(await watched(daemon)).toBe(41);
+    put(root, 'node_modules/a/index.js', 'changed');
+    put(root, 'out/x.js', 'changed');
+    git(root, 'checkout', '-q', 'main');
+    const second = await eventually(async () => {
+      const { pid, status } = await read(daemon);
+      return status === 'running' && pid !== first ? pid : undefined;
+    });
+    // A file written now is told after everything before it.
+    put(root, 'last.ts', '');
+    await eventually(async () => (await changes(daemon)).some((paths) => paths.includes('last.ts')));
+    const all = await changes(daemon);
+    expect(all.map((paths) => paths.length)).toEqual([5, 1]);
+    expect(all.flat().filter((path) => /^(node_modules|out|\.git)\//.test(path))).toEqual([]);
+    expect(second).not.toBe(first);
+    expect((await read(daemon)).restarts).toBe(0);
+  });
+
+  it('restart it when they have changed while the daemon was dead', async () => {
+    const root = newFolder();
+    put(root, 'a.ts', '');
+    const first = await startDaemon();
+    const pid = await watching(first, root);
+    first.signal('SIGKILL');
+    await first.exited;
+    const second = await startDaemon({ stateDir: first.stateDir });
+    // Nothing has changed: it is adopted.
+    expect(await read(second)).toMatchObject({ status: 'running', pid });
+    await watched(second);
+    expect((await read(second)).pid).toBe(pid);
+    second.signal('SIGKILL');
+    await second.exited;
+    put(root, 'a.ts', 'while nobody looked');
+    const third = await startDaemon({ stateDir: first.stateDir });
+    await eventually(async () => {
+      const now = await read(third);
+      return now.status === 'running' && now.pid !== pid;
+    });
+    expect(await changes(third)).toEqual([['a.ts']]);
+  });
+
+  it('send it a signal where that is wanted', async () => {
+    const root = newFolder();
+    put(root, 'app.conf', '');
+    const daemon = await startDaemon();
+    const cmd = `trap 'echo reload >> ${join(root, 'out.log')}' HUP; while :; do sleep 0.05; done`;
+    const watch = { paths: ['*.conf'], action: 'SIGHUP', debounceMs: 50 };
+    await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd, cwd: root, watch });
+    const { body } = await daemon.request('POST', '/v1/services/web/start');
+    await watched(daemon);
+    put(root, 'app.conf', 'x');
+    await eventually(
+      () => readFileSync(join(root, 'out.log'), { encoding: 'utf8', flag: 'a+' }) === 'reload\n',
+    );
+    expect((await read(daemon)).pid).toBe(body.pid);
+  });
+
+  it('are refused where they can be none', async () => {
+    const daemon = await startDaemon();
+    const spec = { name: 'web', port: null, cmd: 'x' };
+    const wrong = [{}, { paths: [] }, { paths: ['a['] }, { paths: ['!a'] }, { paths: ['a'], action: 'stop' }];
+    for (const watch of [...wrong, { paths: ['a'], debounceMs: -1 }, { paths: ['a'], more: 1 }, 'src'])
+      expect(await daemon.request('POST', '/v1/services', { ...spec, watch })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_spec', details: [{ path: expect.stringMatching(/^watch/) }] },
+      });
+  });
+});

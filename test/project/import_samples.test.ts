@@ -1,0 +1,328 @@
+// Files as the documentation of docker compose, process-compose, foreman and npm shows them: what they say is
+// carried over, or named in a warning.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { stringifyProject } from '../../src/project/imported_project.ts';
+import { importerOf, importProject } from '../../src/project/importers.ts';
+import { parseProject } from '../../src/project/read_project.ts';
+import { must } from '../kit/must.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'berth-import-'));
+  // Whether docker is installed here changes what is imported.
+  vi.stubEnv('PATH', folder);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const put = (name: string, text: string): string => {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+};
+
+/** Imports a file, and has what was made of it accepted as a project file. */
+function imported(name: string, text: string) {
+  const path = put(name, text);
+  const written = must(importProject(path));
+  parseProject(stringifyProject(written.services, []), join(folder, 'berth.yaml'), {});
+  const found = must(importerOf(path)).read(text, path);
+  const services = found.services.map((service) =>
+    Object.fromEntries(Object.entries(service).filter(([, value]) => value !== undefined)),
+  );
+  return { services, notes: found.notes };
+}
+
+const COMPOSE = `
+name: shop
+services:
+  web:
+    build: .
+    ports: ["8000:5000"]
+    stop_grace_period: 1m30s
+    develop:
+      watch: [{ action: sync, path: ., target: /code }]
+    depends_on:
+      db: { condition: service_healthy, restart: true }
+      migrate: { condition: service_completed_successfully }
+      redis: { condition: service_started }
+  migrate:
+    build: .
+    command: ./manage.py migrate
+    depends_on: [db]
+  redis:
+    image: redis
+    healthcheck: { test: ["NONE"] }
+  db:
+    image: postgres:18
+    ports:
+      - target: 5432
+        published: \${DB_PORT:-5433}
+    healthcheck:
+      test: ["CMD-SHELL", "pg_isready -U $$POSTGRES_USER"]
+      interval: 10s
+      retries: 5
+      start_period: 30s
+      timeout: 10s
+  tools: { image: busybox, profiles: [debug], extends: { service: web } }
+volumes: { data: {} }
+`;
+
+describe('a compose file', () => {
+  it('keeps its conditions, checks, times and ends', () => {
+    const { services, notes } = imported('compose.yaml', COMPOSE);
+    const up = 'docker compose -f compose.yaml up --no-deps --no-log-prefix';
+    const health =
+      'docker inspect -f "{{.State.Health.Status}}" $(docker compose -f compose.yaml ps -q db) | grep -qx healthy';
+    expect(services).toEqual([
+      {
+        name: 'web',
+        cmd: `${up} web`,
+        port: 8000,
+        ready: 'tcp',
+        depends_on: ['db', 'migrate', 'redis'],
+        stop: { grace: '95s' },
+      },
+      {
+        name: 'migrate',
+        cmd: `${up} --exit-code-from migrate migrate`,
+        kind: 'task',
+        port: null,
+        depends_on: ['db'],
+        stop: { grace: '15s' },
+      },
+      { name: 'redis', cmd: `${up} redis`, port: null, stop: { grace: '15s' } },
+      {
+        name: 'db',
+        cmd: `${up} db`,
+        port: '${DB_PORT:-5433}',
+        ready: { exec: health, interval: 5_000 },
+        start_timeout: '90s',
+        stop: { grace: '15s' },
+      },
+      { name: 'tools', cmd: `${up} tools`, port: null, stop: { grace: '15s' } },
+    ]);
+    expect(notes).toEqual([
+      'web: develop is left out; `docker compose watch web` does it',
+      'web: depends_on.db.restart is left out',
+      'tools: profiles is left out; name the services you want to `berth up`',
+      'tools: ports and checks that it gets by extends are left out, as docker is not here',
+    ]);
+  });
+
+  it('is read as docker compose reads it where that is installed', () => {
+    const config = {
+      services: {
+        tools: {
+          image: 'busybox',
+          ports: [{ mode: 'ingress', target: 80, published: '8080', protocol: 'tcp' }],
+        },
+        included: { image: 'x', depends_on: { tools: { condition: 'service_started', required: true } } },
+      },
+    };
+    const docker = put(
+      'docker',
+      `#!/bin/sh\necho "$@" > '${folder}/asked'\ncat '${put('config.json', JSON.stringify(config))}'\n`,
+    );
+    chmodSync(docker, 0o755);
+    vi.stubEnv('PATH', [folder, '/usr/bin', '/bin'].join(delimiter));
+    const { services, notes } = imported('compose.yaml', 'include: [other.yaml]\nservices: {}\n');
+    expect(services).toMatchObject([
+      { name: 'tools', port: 8080, ready: 'tcp' },
+      { name: 'included', port: null, depends_on: ['tools'] },
+    ]);
+    expect(notes).toEqual([]);
+  });
+
+  it('is read by itself where docker refuses it', () => {
+    chmodSync(put('docker', '#!/bin/sh\nexit 1\n'), 0o755);
+    const { services, notes } = imported(
+      'compose.yaml',
+      'include: [o.yaml]\nservices: { a: { image: x } }\n',
+    );
+    expect(services).toMatchObject([{ name: 'a' }]);
+    expect(notes).toEqual(['the file: include is left out, as docker is not here to read it']);
+  });
+});
+
+const PROCESS_COMPOSE = `
+version: "0.5"
+log_level: debug
+environment: [SHARED=1]
+processes:
+  migrate:
+    command: "./migrate"
+    depends_on: { db: { condition: process_healthy } }
+  db:
+    command: "postgres -D data"
+    is_tty: true
+    readiness_probe:
+      exec: { command: pg_isready }
+      initial_delay_seconds: 5
+      period_seconds: 2
+      timeout_seconds: 3
+      success_threshold: 1
+      failure_threshold: 20
+    shutdown: { command: "pg_ctl stop -D data", signal: 15, timeout_seconds: 20, parent_only: true }
+    availability: { restart: always, backoff_seconds: 2, max_restarts: 5, exit_on_skipped: true }
+  api:
+    command: "./api --port 4000"
+    depends_on:
+      migrate: { condition: process_completed_successfully }
+      queue: { condition: process_started }
+    readiness_probe: { http_get: { host: 127.0.0.1, scheme: http, path: /health, port: 4000 } }
+    liveness_probe:
+      http_get: { port: 4000, path: live }
+      period_seconds: 5
+      failure_threshold: 4
+    namespace: backend
+  queue: { command: "./queue", ready_log_line: "listening (v1.0)" }
+  worker:
+    command: "./work --listen 0.0.0.0:7000"
+    replicas: 2
+    depends_on: { queue: { condition: process_log_ready }, gone: { condition: process_started } }
+  off: { command: x, disabled: true }
+`;
+
+describe('a process-compose file', () => {
+  it('keeps its conditions, probes, restarts, replicas and ends', () => {
+    const { services, notes } = imported('process-compose.yaml', PROCESS_COMPOSE);
+    const env = new Map([['SHARED', '1']]);
+    const replica = (number: string) => new Map([...env, ['PC_REPLICA_NUM', number]]);
+    const worker = { cmd: './work --listen 0.0.0.0:7000', port: 'auto', ready: 'tcp', depends_on: ['queue'] };
+    expect(services).toEqual([
+      { name: 'migrate', cmd: './migrate', kind: 'task', port: null, env, depends_on: ['db'] },
+      {
+        name: 'db',
+        cmd: 'postgres -D data',
+        port: null,
+        ready: { exec: 'pg_isready', interval: 2_000, timeout: 3_000 },
+        start_timeout: '45s',
+        env,
+        restart: { policy: 'always', min_ms: 2_000, max_ms: 2_000, max: 5 },
+        stop: { command: 'pg_ctl stop -D data', signal: 'SIGTERM', grace: '20s' },
+      },
+      {
+        name: 'api',
+        cmd: './api --port 4000',
+        port: 4000,
+        ready: 'http://127.0.0.1:4000/health',
+        live: { http: 'http://localhost:4000/live', interval: 5_000, failures: 4 },
+        env,
+        depends_on: { migrate: {}, queue: { condition: 'started' } },
+        group: 'backend',
+      },
+      { name: 'queue', cmd: './queue', port: null, ready: { log: 'listening \\(v1\\.0\\)' }, env },
+      { name: 'worker', ...worker, env: replica('0') },
+      { name: 'worker-2', ...worker, env: replica('1') },
+    ]);
+    expect(notes).toEqual([
+      'the file: log_level is left out',
+      'db: is_tty, readiness_probe.success_threshold, shutdown.parent_only, availability.exit_on_skipped are left out',
+      'worker: there is no process gone to wait for',
+      'worker: its replicas cannot share port 7000; each has a free one in $PORT',
+      'off is disabled: left out',
+    ]);
+  });
+
+  it('says what differs where nothing can be left out', () => {
+    const text = `
+processes:
+  a: { command: a, is_daemon: true, availability: { restart: exit_on_failure } }
+  b: { command: b, depends_on: { a: { condition: process_completed } } }
+  c: {}
+`;
+    expect(imported('process-compose.yml', text).notes).toEqual([
+      'a: is_daemon is left out',
+      'b: waits for a to succeed; process_completed would take a failure too',
+      'c has no command: left out',
+    ]);
+  });
+});
+
+describe('a Procfile', () => {
+  it('gets a ready-check where the command names its port', () => {
+    const text = `web: bin/rails server -p \${PORT:-5000} -e development
+api: uvicorn app:app --host 0.0.0.0 --port 8000
+static: python3 -m http.server 8081
+worker: bundle exec rake jobs:work
+clock: PORT=70000 clock
+`;
+    const { services } = imported('Procfile', text);
+    expect(services.map(({ name, port, ready }) => [name, port, ready])).toEqual([
+      ['web', 'auto', 'tcp'],
+      ['api', 8000, 'tcp'],
+      ['static', 8081, 'tcp'],
+      ['worker', 'auto', undefined],
+      ['clock', 'auto', undefined],
+    ]);
+  });
+});
+
+describe('a package.json', () => {
+  const commands = (manifest: object) => {
+    const { notes, services } = imported('package.json', JSON.stringify(manifest));
+    return { notes, services: services.map(({ name, cmd, port, ready }) => [name, cmd, port, ready]) };
+  };
+
+  it('has a service for dev and for every dev:*, and gives known servers their port', () => {
+    const scripts = {
+      build: 'tsc',
+      dev: 'vite',
+      'dev:api': 'node --watch api.mjs',
+      'dev:docs': 'next dev docs',
+      start: 'node .',
+    };
+    expect(commands({ name: '@acme/shop', packageManager: 'pnpm@9.15.0', scripts })).toEqual({
+      services: [
+        ['shop', 'pnpm run dev --port $PORT --strictPort', 'auto', 'tcp'],
+        ['api', 'pnpm run dev:api', 'auto', undefined],
+        ['docs', 'pnpm run dev:docs', 'auto', 'tcp'],
+      ],
+      notes: ['api: its script names no port, so it must listen on $PORT'],
+    });
+  });
+
+  it('does not run twice what dev runs', () => {
+    const scripts = {
+      dev: "concurrently 'npm:dev:*'",
+      'dev:web': 'vite --port 5173',
+      'dev:api': 'PORT=4000 node .',
+    };
+    expect(commands({ scripts }).services).toEqual([
+      ['web', 'npm run dev:web', 5173, 'tcp'],
+      ['api', 'npm run dev:api', 4000, 'tcp'],
+    ]);
+  });
+
+  it('falls back to start, and gives options to the server behind npm', () => {
+    expect(commands({ scripts: { start: 'vite' } }).services).toEqual([
+      ['web', 'npm run start -- --port $PORT --strictPort', 'auto', 'tcp'],
+    ]);
+    expect(commands({ packageManager: 'yarn@4.5.0', scripts: { serve: 'http-server' } }).services).toEqual([
+      ['web', 'yarn run serve --port $PORT', 'auto', 'tcp'],
+    ]);
+  });
+});
+
+it('names what a project file cannot say', () => {
+  const { notes, services } = must(importProject(put('process-compose.yaml', PROCESS_COMPOSE)));
+  expect(services.find(({ name }) => name === 'db')).toMatchObject({
+    restart: 'always',
+    stop: { grace: '20s' },
+  });
+  expect(notes).toEqual(
+    expect.arrayContaining([
+      'db: its ready-check, `pg_isready`, is left out',
+      'db: the limit of its restarts, min_ms, max_ms, max, is left out',
+      'db: its stop command, `pg_ctl stop -D data`, is left out',
+      'api: its live-check, http://localhost:4000/live, is left out',
+    ]),
+  );
+});
