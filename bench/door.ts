@@ -1,5 +1,5 @@
-// The door of a service that may sleep: requests and bytes through it next to the port behind it, and a wake by
-// a connection next to the start of the same service without a door.
+// The door of a service that may sleep: requests and bytes through it next to the port behind it, and a wake
+// by a connection next to the start of the same service without a door.
 import { connect } from 'node:net';
 import { withDaemon } from './kit/daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';

@@ -1,5 +1,5 @@
-// Carries the bytes of one socket to another without an allocation per read: what was read is in a buffer that
-// is read into again once the other socket has taken it.
+// Carries the bytes of one socket to another without an allocation per read: what was read is in a buffer
+// that is read into again once the other socket has taken it.
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { descriptorOf } from './held_port.ts';
 import type { Libc } from './process/libc.ts';
@@ -7,8 +7,8 @@ import type { Libc } from './process/libc.ts';
 const BUFFER_BYTES = 128 * 1024;
 
 /**
- * One direction. The socket that is read has the option `onread`; what it reads goes to the socket of `attach`,
- * and is kept until there is one.
+ * One direction. The socket that is read has the option `onread`; what it reads goes to the socket of
+ * `attach`, and is kept until there is one.
  */
 export class BytePump {
   readonly onread: OnReadOpts;

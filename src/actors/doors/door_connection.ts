@@ -1,6 +1,6 @@
-// One connection through a door. Until the service takes it, the client is not read: what it sends waits in its
-// socket, so nothing of it is lost and no memory grows. Then both directions are carried as TCP has them: each
-// as fast as its receiver takes it, and each ends by itself.
+// One connection through a door. Until the service takes it, the client is not read: what it sends waits in
+// its socket, so nothing of it is lost and no memory grows. Then both directions are carried as TCP has them:
+// each as fast as its receiver takes it, and each ends by itself.
 import type { Socket } from 'node:net';
 import { BytePump, pumpedSocket } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
@@ -34,8 +34,8 @@ export class DoorConnection {
   }
 
   /**
-   * Carries the client to `service`, a fresh connection that reads by `fromService`. Ends that if the client has
-   * gone meanwhile.
+   * Carries the client to `service`, a fresh connection that reads by `fromService`. Ends that if the client
+   * has gone meanwhile.
    */
   carry(service: Socket, fromService: BytePump, libc: Libc): void {
     const toService = new BytePump(() => this.owner.onMoved());

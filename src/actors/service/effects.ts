@@ -130,7 +130,7 @@ export class ServiceEffects {
   }
 
   /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
-  private async appendEvent(event: NewEvent): Promise<EventType> {
+  async appendEvent(event: NewEvent): Promise<EventType> {
     const { earlier } = await this.events.ask('append', { events: [event] });
     return earlier ?? event.type;
   }
@@ -284,14 +284,6 @@ export class ServiceEffects {
 
   releaseInnerPort(): void {
     this.ports.tell('release', { owner: innerOwner(this.name) });
-  }
-
-  async appendSlept(): Promise<void> {
-    await this.appendEvent(events.sleptEvent(this.name));
-  }
-
-  async appendWoke(run: string, ms: number): Promise<void> {
-    await this.appendEvent(events.wokeEvent(this.name, run, ms));
   }
 
   /**
