@@ -93,10 +93,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
-  await node.start('registry', registryActor, {
-    store,
-    ports: { service: data.servicePorts, agent: data.agentPorts },
-  });
+  const ports = { service: data.servicePorts, agent: data.agentPorts };
+  await node.start('registry', registryActor, { store, ports });
   await node.start('groups', groupsActor, null);
   await node.start('stacks', stacksActor, { store: plain });
   await node.start('agents', agentsActor, { domain: data.agentDomain });
