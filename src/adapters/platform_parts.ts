@@ -50,6 +50,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: isLinux,
   },
   {
+    name: 'control groups',
+    adapter: 'src/adapters/process/cgroup.ts',
+    without: 'Of the limits of a service only memory is held, which is looked at every 2 s.',
+    isHere: isLinux,
+  },
+  {
     name: 'the start lock (abstract sockets)',
     adapter: 'src/adapters/host/host_start.ts',
     without: 'The process host starts before the daemon serves, which makes a first start slower.',

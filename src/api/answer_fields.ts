@@ -1,7 +1,7 @@
 // The fields that answers of several resources have.
 import { z } from '../adapters/zod.ts';
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
-import { SERVICE_STATUSES } from '../protocol/service.ts';
+import { END_CAUSES, SERVICE_STATUSES } from '../protocol/service.ts';
 
 export const nameShape = z.string().meta({ description: 'Its unique name', example: 'web' });
 export const port = z.int().min(1).max(65_535);
@@ -16,6 +16,9 @@ export const time = z
   });
 export const exitCode = z.int().nullable().meta({ description: 'null when a signal ended the process' });
 export const signal = z.string().nullable().meta({ example: 'SIGTERM' });
+export const endCause = z
+  .enum(END_CAUSES)
+  .meta({ description: 'Why it was ended, where nobody asked for that' });
 export const milliseconds = z.number().min(0).meta({ description: 'Milliseconds' });
 export const cpu = z
   .number()

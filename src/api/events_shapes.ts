@@ -3,6 +3,7 @@ import { z } from '../adapters/zod.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/events.ts';
 import {
   cpu,
+  endCause,
   exitCode,
   id,
   milliseconds,
@@ -20,8 +21,9 @@ export const EVENT_DATA = {
   'service.registered': z.object({ name: nameShape, port: port.nullable(), group: z.string().nullable() }),
   'service.started': z.object({ name: nameShape, pid, url: z.string().nullable() }),
   'service.stopped': z.object({ name: nameShape, exitCode, signal: signal.exactOptional() }),
-  'service.crashed': z.object({ name: nameShape, exitCode, signal }),
+  'service.crashed': z.object({ name: nameShape, exitCode, signal, cause: endCause.exactOptional() }),
   'service.completed': z.object({ name: nameShape, ms: milliseconds }),
+  'service.unhealthy': z.object({ name: nameShape, check: z.string(), error: z.string().nullable() }),
   'service.stats': z.object({ name: nameShape, cpu, rssMB }),
   'service.removed': z.object({ name: nameShape }),
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),

@@ -27,7 +27,8 @@ function sampleUrl(value: string): string {
   );
 }
 
-function isReadyUrl(given: string): boolean {
+/** Whether it is a URL with http, https or tcp, as a ready-check takes it. */
+export function isReadyUrl(given: string): boolean {
   const value = sampleUrl(given);
   if (!URL.canParse(value)) return false;
   // The URL parser forgives spaces and a missing host; here they are mistakes.
@@ -62,7 +63,7 @@ export const cwd = stringField(
   CWD_RULE,
   (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
 );
-export const ready = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+export const checkedUrl = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
 export const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 export const env = z
   .record(envKey, stringField(ENV_VALUE_RULE), {
@@ -85,11 +86,15 @@ export function faultsOfStack(value: unknown): InvalidField[] {
   return [...faultsOfStackName(value), ...faultsOfPlaceholder(value)];
 }
 
-/** That the ready-check of a service of no stack has a placeholder, which nothing would fill in. */
+/** That a check of a service of no stack has a placeholder, which nothing would fill in. */
 function faultsOfPlaceholder(value: unknown): InvalidField[] {
-  if (!(value instanceof Object && 'ready' in value) || ('stack' in value && value.stack)) return [];
-  if ((JSON.stringify(value.ready) ?? '').search(PLACEHOLDER) < 0) return [];
-  return [{ path: 'ready', message: 'ready must have no placeholder, as the service is of no stack' }];
+  if (!(value instanceof Object) || ('stack' in value && value.stack)) return [];
+  const checks = ['ready', 'live'].filter((check) => {
+    const given: unknown = Object.hasOwn(value, check) ? Reflect.get(value, check) : null;
+    return (JSON.stringify(given) ?? '').search(PLACEHOLDER) >= 0;
+  });
+  const message = 'must have no placeholder, as the service is of no stack';
+  return checks.map((check) => ({ path: check, message: `${check} ${message}` }));
 }
 
 function faultsOfStackName(value: unknown): InvalidField[] {

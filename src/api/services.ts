@@ -111,6 +111,17 @@ export const services = {
     errors: ['unknown_service', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'service',
   }),
+  signal: operation({
+    id: 'signalService',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/services/{name}/signal',
+    summary: 'Send a signal to the process group of a service',
+    body: 'SignalInput',
+    answer: 'SignalResult',
+    errors: ['unknown_service', 'not_running'],
+    keyKind: 'service',
+  }),
   explain: operation({
     id: 'explainService',
     kind: 'call',

@@ -10,10 +10,11 @@ import { fail } from '../protocol/errors.ts';
 import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
-import { RESTART_POLICIES, SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
+import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
 import { DOOR, HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
   cpu,
+  endCause,
   exitCode,
   milliseconds,
   nameShape,
@@ -25,6 +26,7 @@ import {
   status,
   time,
 } from './answer_fields.ts';
+import * as check from './check_fields.ts';
 import * as field from './registration_fields.ts';
 import {
   flagField,
@@ -82,10 +84,10 @@ const RegistrationShape = objectShape(
     cmd: field.cmd,
     cwd: field.cwd.nullable().optional(),
     group: group.nullable().optional(),
-    ready: field.ready.nullable().optional(),
+    ready: check.ready.nullable().optional(),
     env: field.env.optional(),
     dependsOn: z.array(dependency, NAMES_RULE).max(SERVICE.maxDependsOn, NAMES_RULE).optional(),
-    restart: z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"').optional(),
+    restart: check.restart.optional(),
     autostart: flagField().optional(),
     stopSignal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)).optional(),
     stopGrace: duration.optional(),
@@ -103,20 +105,14 @@ const RegistrationShape = objectShape(
     watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
     inputs: z.array(inputGlob, INPUTS_RULE).max(TASK.maxInputGlobs, INPUTS_RULE).optional(),
+    live: check.live.nullable().optional(),
+    limits: check.limits.nullable().optional(),
+    envFile: check.envFile.optional(),
+    stop: field.cmd.nullable().optional(),
   } satisfies Record<Exclude<keyof ServiceInput, 'agent'>, z.ZodType>,
   [
-    ...[
-      'status',
-      'pid',
-      'url',
-      'startedAt',
-      'cpu',
-      'rssMB',
-      'exitCode',
-      'signal',
-      'exitUnknown',
-      'innerPort',
-    ],
+    ...['status', 'pid', 'url', 'startedAt', 'cpu', 'rssMB', 'exitCode', 'signal', 'exitUnknown', 'cause'],
+    'innerPort',
     ...['restarts', 'gatewayUrl', 'project', 'service', 'revision', 'stale', 'envKeys', 'specHash'],
   ],
 ).meta({ id: 'ServiceInput' });
@@ -127,6 +123,7 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
   ['dependsOn', SERVICE.maxDependsOn, NAMES_RULE],
   ['labels', SERVICE.maxLabels, LABELS_RULE],
   ['inputs', TASK.maxInputGlobs, INPUTS_RULE],
+  check.ENV_FILE_LIMIT,
 ];
 
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
@@ -141,7 +138,7 @@ function faultsOfKind(value: unknown): InvalidField[] {
     ['ready', isTask && (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
     [
       'restart',
-      isTask && given['restart'] === 'always',
+      isTask && check.policyOf(given['restart']) === 'always',
       'must not be "always" for a task, which runs to its end',
     ],
   ];
@@ -170,11 +167,11 @@ const dependencyOf = (one: z.infer<typeof dependency>): Dependency => {
   return condition === undefined ? name : { name, condition };
 };
 
-function parseRegistration(value: unknown): ServiceInput {
+function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] = []): ServiceInput {
   const isAgent = value instanceof Object && 'group' in value && value.group === AGENTS_GROUP;
   const hint = isAgent ? 'POST /v1/agents/spinup makes an agent.' : undefined;
   const { rest, faults } = field.checkBeforehand(value, LARGE_FIELDS);
-  const wrong = [...faults, ...field.faultsOfStack(rest), ...faultsOfKind(rest)];
+  const wrong = [...faults, ...extraFaults, ...field.faultsOfStack(rest), ...faultsOfKind(rest)];
   const valid = validate(RegistrationShape, rest, wrong, hint);
   const { cwd, env, baseEnv, port = null, dependsOn = [], watch: watching, ...given } = valid;
   return completeRegistration({
@@ -191,7 +188,7 @@ function parseRegistration(value: unknown): ServiceInput {
 
 /** The body of `register`. An absent field takes its default, except `env`: absent keeps the stored one. */
 export type Registration = z.input<typeof RegistrationShape>;
-export const Registration = new RequestBody(RegistrationShape, parseRegistration);
+export const Registration = new RequestBody(RegistrationShape, parseRegistration, check.checkFaults);
 
 const servicePort = port.nullable().meta({ description: 'null: it has none' });
 const serviceUrl = z.string().nullable().meta({ example: 'http://localhost:3000' });
@@ -209,6 +206,7 @@ const serviceFields = {
   exitCode: exitCode.exactOptional(),
   signal: signal.exactOptional(),
   exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
+  cause: endCause.exactOptional(),
   restarts: z.int().min(0),
   innerPort: port
     .exactOptional()
@@ -227,9 +225,9 @@ export const Service = z.object(serviceFields).meta({ id: 'Service' });
 const specFields = {
   cmd: z.string(),
   cwd: z.string(),
-  ready: z.string().nullable(),
+  ready: check.ready.nullable(),
   dependsOn: z.array(z.union([z.string(), z.object({ name: nameShape, condition: conditionShape })])),
-  restart: z.enum(RESTART_POLICIES),
+  restart: check.restart,
   autostart: z.boolean(),
   stopSignal: z.string(),
   stopGrace: milliseconds,
@@ -242,6 +240,10 @@ const specFields = {
     .object({ afterMinutes: z.number() })
     .nullable()
     .meta({ description: 'When it is put to sleep; null: never' }),
+  live: check.live.nullable(),
+  limits: check.limits.nullable(),
+  envFile: z.array(z.string()),
+  stop: z.string().nullable(),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
 /** A service read on its own: with its spec, but without the values of `env`. */
@@ -292,6 +294,18 @@ export const StopResult = z
   })
   .meta({ id: 'Stopped' });
 
+export type SignalResult = z.infer<typeof SignalResult>;
+export const SignalResult = z
+  .object({ name: nameShape, signal: z.string(), processes: z.int().min(0) })
+  .meta({ id: 'Signalled' });
+
+const SignalShape = objectShape({
+  signal: stringField(SIGNAL_RULE, (value) => Object.hasOwn(constants.signals, value)),
+}).meta({ id: 'SignalInput' });
+/** The body of `signal`. */
+export type SignalInput = z.input<typeof SignalShape>;
+export const SignalInput = new RequestBody(SignalShape, (value) => validate(SignalShape, value));
+
 export type Removed = z.infer<typeof Removed>;
 export const Removed = z.object({ removed: z.literal(true), name: nameShape });
 
@@ -307,7 +321,7 @@ export const Explanation = z
       .nullable(),
     portHolder: z.string().nullable(),
     backoff: z.object({ attempt: z.int(), delayMs: milliseconds, nextAt: time }).nullable(),
-    exit: z.object({ exitCode, signal, at: time }).nullable(),
+    exit: z.object({ exitCode, signal, at: time, cause: endCause.exactOptional() }).nullable(),
     watching: z
       .object({ folders: z.int().min(0), trouble: z.string().nullable() })
       .nullable()

@@ -34,12 +34,19 @@ export const flagField = () => z.boolean('must be true or false');
 export class RequestBody<I = unknown, B = unknown> {
   /** For the API's document. */
   readonly shape: z.ZodType<unknown, I>;
-  /** Throws invalid_spec with every wrong field. */
-  readonly parse: (value: unknown) => B;
+  /** Throws invalid_spec with every wrong field; `extraFaults` are those of `findFaults`. */
+  readonly parse: (value: unknown, extraFaults?: readonly InvalidField[]) => B;
+  /** Faults that need something that is loaded first. */
+  readonly findFaults: (value: unknown) => Promise<readonly InvalidField[]>;
 
-  constructor(shape: z.ZodType<unknown, I>, parse: (value: unknown) => B) {
+  constructor(
+    shape: z.ZodType<unknown, I>,
+    parse: (value: unknown, extraFaults?: readonly InvalidField[]) => B,
+    findFaults: (value: unknown) => Promise<readonly InvalidField[]> = async () => [],
+  ) {
     this.shape = shape;
     this.parse = parse;
+    this.findFaults = findFaults;
   }
 }
 
@@ -55,6 +62,18 @@ export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly
 
 const fieldPath = (path: readonly PropertyKey[]): string => path.map(String).join('.');
 
+const isOtherType = ([first]: readonly z.core.$ZodIssue[]): boolean =>
+  (first?.code === 'invalid_type' || first?.code === 'invalid_value') && first.path.length === 0;
+
+/** Of a field that takes several forms, the faults of the form that was meant: the one with the fewest. */
+function faultsOf(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const branches = issue.errors.filter((branch) => branch.length > 0 && !isOtherType(branch));
+  const meant = branches.toSorted((a, b) => a.length - b.length)[0];
+  if (!meant || branches.filter(({ length }) => length === meant.length).length > 1) return [issue];
+  return meant.flatMap((fault) => faultsOf({ ...fault, path: [...issue.path, ...fault.path] }));
+}
+
 /** The details up to the limit, and the number of further ones. */
 function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField[]; left: number } {
   const details = new Map<string, string>();
@@ -63,7 +82,7 @@ function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField
     if (details.size < HTTP.maxErrorDetails) details.set(path, message);
     else left += 1;
   };
-  for (const issue of issues) {
+  for (const issue of issues.flatMap(faultsOf)) {
     const unknown = issue.code === 'unrecognized_keys' ? issue.keys : null;
     for (const key of unknown ?? []) add(fieldPath([...issue.path, key]), 'is not a field of this request');
     const path = fieldPath(issue.path);

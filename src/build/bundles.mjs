@@ -92,7 +92,11 @@ function programs(shared) {
     command,
     { ...daemon, entryPoints: DAEMON, plugins: [packagesApart('.'), ...plugins] },
     { ...daemon, entryPoints: WORKERS, plugins: [packagesApart('workers'), ...plugins] },
-    { ...common, entryPoints: { [SCHEMAS.file]: SCHEMAS.source }, plugins: [noLocales] },
+    {
+      ...common,
+      entryPoints: { [SCHEMAS.file]: SCHEMAS.source },
+      plugins: [packagesApart('.', ['re2js']), noLocales],
+    },
     packageBundles(shared),
   ];
 }

@@ -33,12 +33,12 @@ export const noLocales = {
   },
 };
 
-/** An esbuild plugin for bundles in `folder` of the build: they load these packages from `packages`. */
-export const packagesApart = (folder) => ({
+/** An esbuild plugin for bundles in `folder` of the build: they load `names` from `packages`. */
+export const packagesApart = (folder, names = PACKAGES) => ({
   name: 'packages-apart',
   setup: (build) =>
     build.onResolve({ filter: /^[@a-z]/ }, ({ path }) => {
-      if (!PACKAGES.includes(path)) return undefined;
+      if (!names.includes(path)) return undefined;
       const file = posix.relative(folder, `${fileOf(path)}.js`);
       return { path: file.startsWith('.') ? file : `./${file}`, external: true };
     }),

@@ -15,6 +15,7 @@ export type {
   Resolution,
   Service,
   ServiceDetail,
+  SignalResult,
   StartResult,
   StopResult,
 } from '../api/services_shapes.ts';

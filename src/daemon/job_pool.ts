@@ -55,12 +55,15 @@ export interface JobPoolOptions {
   threads?: number;
   queue?: number;
   deadlineMs?: number;
+  /** The memory for what lives shortly, in MiB; default: V8's. */
+  youngMB?: number;
 }
 
 async function openPool({
   file = entryUrl('jobs'),
   threads = JOBS.maxThreads,
   queue = JOBS.maxQueued,
+  youngMB,
 }: JobPoolOptions) {
   const { FixedQueue, Piscina } = await import('piscina');
   // All options are explicit, because some defaults are traps: an endless queue, and workers that sleep in
@@ -75,7 +78,10 @@ async function openPool({
     taskQueue: new FixedQueue(),
     concurrentTasksPerWorker: 1,
     atomics: 'disabled',
-    resourceLimits: { maxOldGenerationSizeMb: JOBS.maxHeapMB },
+    resourceLimits: {
+      maxOldGenerationSizeMb: JOBS.maxHeapMB,
+      ...(youngMB === undefined ? {} : { maxYoungGenerationSizeMb: youngMB }),
+    },
     argv: [],
     execArgv: [],
     env: process.env,

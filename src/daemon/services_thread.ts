@@ -4,6 +4,7 @@ import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
+import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
 import { serviceActor } from '../actors/service/service.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
@@ -17,9 +18,9 @@ import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
-import type { Node } from '../runtime/actor.ts';
+import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { AGENT, TASK } from '../settings/limits.ts';
+import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
@@ -35,6 +36,18 @@ function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   node.scope.defer(() => jobs.close());
   return (task) => jobs.run('hashInputs', task);
 }
+
+/** Draws terminals in job threads. */
+function terminalScreens(node: Node): ReturnType<typeof screenJobs> {
+  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
+  node.scope.defer(() => jobs.close());
+  return screenJobs(jobs);
+}
+
+const probeMeans = (clock: Clock): ProbeMeans => ({
+  probe: limitProbes(socketProbe(clock)),
+  execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
+});
 
 /**
  * Joins the host, opens the store and starts the actors. Rejects with second_daemon when another daemon has
@@ -65,17 +78,15 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
   });
   const environment = inheritedEnvironment(process.env);
-  const probe = limitProbes(socketProbe(node.clock));
-  const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
-  node.scope.defer(() => jobs.close());
-  const screens = screenJobs(jobs);
+  const probes = probeMeans(node.clock);
+  const screens = terminalScreens(node);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
     umask: data.umask,
-    probe,
+    ...probes,
     hashInputs,
     bootedAt: data.bootedAt,
     ports: data.servicePorts,
@@ -93,8 +104,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
-  const ports = { service: data.servicePorts, agent: data.agentPorts };
-  await node.start('registry', registryActor, { store, ports });
+  const leased = { service: data.servicePorts, agent: data.agentPorts };
+  await node.start('registry', registryActor, { store, ports: leased });
   await node.start('groups', groupsActor, null);
   await node.start('stacks', stacksActor, { store: plain });
   await node.start('agents', agentsActor, { domain: data.agentDomain });

@@ -27,6 +27,8 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name}: files changed (${event.data.paths.join(', ')})`;
     case 'service.completed':
       return `${event.data.name} completed in ${event.data.ms} ms`;
+    case 'service.unhealthy':
+      return `${event.data.name} fails its live-check ${event.data.check}: ${event.data.error}`;
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'service.slept':

@@ -11,10 +11,15 @@ import {
 } from '../adapters/process/process_table.ts';
 import { runMarkInEnviron } from '../adapters/process/process_tree.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import { hasCommand, isNotified } from '../protocol/checks.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { FIFO_KINDS, type Fifos } from './fifo.ts';
-import { endMark, type HostRun, type HostRuns, startMark, UNKNOWN_OUTCOME } from './host_runs.ts';
+import { endMark, type HostRun, isSignalName, startMark, UNKNOWN_OUTCOME } from './host_run.ts';
+import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
+import { type NoticeSockets, sweepNoticeSockets } from './notice_sockets.ts';
+import type { RunCommands } from './run_commands.ts';
+import type { RunGroups } from './run_groups.ts';
 import type { RunLedger } from './run_ledger.ts';
 import { type OutputReaders, openOutputReaders } from './spawn_piped.ts';
 import type { TreeStops } from './tree_stops.ts';
@@ -28,6 +33,9 @@ export interface AdoptRunsConfig {
   boot: string;
   fifos: Fifos;
   libc: Libc | null;
+  commands: RunCommands;
+  groups: RunGroups;
+  notices: NoticeSockets;
 }
 
 /** Interval between checks of a process that is not our child. The end of its FIFOs usually comes earlier. */
@@ -101,6 +109,20 @@ function watchRun(run: HostRun, config: AdoptRunsConfig): void {
   check();
 }
 
+/** Goes on with what the checks of a run need, and ends commands that the earlier host has left. */
+function resumeChecks({ row }: HostRun, { commands, notices }: AdoptRunsConfig): void {
+  const { memo, run, stop } = row;
+  const { live = null, ready } = memo;
+  // Nothing else is marked, and a scan of all processes costs some milliseconds.
+  if (hasCommand(ready) || hasCommand(live) || stop?.isCommand) void commands.endLeftovers(run);
+  if (!isNotified(ready) && !isNotified(live)) return;
+  try {
+    notices.open(run, memo.passed);
+  } catch {
+    // Its checks say that nothing comes.
+  }
+}
+
 /** Resumes the stop under way, or ends a run that has lost its terminal. */
 function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void {
   const { clock, stops, runs } = config;
@@ -110,20 +132,25 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
     const options = { signal: 'SIGHUP', graceMs: HANGUP_MS, port: row.port, isSent: true } as const;
     void stops.stop({ ...run, onGone }, options);
   } else if (row.stop) {
-    const waitedMs = clock.now() - row.stop.at;
-    const graceMs = Math.min(row.stop.graceMs, Math.max(0, row.stop.graceMs - waitedMs));
-    void stops.stop(run, { signal: 'SIGTERM', graceMs, port: row.port, isSent: true });
+    const { at, graceMs: wholeMs, isCommand = false, signal } = row.stop;
+    const leftMs = Math.min(wholeMs, Math.max(0, wholeMs - (clock.now() - at)));
+    const graceMs = isCommand ? wholeMs : leftMs;
+    const known = isSignalName(signal) ? signal : 'SIGTERM';
+    void stops.stop(run, { signal: known, graceMs, port: row.port, isSent: !isCommand });
   }
 }
 
 /** Adopts the runs in the ledger. Output is read once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
-  const { ledger, logWriters, runs, boot, fifos } = config;
+  const { ledger, logWriters, runs, boot, fifos, groups } = config;
   identifyUnknownPids(config);
   const rows = [...ledger.rows.values()];
-  sweepFifos(fifos, new Set(rows.filter((row) => !row.end).map((row) => row.run)));
+  const living = new Set(rows.filter((row) => !row.end).map((row) => row.run));
+  sweepFifos(fifos, living);
+  sweepNoticeSockets(fifos.folder, living);
+  if (rows.some((row) => row.cgroup !== undefined)) groups.sweep(living);
   for (const row of rows) {
-    const run = runs.add(row, 'adopted', null);
+    const run = runs.add(row, 'adopted', null, null);
     if (row.end) {
       // The earlier host may have been killed before it wrote the mark.
       logWriters.mark(row.service, endMark(row.end, row.pid), true);
@@ -135,6 +162,7 @@ export function adoptRuns(config: AdoptRunsConfig): void {
       fifos.remove(row.run);
       continue;
     }
+    resumeChecks(run, config);
     // If another process has the pid now, a group of that number is not the run's either.
     run.root.grouped = processRow(row.pid)?.startTicks === row.startTicks;
     if (!row.pty) watchRun(run, config);

@@ -57,6 +57,20 @@ export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'servi
   }
 }
 
+/**
+ * The arguments of the shell for a command. In a control group, a first shell moves itself there and becomes
+ * the second one, so that nothing of the command runs outside.
+ */
+export const shellArguments = (cmd: string, cgroup: string | null): string[] =>
+  cgroup === null
+    ? ['-c', cmd]
+    : ['-c', `echo $$ >"$0" && exec ${SHELL} -c "$1"`, `${cgroup}/cgroup.procs`, cmd];
+
+/** What a host adds to a request before it starts the process. */
+export interface StartRequest extends SpawnRequest {
+  cgroup: string | null;
+}
+
 /** Runs `start` with the user's own `umask`, which applies to the child but not to files of the host. */
 export function withUmask<R>(umask: number, start: () => R): R {
   const own = process.umask(umask);

@@ -4,10 +4,12 @@ import type { HostProtocol } from '../protocol/host.ts';
 import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
+import type { NoticeSockets } from './notice_sockets.ts';
 
 export interface HostActorConfig {
   runs: HostRuns;
   logWriters: LogWriters;
+  notices: NoticeSockets;
 }
 
 /** The terminal of a run of the service `name`; null without one. */
@@ -19,11 +21,14 @@ const terminalOf = (runs: HostRuns, name: string, id: string) => {
 /** The actor `host`: passes each message to the part that handles it. */
 export const hostActor = actor<HostProtocol, HostActorConfig>(
   'host',
-  (context: Context, { runs, logWriters }): Handlers<HostProtocol> => ({
+  (context: Context, { runs, logWriters, notices }): Handlers<HostProtocol> => ({
     runs: () => context.replyLater(runs.settledRows(null).then((rows) => ({ runs: rows }))),
     runOf: ({ service }) => context.replyLater(runs.settledRows(service).then(([run = null]) => ({ run }))),
     spawn: (request) => context.replyLater(runs.spawn(request)),
     stop: (request) => context.replyLater(runs.stop(request)),
+    exec: (request) => context.replyLater(runs.exec(request)),
+    notified: ({ run, what, timeoutMs }) => context.replyLater(notices.notified(run, what, timeoutMs)),
+    signal: (request) => runs.signal(request),
     note: ({ run, memo }) => {
       runs.setRunMetadata(run, memo);
       return null;

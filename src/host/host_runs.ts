@@ -1,14 +1,14 @@
 // Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
 // before its start is answered, and an end before that is reported.
-import { constants } from 'node:os';
 import type { Libc } from '../adapters/process/libc.ts';
-import { processRow, residentBytes } from '../adapters/process/process_table.ts';
+import { isRunning, processRow, processTable } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
 import type { ReservedDescriptor } from '../adapters/process/reserved_descriptor.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
-import type { LogRunMark } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
 import type {
+  ExecReport,
+  HostProtocol,
   LedgerRun,
   RunMetadata,
   SpawnReply,
@@ -16,18 +16,39 @@ import type {
   StopReport,
   StopRequest,
 } from '../protocol/host.ts';
-import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import type { RunEnd } from '../protocol/service.ts';
-import type { Clock } from '../runtime/actor.ts';
-import { MIB } from '../settings/limits.ts';
-import { type ChildEvents, checkStartable, diskFull, spawnFailure, startFailed } from './child.ts';
+import type { Clock, MessageOf } from '../runtime/actor.ts';
+import {
+  type ChildEvents,
+  checkStartable,
+  diskFull,
+  type StartRequest,
+  spawnFailure,
+  startFailed,
+} from './child.ts';
 import type { Fifos } from './fifo.ts';
+import {
+  checkName,
+  endMark,
+  forgottenTarget,
+  type HostRun,
+  type HostRunOutcome,
+  isSignalName,
+  runRowOf,
+  settingOfRun,
+  spawnReplyOf,
+  startMark,
+  UNKNOWN_OUTCOME,
+} from './host_run.ts';
 import type { LogWriters } from './log_writers.ts';
+import type { NoticeSockets } from './notice_sockets.ts';
 import type { HostTerminal, SpawnTerminal } from './pty.ts';
 import type { StartProgram } from './reap_children.ts';
+import type { RunCommands, RunSetting } from './run_commands.ts';
+import type { RunGroups } from './run_groups.ts';
 import type { RunLedger } from './run_ledger.ts';
+import { signalGroup } from './signals.ts';
 import { spawnPiped } from './spawn_piped.ts';
-import type { StopTarget } from './stop_tree.ts';
 import type { TreeStops } from './tree_stops.ts';
 
 export interface HostRunsConfig {
@@ -35,6 +56,9 @@ export interface HostRunsConfig {
   ledger: RunLedger;
   logWriters: LogWriters;
   stops: TreeStops;
+  commands: RunCommands;
+  groups: RunGroups;
+  notices: NoticeSockets;
   boot: string;
   fifos: Fifos;
   /** null when it does not load: terminals are refused then. */
@@ -48,20 +72,6 @@ export interface HostRunsConfig {
   /** Lent to read the start time of a new process, which identifies it. */
   reservedDescriptor: ReservedDescriptor;
 }
-
-export interface HostRun extends StopTarget {
-  /** The service. */
-  readonly name: string;
-  /** `row.end` is null while the process lives. */
-  row: LedgerRow;
-  /** A spawned process is a child of this host. An adopted one is not, so only its absence can be noticed. */
-  readonly origin: 'spawned' | 'adopted';
-  terminal: HostTerminal | null;
-}
-
-type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
-/** The outcome of a run whose exit code cannot be known. */
-export const UNKNOWN_OUTCOME: RunOutcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit' };
 
 /** The runs of this host, with the operations on them. */
 export class HostRuns {
@@ -88,11 +98,10 @@ export class HostRuns {
 
   /** The pids of children that libuv, node-pty or this host wait for. */
   childPids(): Set<number> {
-    return new Set(
-      [...this.all.values()].flatMap(({ origin, row }) =>
-        origin === 'spawned' && !row.end ? [row.pid] : [],
-      ),
+    const services = [...this.all.values()].flatMap(({ origin, row }) =>
+      origin === 'spawned' && !row.end ? [row.pid] : [],
     );
+    return new Set([...services, ...this.config.commands.childPids()]);
   }
 
   /** Unacknowledged ends before `time`, in epoch milliseconds. */
@@ -142,11 +151,12 @@ export class HostRuns {
   }
 
   private async begin(request: SpawnRequest): Promise<SpawnReply> {
-    const { clock, ledger, boot } = this.config;
-    const { service: name, run, port, memo, pty } = request;
+    const { clock, groups, ledger, boot, notices } = this.config;
+    const { service: name, run, port, memo, pty, limits } = request;
     checkName(name);
     checkName(run);
     checkStartable(request);
+    const cgroup = limits ? groups.make(run, limits) : null;
     const intent: LedgerRow = {
       service: name,
       run,
@@ -159,22 +169,38 @@ export class HostRuns {
       pty: pty !== null,
       stop: null,
       end: null,
+      ...(cgroup !== null && { cgroup }),
     };
     // Written before the start: if the host is killed before it knows the pid, the next one finds the process
     // by its mark.
     if (!ledger.put(intent)) {
       ledger.drop(run);
+      void groups.end(intent.cgroup);
       throw diskFull(name);
     }
     try {
-      return await this.launch(request, intent);
+      return await this.launch({ ...this.withNotices(request), cgroup }, intent);
     } catch (error) {
       ledger.drop(run);
+      notices.close(run);
+      void groups.end(intent.cgroup);
       throw spawnFailure(name, error);
     }
   }
 
-  private async launch(request: SpawnRequest, intent: LedgerRow): Promise<SpawnReply> {
+  /** With the socket for notices that a request asks for. Throws with the reason. */
+  private withNotices(request: SpawnRequest): SpawnRequest {
+    const { env, notify, run } = request;
+    if (!notify) return request;
+    const path = this.config.notices.open(run, false);
+    const { watchdogMs } = notify;
+    const added: [string, string][] = [['NOTIFY_SOCKET', path]];
+    if (watchdogMs !== null) added.push(['WATCHDOG_USEC', String(watchdogMs * 1_000)]);
+    const names = new Set(added.map(([name]) => name));
+    return { ...request, env: [...env.filter(([name]) => !names.has(name)), ...added] };
+  }
+
+  private async launch(request: StartRequest, intent: LedgerRow): Promise<SpawnReply> {
     const { clock, ledger, logWriters, reservedDescriptor, stops } = this.config;
     const { pid, terminal } = await this.startProcess(request);
     // Output arrives in a later turn, so the mark comes before it.
@@ -182,7 +208,8 @@ export class HostRuns {
     // The exit arrives as an event in a later turn, so it cannot be missed before `add`.
     const first = reservedDescriptor.lend(() => processRow(pid));
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
-    const started = this.add(row, 'spawned', terminal);
+    const { cwd, env, umask } = request;
+    const started = this.add(row, 'spawned', terminal, { cwd, env, umask });
     // A run that cannot be recorded must not live: a later host would not know it.
     if (!ledger.put(row)) {
       await stops.stop(started, { signal: 'SIGKILL', graceMs: 0, port: 0, isSent: false });
@@ -192,14 +219,14 @@ export class HostRuns {
     return spawnReplyOf(row);
   }
 
-  private async startProcess(request: SpawnRequest): Promise<{ pid: number; terminal: HostTerminal | null }> {
+  private async startProcess(request: StartRequest): Promise<{ pid: number; terminal: HostTerminal | null }> {
     const { fifos, libc, startProgram, loadTerminals, logWriters } = this.config;
     const { service: name, run } = request;
     const events: ChildEvents = {
       onOutput: (stream, bytes) => logWriters.append(name, stream, run, bytes),
       onExit: (exitCode, signal) => {
         const known = this.all.get(run);
-        if (known) this.end(known, { exitCode, signal, exitUnknown: false, cause: 'exit' });
+        if (known) this.end(known, { exitCode, signal, exitUnknown: false, cause: this.causeOf(known) });
       },
     };
     if (!request.pty) {
@@ -216,7 +243,12 @@ export class HostRuns {
   }
 
   /** Adds a run that is in the ledger. */
-  add(row: LedgerRow, origin: HostRun['origin'], terminal: HostTerminal | null): HostRun {
+  add(
+    row: LedgerRow,
+    origin: HostRun['origin'],
+    terminal: HostTerminal | null,
+    setting: RunSetting | null,
+  ): HostRun {
     const root: RunRoot = { run: row.run, pid: row.pid, startTicks: row.startTicks, grouped: !row.end };
     const run: HostRun = {
       name: row.service,
@@ -224,10 +256,11 @@ export class HostRuns {
       root,
       origin,
       terminal,
+      setting,
       hasTerminal: row.pty,
       end: () => run.row.end,
       onGone: () => {
-        if (origin === 'adopted') this.end(run, UNKNOWN_OUTCOME);
+        if (origin === 'adopted') this.end(run, { ...UNKNOWN_OUTCOME, cause: this.causeOf(run) });
       },
     };
     this.all.set(row.run, run);
@@ -235,9 +268,9 @@ export class HostRuns {
   }
 
   /** Records the end of a process, then reports it. Does nothing the second time. */
-  end(run: HostRun, outcome: RunOutcome): void {
+  end(run: HostRun, outcome: HostRunOutcome): void {
     if (run.row.end) return;
-    const { clock, ledger, logWriters, stops, onEnded } = this.config;
+    const { clock, commands, groups, ledger, logWriters, notices, stops, onEnded } = this.config;
     const end: RunEnd = { service: run.name, run: run.row.run, ...outcome, at: clock.now() };
     run.row = { ...run.row, end };
     run.terminal = null;
@@ -247,23 +280,83 @@ export class HostRuns {
     logWriters.notifyGrowth();
     onEnded(end);
     stops.checkSoon();
+    notices.close(run.row.run);
+    // The stop under way may be a command that outlives the process.
+    if (run.row.stop === null) void commands.end(run.row.run);
+    if (run.row.stop === null && run.row.cgroup !== undefined) groups.removeEmpty(run.row.cgroup);
+  }
+
+  /** Why the process of a run has just ended by itself. */
+  private causeOf({ row: { cgroup, stop } }: HostRun): 'exit' | 'memory' {
+    return stop === null && this.config.groups.isOutOfMemory(cgroup) ? 'memory' : 'exit';
   }
 
   /**
    * Stops the tree of a run, or the leftovers of a run that has ended. Joins a stop under way. Fails
    * invalid_spec.
    */
-  async stop({ service: name, run: id, signal, graceMs, port }: StopRequest): Promise<StopReport> {
+  async stop({ service: name, run: id, signal, graceMs, port, command }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
+    const { clock, commands, groups, ledger, stops } = this.config;
     // The caller of the failed start has its Failure already.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
-      known.row = { ...known.row, stop: { signal, graceMs, at: this.config.clock.now() } };
-      this.config.ledger.put(known.row);
+      const isCommand = command !== undefined && graceMs > 0;
+      const stop = { signal, graceMs, at: clock.now(), ...(isCommand && { isCommand }) };
+      known.row = { ...known.row, stop };
+      ledger.put(known.row);
+      known.stopCommand = commands
+        .end(id)
+        .then(() => (isCommand ? this.runStopCommand(known, command, graceMs) : undefined));
     }
+    await known?.stopCommand;
     const target = known ?? forgottenTarget(name, id);
-    return this.config.stops.stop(target, { signal, graceMs, port, isSent: false });
+    const report = await stops.stop(target, { signal, graceMs, port, isSent: false });
+    await groups.end(known?.row.cgroup ?? groups.folderOf(id));
+    return report;
+  }
+
+  /** Runs the command that stops a run; signals follow, whatever becomes of it. */
+  private async runStopCommand(run: HostRun, cmd: string, timeoutMs: number): Promise<void> {
+    const { clock, commands, ledger } = this.config;
+    const { name, row } = run;
+    const request = { service: name, run: row.run, cmd, timeoutMs, setting: settingOfRun(run) };
+    const ended = request.setting && commands.run({ ...request, setting: request.setting });
+    // What it printed, or that it could not be started, is of no use to a stop.
+    await ended?.catch(() => undefined);
+    await commands.end(row.run);
+    const { stop } = run.row;
+    if (!stop) return;
+    run.row = { ...run.row, stop: { signal: stop.signal, graceMs: stop.graceMs, at: clock.now() } };
+    ledger.put(run.row);
+  }
+
+  /** See `HostProtocol.exec`. */
+  exec({ service, run: id, cmd, timeoutMs }: MessageOf<HostProtocol, 'exec'>): Promise<ExecReport> {
+    const run = this.liveRun(service, id);
+    const setting = settingOfRun(run);
+    if (!setting) throw startFailed(service, 'the environment of its process is not known any more');
+    return this.config.commands.run({ service, run: id, setting, cmd, timeoutMs });
+  }
+
+  /** See `HostProtocol.signal`. */
+  signal({ service, run: id, signal }: MessageOf<HostProtocol, 'signal'>): { processes: number } {
+    if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
+    const { root } = this.liveRun(service, id);
+    const { reservedDescriptor } = this.config;
+    const table = reservedDescriptor.lend(processTable);
+    const rows = [...table.values()].filter((row) => isRunning(row) && row.pgid === root.pid);
+    if (!signalGroup(root, signal)) throw fail('not_running', `${service} has ended`);
+    // Without a process table (macOS) at least the first one got it.
+    return { processes: Math.max(rows.length, 1) };
+  }
+
+  /** Fails not_running. */
+  private liveRun(service: string, id: string): HostRun {
+    const run = this.all.get(id);
+    if (run?.name === service && !run.row.end) return run;
+    throw fail('not_running', `${service} has no process`);
   }
 
   /** Stores the daemon's own data about a run. */
@@ -289,54 +382,4 @@ export class HostRuns {
     for (const { name: of, row } of [...this.all.values()]) if (of === name) this.acknowledge(row.run);
     this.config.logWriters.remove(name);
   }
-}
-
-/** Names of services and runs become names of files. */
-function checkName(name: string): void {
-  if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
-}
-
-/** What the log says of a start; `time` in epoch milliseconds. */
-export const startMark = (run: string, pid: number, time: number): LogRunMark => ({
-  event: 'started',
-  time,
-  run,
-  pid,
-  exitCode: null,
-  signal: null,
-});
-
-/** What the log says of an end. */
-export const endMark = ({ run, exitCode, signal, at }: RunEnd, pid: number): LogRunMark => ({
-  event: 'ended',
-  time: at,
-  run,
-  pid,
-  exitCode,
-  signal,
-});
-
-const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);
-
-function runRowOf({ row }: HostRun): LedgerRun {
-  const { boot: _boot, stop, ...shown } = row;
-  return { ...shown, stopping: stop !== null };
-}
-
-const spawnReplyOf = ({ pid, startTicks, startedAt }: LedgerRow): SpawnReply => ({
-  pid,
-  startTicks,
-  startedAt,
-  rssMB: Math.ceil(residentBytes(pid) / MIB),
-});
-
-/** A run that is no longer in the ledger: only processes with its mark can be found. */
-function forgottenTarget(name: string, run: string): StopTarget {
-  const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
-  return {
-    root: { run, pid: 0, startTicks: 0, grouped: false },
-    hasTerminal: false,
-    end: () => end,
-    onGone: () => {},
-  };
 }

@@ -23,8 +23,11 @@ import { Fifos } from './fifo.ts';
 import { hostActor } from './host_actor.ts';
 import { HostRuns } from './host_runs.ts';
 import { createLogWriters, type LogWriters } from './log_writers.ts';
+import { NoticeSockets } from './notice_sockets.ts';
 import { loadTerminalSpawner, type SpawnTerminal } from './pty.ts';
 import { reapChildren } from './reap_children.ts';
+import { RunCommands } from './run_commands.ts';
+import { RunGroups } from './run_groups.ts';
 import { RunLedger } from './run_ledger.ts';
 import { TreeStops } from './tree_stops.ts';
 
@@ -40,6 +43,7 @@ export interface HostOptions {
 interface HostParts {
   runs: HostRuns;
   logWriters: LogWriters;
+  notices: NoticeSockets;
   /** Loads node-pty, once. */
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Whether nothing would be lost if the host ended now. */
@@ -111,14 +115,26 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
   const logWriters = createLogWriters(paths.logs, clock.now, (name, end) =>
     service(name).tell('grew', { end }),
   );
+  const tree = new ProcessTree();
   const stops = new TreeStops({
     clock,
-    tree: new ProcessTree(),
+    tree,
     roots: () => runs.roots(),
     protectedPids: () => new Set([INIT_PID, process.pid, daemonPid()]),
     reservedDescriptor,
     onScanFailed: (error) => log(`cannot see what runs, so no stop goes on: ${error}`),
   });
+  const commands = new RunCommands(clock, stops);
+  const groups = new RunGroups({
+    clock,
+    ownPids: () => {
+      const { members } = reservedDescriptor.lend(() => tree.scan(runs.roots(), new Set()));
+      const pids = [...members.values()].flatMap((rows) => rows.map(({ pid }) => pid));
+      return new Set([process.pid, daemonPid(), ...runs.childPids(), ...pids]);
+    },
+    log,
+  });
+  const notices = new NoticeSockets(paths.runs, libc, clock);
   let terminals: Promise<SpawnTerminal> | undefined;
   const loadTerminals = () => {
     terminals ??= loadTerminalSpawner(clock);
@@ -132,7 +148,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
       () => runs.childPids(),
       () => stops.checkSoon(),
     );
-  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc };
+  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc, commands, groups, notices };
   const runs: HostRuns = new HostRuns({
     ...shared,
     startProgram,
@@ -146,7 +162,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
     for (const end of runs.unacknowledged(clock.now() - RESEND_END_MS)) onEnded(end);
   });
   const isIdle = () => runs.liveCount === 0 && stops.roots().length === 0 && ledger.flush();
-  return { runs, logWriters, loadTerminals, isIdle, removeFreeFifos: () => fifos.removeFree() };
+  return { runs, logWriters, notices, loadTerminals, isIdle, removeFreeFifos: () => fifos.removeFree() };
 }
 
 /**

@@ -8,10 +8,17 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Pty } from 'node-pty';
 import { type Libc, signalNameOf } from '../adapters/process/libc.ts';
-import type { SpawnRequest } from '../protocol/host.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { KIB, MIB } from '../settings/limits.ts';
-import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
+import {
+  type ChildEvents,
+  environmentOf,
+  SHELL,
+  type StartRequest,
+  shellArguments,
+  spawnFailure,
+  withUmask,
+} from './child.ts';
 
 export interface HostTerminal {
   pid: number;
@@ -24,7 +31,7 @@ export interface HostTerminal {
 }
 
 /** Starts a shell in a terminal. Fails start_failed or storage_full. */
-export type SpawnTerminal = (request: SpawnRequest, libc: Libc, events: ChildEvents) => HostTerminal;
+export type SpawnTerminal = (request: StartRequest, libc: Libc, events: ChildEvents) => HostTerminal;
 
 /**
  * A terminal returns at most `READ_BYTES` per read. All output available at once goes to the log together.
@@ -109,13 +116,13 @@ function resizePty(terminal: Pty, cols: number, rows: number): void {
 export async function loadTerminalSpawner(clock: Clock): Promise<SpawnTerminal> {
   const { spawn } = await import('node-pty');
   return (request, libc, events) => {
-    const { service: name, cmd, cwd, env, umask } = request;
+    const { service: name, cmd, cwd, env, umask, cgroup } = request;
     const size = request.pty ?? { cols: 80, rows: 24 };
     let terminal: Pty | undefined;
     let fd: number;
     try {
       terminal = withUmask(umask, () =>
-        spawn(SHELL, ['-c', cmd], { ...size, cwd, env: environmentOf(env), encoding: null }),
+        spawn(SHELL, shellArguments(cmd, cgroup), { ...size, cwd, env: environmentOf(env), encoding: null }),
       );
       libc.closeOnExec(terminal.fd);
       fd = libc.duplicate(terminal.fd);

@@ -33,6 +33,16 @@ export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: No
   for (const row of rows) if (!isInGroup(row)) sendSignal(row, signal);
 }
 
+/** Sends `signal` to the group of a run. False where it has no process any more. */
+export function signalGroup({ grouped, pid }: RunRoot, signal: NodeJS.Signals): boolean {
+  if (!grouped || pid < FIRST_PID) return false;
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Whether to send SIGHUP right after SIGTERM: to processes that SIGTERM cannot end, and to those that handle
  * a hang-up, which are shells. For a program that is ending in order it would interrupt the cleanup.

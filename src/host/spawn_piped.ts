@@ -3,8 +3,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Libc } from '../adapters/process/libc.ts';
 import type { LogStream } from '../logs/format.ts';
-import type { SpawnRequest } from '../protocol/host.ts';
-import { type ChildEvents, environmentOf, SHELL, spawnFailure, withUmask } from './child.ts';
+import {
+  type ChildEvents,
+  environmentOf,
+  SHELL,
+  type StartRequest,
+  shellArguments,
+  spawnFailure,
+  withUmask,
+} from './child.ts';
 import {
   closeDescriptors,
   FIFO_KINDS,
@@ -69,12 +76,12 @@ export function openOutputReaders(
 
 /** Starts the shell of a request. Rejects with the system's error. */
 async function startShell(
-  { cmd, cwd, env, umask }: SpawnRequest,
+  { cmd, cwd, env, umask, cgroup }: StartRequest,
   [out, err]: readonly [out: number, err: number],
   startProgram: StartProgram | null,
   onExit: ChildEvents['onExit'],
 ): Promise<number> {
-  const args = ['-c', cmd];
+  const args = shellArguments(cmd, cgroup);
   if (startProgram)
     return withUmask(umask, () => startProgram({ file: SHELL, args, cwd, env, output: [out, err] }, onExit));
   const child = withUmask(umask, () =>
@@ -102,7 +109,7 @@ export interface SpawnPipedOptions {
  * Starts the process of `request`, reads its output, and resolves with its pid. Fails start_failed or
  * storage_full.
  */
-export async function spawnPiped(request: SpawnRequest, options: SpawnPipedOptions): Promise<number> {
+export async function spawnPiped(request: StartRequest, options: SpawnPipedOptions): Promise<number> {
   const { fifos, libc, startProgram, events, onDrained } = options;
   const { folder } = fifos;
   const { service: name, run } = request;

@@ -147,9 +147,12 @@ export function offsetAfterTime(files: LogFiles, offset: number, time: number): 
 /** The logical offset of the end of a pair. */
 export const endOf = (pair: LogFilePair): number => pair.start + pair.size;
 
-/** The bytes `[from, to)` of a pair; fewer if somebody has truncated the file. */
-export function readBytes(pair: LogFilePair, from: number, to: number): Buffer {
-  const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(to, endOf(pair)) - from));
+/**
+ * The bytes `[from, to)` of a pair, in `into` if they fit there; fewer if somebody has truncated the file.
+ */
+export function readBytes(pair: LogFilePair, from: number, to: number, into?: Buffer): Buffer {
+  const length = Math.max(0, Math.min(to, endOf(pair)) - from);
+  const bytes = into && length <= into.length ? into.subarray(0, length) : Buffer.allocUnsafe(length);
   return bytes.subarray(0, readSync(pair.log, bytes, 0, bytes.length, from - pair.start));
 }
 

@@ -1,6 +1,6 @@
 // Searches one log backwards, block by block. Entries are lines, and marks of runs between them; each has a
 // key, which grows along the log: twice the logical offset for a mark, and one more for the line after it.
-import { LOGS } from '../settings/limits.ts';
+import { KIB, LOGS, MIB } from '../settings/limits.ts';
 import {
   describeBlock,
   endOf,
@@ -40,9 +40,12 @@ const markKey = (offset: number): number => 2 * offset;
 const lineKey = (offset: number): number => 2 * offset + 1;
 
 const NEWLINE = 0x0a;
+/** For the block that is being searched: fresh memory for each would take longer than to read it. */
+const scratch = Buffer.allocUnsafeSlow(512 * KIB);
 /** Bytes looked at beyond a block for the rest of a line that other output interrupts. */
-const MAX_REST_BYTES = 1024 * 1024;
-const REST_BLOCK_BYTES = 16 * 1024;
+const MAX_REST_BYTES = MIB;
+const BLOCKS_PER_BOUND = 4;
+const REST_BLOCK_BYTES = 16 * KIB;
 
 /**
  * The rest of a line of `run` and `stream` after the logical offset `from`, at most `most` bytes, without its
@@ -110,6 +113,8 @@ export class LogScan {
   /** Everything from this key on was searched. */
   private searched: number;
   private bound = Number.POSITIVE_INFINITY;
+  /** Blocks in a row in which nothing was found. */
+  private emptyBlocks = 0;
 
   constructor(options: LogScanOptions) {
     const { before, filter } = options;
@@ -195,9 +200,16 @@ export class LogScan {
       this.found.push(...entries);
     }
     this.searched = rest;
-    this.bound =
-      rest <= markKey(this.files.start) ? Number.NEGATIVE_INFINITY : timeBefore(pair, Math.ceil(rest / 2));
+    this.updateBound(pair, positions?.length === 0);
     if (this.bound < filter.since) this.finish();
+  }
+
+  /** Where nothing was found, the bound of a block before serves a few more: looking it up takes a while. */
+  private updateBound(pair: LogFilePair, isEmpty: boolean): void {
+    this.emptyBlocks = isEmpty ? this.emptyBlocks + 1 : 0;
+    if (this.searched <= markKey(this.files.start)) this.bound = Number.NEGATIVE_INFINITY;
+    else if (this.emptyBlocks % BLOCKS_PER_BOUND === 0)
+      this.bound = timeBefore(pair, Math.ceil(this.searched / 2));
   }
 
   private finish(): void {
@@ -208,7 +220,7 @@ export class LogScan {
   /** The block that ends at `end`. It begins at a line, unless that is far longer than lines may be. */
   private readBefore(pair: LogFilePair, end: number, size: number): LinesBefore {
     const start = Math.max(pair.start, end - size);
-    const bytes = readBytes(pair, start, end);
+    const bytes = readBytes(pair, start, end, scratch);
     if (start === pair.start) return { start, bytes, isWithinLine: false };
     const newline = bytes.indexOf(NEWLINE);
     if (newline >= 0 && newline < bytes.length - 1)

@@ -10,9 +10,11 @@ import { findRun } from './log_runs.ts';
 import { LogScan } from './log_scan.ts';
 
 /** Bytes of a block: little for the newest lines, and more where most of it is only looked through. */
-const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
+const BLOCK_BYTES = { plain: 32 * KIB, hinted: 64 * KIB };
 /** Logs whose files are kept open between two blocks. */
 const MAX_OPEN_LOGS = 64;
+
+const MIN_SHARE = 10;
 
 interface NamedScan {
   name: string;
@@ -32,6 +34,10 @@ async function openScans({ folder, logs, filter: spec, run }: LogSearchTask): Pr
   }
   return scans;
 }
+
+/** Lines that are read at once from one of `logs` logs. What is read and not taken was read for nothing. */
+const shareOf = (lines: number, logs: number): number =>
+  Math.min(lines, Math.max(MIN_SHARE, 2 * Math.ceil(lines / logs)));
 
 /** The log whose next entry may be the newest; of two, one that has found it. */
 function newestOf(scans: readonly NamedScan[]): NamedScan | null {
@@ -62,7 +68,7 @@ export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> 
       const taken = scan.take();
       if (taken.length === 0) {
         if (performance.now() > until) break;
-        scan.search(limit - lines);
+        scan.search(shareOf(limit - lines, scans.length));
         if (scans.length > MAX_OPEN_LOGS) scan.close();
       }
       for (const entry of taken) {

@@ -6,6 +6,7 @@ export const EVENT_TYPES = [
   'service.stopped',
   'service.crashed',
   'service.completed',
+  'service.unhealthy',
   'service.stats',
   'service.removed',
   'service.changed',

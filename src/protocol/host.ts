@@ -1,7 +1,8 @@
 // The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
-import type { RunEnd } from './service.ts';
+import type { LiveField, ReadyField } from './checks.ts';
+import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
 
 /** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
@@ -23,6 +24,9 @@ export interface SpawnRequest {
   pty: { cols: number; rows: number } | null;
   /** The daemon's own data about this run; the host keeps and returns it. */
   memo: RunMetadata;
+  /** It gets a socket for notices. `watchdogMs`: how often it must send WATCHDOG=1; null: never. */
+  notify?: { watchdogMs: number | null };
+  limits?: RunLimits;
 }
 
 /** What a later daemon needs to continue with a run. */
@@ -30,11 +34,19 @@ export interface RunMetadata {
   revision: number;
   /** null: the service has none. */
   port: number | null;
-  ready: string | null;
+  ready: ReadyField | null;
   /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
   changedAt?: number;
   /** Its stop is the first half of a restart that a change of its files has asked for. */
   relaunch?: boolean;
+  /** Absent in runs of earlier versions, as are the fields below. */
+  live?: LiveField | null;
+  /** The memory it may use, which the daemon watches unless a cgroup does. */
+  memoryMB?: number;
+  /** Times of the restarts that its rule counts. */
+  restartTimes?: number[];
+  /** Why it is being ended: its stop is none that a client asked for. */
+  fault?: EndCause;
   /** It has passed its ready-check. */
   passed: boolean;
   /** Epoch milliseconds at which the start gives up; null: never. */
@@ -55,6 +67,8 @@ export interface SpawnReply {
   /** Epoch milliseconds. */
   startedAt: number;
   rssMB: number;
+  /** Its limits are those of a cgroup. */
+  contained?: boolean;
 }
 
 export interface StopRequest {
@@ -63,6 +77,18 @@ export interface StopRequest {
   signal: string;
   graceMs: number;
   port: number;
+  /** A shell command that is run first, for at most `graceMs`. */
+  command?: string;
+}
+
+/** How a command in the place of a run has ended. */
+export interface ExecReport {
+  /** null: a signal has ended it, or its time was over. */
+  exitCode: number | null;
+  signal: string | null;
+  timedOut: boolean;
+  /** The beginning of what it has printed. */
+  output: string;
 }
 
 export interface StopReport {
@@ -88,8 +114,13 @@ export interface LedgerRun {
   memo: RunMetadata;
   /** A stop is under way: the host finishes it without a daemon. */
   stopping: boolean;
+  /** The cgroup that holds it to its limits; absent where none does. */
+  cgroup?: string;
   end: RunEnd | null;
 }
+
+/** What a program may have told through its socket for notices. */
+export type Notice = { is: 'ready' } | { is: 'watchdog'; withinMs: number };
 
 export interface LogLimits {
   maxBytes: number;
@@ -111,6 +142,19 @@ export interface HostProtocol {
    * at the latest 2 s after SIGKILL.
    */
   stop(message: StopRequest): StopReport;
+  /**
+   * Runs a shell command in the working directory and environment of a run, and ends it with everything it
+   * has started after `timeoutMs`, or with the run. One at a time for each run. Fails not_running and
+   * start_failed.
+   */
+  exec(message: { service: string; run: string; cmd: string; timeoutMs: number }): ExecReport;
+  /**
+   * Replies when the run has sent `READY=1`, or its last `WATCHDOG=1` is younger than `withinMs`; after
+   * `timeoutMs` in any case. `status` is the text of its last `STATUS=`.
+   */
+  notified(message: { run: string; what: Notice; timeoutMs: number }): { holds: boolean; status: string };
+  /** Sends a signal to the process group of a run. Fails not_running and invalid_spec. */
+  signal(message: { service: string; run: string; signal: string }): { processes: number };
   note(message: { service: string; run: string; memo: RunMetadata }): null;
   /** The daemon has stored this end: the ledger may drop it. */
   acknowledge(message: { service: string; run: string }): null;
@@ -136,6 +180,7 @@ export interface HostProtocol {
  * longest time that the host may need.
  */
 export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {
-  const deadlineMs = stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;
+  const commandMs = stop.command === undefined ? 0 : stop.graceMs;
+  const deadlineMs = commandMs + stop.graceMs + SERVICE.killTimeoutMs + SERVICE.hostStopMarginMs;
   return host.ask('stop', stop, { deadlineMs });
 }

@@ -1,6 +1,6 @@
 // The fields of a registration as data: docs/reference.md "Fields of a service".
 import { SERVICE } from '../settings/limits.ts';
-import type { ServiceInput, ServiceSpec } from './service.ts';
+import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
 interface SpecField<V> {
   /** The value of an absent field; a field without a default is required. */
@@ -37,6 +37,10 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   kind: { default: 'service', change: 'process' },
   inputs: { default: [], change: 'record' },
   sleep: { default: null, change: 'process' },
+  live: { default: null, change: 'process' },
+  limits: { default: null, change: 'process' },
+  envFile: { default: [], change: 'process' },
+  stop: { default: null, change: 'record' },
 };
 
 // Object.keys loses the type of the keys; they are those of the table.
@@ -73,4 +77,14 @@ export function completeRegistration(given: PartialRegistration): ServiceInput {
   ]);
   const { baseEnv } = given;
   return { ...Object.fromEntries(complete), ...(baseEnv === undefined ? {} : { baseEnv }) };
+}
+
+/**
+ * A record that an earlier version has stored, with the default of every field that version did not know.
+ */
+export function completeRecord(stored: StoredService): StoredService {
+  const missing = SPEC_FIELD_NAMES.filter((field) => stored.spec[field] === undefined);
+  if (missing.length === 0) return stored;
+  const added = Object.fromEntries(missing.map((field) => [field, SPEC_FIELDS[field].default]));
+  return { ...stored, spec: { ...stored.spec, ...added } };
 }

@@ -3,6 +3,7 @@ import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
+import type { LiveField, ReadyField } from './checks.ts';
 import type { Dependency } from './dependency_order.ts';
 import type { WatchState } from './watcher.ts';
 
@@ -20,6 +21,28 @@ export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 /** A task runs to its end: docs/reference.md "Tasks". */
 export const SERVICE_KINDS = ['service', 'task'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
+
+/** A restart policy with its pauses and its end; see `completeRestartRule` for the defaults. */
+export interface RestartRule {
+  policy: RestartPolicy;
+  /** The first and the longest pause, in milliseconds. */
+  minMs?: number | undefined;
+  maxMs?: number | undefined;
+  /** Restarts after which it stays down: within `withinMs` milliseconds, or else since a client's start. */
+  max?: number | undefined;
+  withinMs?: number | undefined;
+}
+
+/** What a run may use of the machine. */
+export interface RunLimits {
+  memoryMB?: number | undefined;
+  cpus?: number | undefined;
+  pids?: number | undefined;
+}
+
+/** Why Berth or the system has ended a process that nobody asked to stop. */
+export const END_CAUSES = ['unhealthy', 'memory'] as const;
+export type EndCause = (typeof END_CAUSES)[number];
 
 /** What makes a service an agent: docs/reference.md "Agents". */
 export interface AgentSpec {
@@ -50,10 +73,10 @@ export interface ServiceSpec {
   cmd: string;
   cwd: string;
   group: string | null;
-  ready: string | null;
+  ready: ReadyField | null;
   env: [key: string, value: string][];
   dependsOn: Dependency[];
-  restart: RestartPolicy;
+  restart: RestartPolicy | RestartRule;
   autostart: boolean;
   stopSignal: string;
   /** Milliseconds, as is startTimeout. */
@@ -69,6 +92,12 @@ export interface ServiceSpec {
   kind: (typeof SERVICE_KINDS)[number];
   /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
   inputs: string[];
+  live: LiveField | null;
+  limits: RunLimits | null;
+  /** Absolute paths, or relative to `cwd`. */
+  envFile: string[];
+  /** A shell command that is run first to stop it. */
+  stop: string | null;
 }
 
 /** When a service sleeps: docs/reference.md "Sleep of services". */
@@ -133,8 +162,15 @@ export interface LastEnd {
   whole?: true;
   /** Of a task that has completed: how long it ran, in milliseconds, and the hash of what it was made of. */
   completed?: { ms: number; content: string };
-  /** The pending restart: a daemon that finds it continues the wait. */
-  restart?: { attempt: number; at: number };
+  /** Why it was ended, where that is not its own doing and nobody asked. */
+  cause?: EndCause;
+  /**
+   * The pending restart: a daemon that finds it continues the wait. `times`: earlier ones that its rule
+   * counts.
+   */
+  restart?: { attempt: number; at: number; times?: number[] };
+  /** It was restarted so often that its rule ends here. */
+  exhausted?: true;
 }
 
 /** The row that the service actor sends to the views after each change. */
@@ -192,6 +228,13 @@ export interface StopReply {
   ms: number;
 }
 
+export interface SignalReply {
+  name: string;
+  signal: string;
+  /** How many got it. */
+  processes: number;
+}
+
 export interface LogsQuery {
   lines: number;
   stream: 'stdout' | 'stderr' | null;
@@ -214,14 +257,23 @@ export interface LogSlice {
   times: { offset: number; time: number }[];
 }
 
+/** The result of a probe; `url` is what it has asked, for people. */
+export interface LastCheck {
+  url: string;
+  /** Epoch milliseconds. */
+  at: number;
+  status: number | null;
+  error: string | null;
+}
+
 export interface ServiceExplanation {
   status: ServiceStatus;
   reason: string;
   waitingFor: string | null;
-  lastCheck: { url: string; at: number; status: number | null; error: string | null } | null;
+  lastCheck: LastCheck | null;
   portHolder: string | null;
   backoff: { attempt: number; delayMs: number; nextAt: number } | null;
-  exit: { exitCode: number | null; signal: string | null; at: number } | null;
+  exit: { exitCode: number | null; signal: string | null; at: number; cause?: EndCause } | null;
   watching: WatchState | null;
   lastLines: string[];
   next: string;
@@ -235,8 +287,8 @@ export interface RunEnd {
   signal: string | null;
   /** It ended while no host was watching. */
   exitUnknown: boolean;
-  /** `reboot`: it belonged to another boot of the machine. */
-  cause: 'exit' | 'reboot';
+  /** `reboot`: it belonged to another boot of the machine. `memory`: the system ended it at its limit. */
+  cause: 'exit' | 'reboot' | 'memory';
   at: number;
 }
 
@@ -279,6 +331,10 @@ export interface ServiceProtocol {
   /** Reads from `offset` on, at most `limit` bytes of the log and of one run; with times if `timestamps`. */
   read(message: Pick<LogsQuery, 'stream' | 'timestamps'> & { offset: number; limit: number }): LogSlice;
   explain(message: Record<string, never>): ServiceExplanation;
+  /** Sends `signal` to the process group. Fails not_running without a process. */
+  signal(message: { signal: string }): SignalReply;
+  /** From the statistics: the run uses more memory than it may. */
+  overMemory(message: { run: string; rssMB: number }): null;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
   /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */

@@ -10,7 +10,17 @@ export interface StatsRow {
 
 /** Measures every running service's process tree in one pass over the process table every 2 seconds. */
 export interface StatsProtocol {
-  /** Measures a process from now on. Statistics events are emitted only while `running`. */
-  track(message: { name: string; run: string; pid: number; startTicks: number; running: boolean }): null;
+  /**
+   * Measures a process from now on. Statistics events are emitted only while `running`. Above `limitMB` of
+   * memory its service is told.
+   */
+  track(message: {
+    name: string;
+    run: string;
+    pid: number;
+    startTicks: number;
+    running: boolean;
+    limitMB?: number;
+  }): null;
   forget(message: { name: string; run: string }): null;
 }

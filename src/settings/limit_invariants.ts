@@ -26,6 +26,8 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
     'a waiting client is not given up before a pod is dialled',
     TETHER.podWaitTimeoutMs > TETHER.dialTimeoutMs,
   ],
+  ['a silent connection is asked before it counts as dead', 2 * TETHER.pingIntervalMs < TETHER.deadPeerMs],
+  ['a pod is new for less time than its clients wait', TETHER.freshPodMs < TETHER.podWaitTimeoutMs],
   [
     'a stale list of pods is renewed before a client is given up',
     TETHER.retryWindowMs >= 2 * TETHER.minRelistIntervalMs,

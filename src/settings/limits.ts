@@ -55,6 +55,9 @@ export const SERVICE = {
   maxDependsOn: 64,
   maxLabels: 16,
   maxLabelLength: 256,
+  maxEnvFiles: 16,
+  /** The most that a restart rule may count. */
+  maxCountedRestarts: 1_000,
   /** A service without a ready URL is ready once its process has been up this long. */
   minUptimeMs: 50,
   restart: { initialDelayMs: 100, maxDelayMs: 30_000, resetAfterMs: 10_000 },
@@ -103,7 +106,8 @@ export const READY_CHECK = {
   elapsedFraction: 0.05,
   maxIntervalMs: 500,
   agentMaxIntervalMs: 1_000,
-  probeTimeoutMs: 2_000,
+  /** Shortest pause between two probes that start a process. */
+  minExecIntervalMs: 100,
   maxConcurrent: 64,
 } as const;
 
@@ -129,6 +133,37 @@ export const WATCH = {
   reportedPaths: 5,
   /** Pause before the watches that the system has refused are asked for again. */
   retryMs: 30_000,
+} as const;
+
+/** Ready- and live-checks: docs/reference.md "Checks". */
+export const CHECK = {
+  /** Time of one probe. */
+  timeoutMs: 2_000,
+  liveIntervalMs: 10_000,
+  /** Failed live-checks in a row that end a process. */
+  failures: 3,
+  maxFailures: 1_000,
+  minIntervalMs: 20,
+  /** Probes that start a process, at once over all services. */
+  maxConcurrentExecs: 8,
+  /** The beginning of what such a process prints, for people. The rest is read and dropped. */
+  keptOutputBytes: 2 * KIB,
+  /** The beginning of a body, in which an expression is looked for. */
+  maxBodyBytes: 64 * KIB,
+  maxPatternBytes: KIB,
+  maxHeaders: 16,
+  maxHeaderBytes: 4 * KIB,
+  /** Bytes of a log that are matched in one step. */
+  logStepBytes: 64 * KIB,
+} as const;
+
+/** Limits of a run: docs/reference.md "Limits of a service". */
+export const RUN_LIMITS = {
+  minMemoryMB: 4,
+  maxMemoryMB: 16 * 1024 * 1024,
+  minCpus: 0.01,
+  maxCpus: 4_096,
+  maxPids: 4_194_304,
 } as const;
 
 /** Events: docs/reference.md "Event stream", "Replay and retention". */

@@ -8,6 +8,7 @@ import { eventsActor } from '../../src/actors/events/events.ts';
 import { groupsActor } from '../../src/actors/groups/groups.ts';
 import { portsActor } from '../../src/actors/ports/ports.ts';
 import { registryActor } from '../../src/actors/registry/registry.ts';
+import { askHost } from '../../src/actors/service/check_probes.ts';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import { connectHost } from '../../src/adapters/host/host_connection.ts';
 import { bootId } from '../../src/adapters/process/process_table.ts';
@@ -22,6 +23,7 @@ import type { ViewsProtocol } from '../../src/protocol/views.ts';
 import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
+import { CHECK } from '../../src/settings/limits.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../kit/process_host.ts';
@@ -109,6 +111,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     umask: 0o022,
     probe,
     hashInputs: async () => '',
+    execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
     bootedAt: 0,
     ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),

@@ -1,12 +1,15 @@
 // The dialer of a cluster over real sockets: the address it dials, and the certificates it accepts.
 import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
 import { createServer as createTcp } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClusterDialer } from '../../src/adapters/cluster_dialer.ts';
 import type { ClusterAccess } from '../../src/protocol/cloud.ts';
+import { CLOUD } from '../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../kit/actors.ts';
 import { certificate } from '../kit/certificates.ts';
+import { eventually } from '../kit/eventually.ts';
 
 describe('the connector', () => {
   const ca = certificate({ commonName: 'dial ca' });
@@ -125,6 +128,21 @@ describe('the connector', () => {
     expect(await read(await dial.connect())).toBe('hello');
     ip = '169.254.169.254';
     await expect(dial.connect()).rejects.toMatchObject({ message: /never dialled/ });
+  });
+
+  it.skipIf(process.platform !== 'linux')('has the kernel probe a quiet connection', async () => {
+    const { port } = await listen();
+    const socket = await createClusterDialer(access(`https://127.0.0.1:${port}`), any).connect();
+    open.push(() => socket.destroy());
+    const local = `0100007F:${(socket.localPort ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+    /** The kind of the timer of the connection (2: keepalive), and hundredths of a second until it goes off. */
+    const timer = (): number[] => {
+      const rows = readFileSync('/proc/net/tcp', 'latin1').split('\n');
+      const row = rows.map((line) => line.trim().split(/\s+/)).find((columns) => columns[1] === local);
+      return (row?.[5] ?? '').split(':').map((hex) => Number.parseInt(hex, 16));
+    };
+    await eventually(() => timer()[0] === 2, timer);
+    expect(timer()[1]).toBeLessThanOrEqual(CLOUD.keepAliveDelayMs / 10);
   });
 
   it('tries the next address when one does not answer', async () => {

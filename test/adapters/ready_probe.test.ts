@@ -4,11 +4,12 @@ import https from 'node:https';
 import net, { type AddressInfo, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import {
+  type AskProbe,
   limitProbes,
-  type Probe,
   type ProbeResult,
   responseStatus,
   socketProbe,
+  type UrlQuestion,
 } from '../../src/adapters/ready_probe.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { afterThisTest, settle } from '../kit/actors.ts';
@@ -43,8 +44,8 @@ const raw = (bytes: string): Promise<number> =>
     }),
   );
 
-const probe = (url: string, limitMs = 2_000): Promise<ProbeResult> =>
-  new Promise((resolve) => socketProbe(systemClock)(url, limitMs, resolve));
+const probe = (url: string, limitMs = 2_000, more: Omit<UrlQuestion, 'url'> = {}): Promise<ProbeResult> =>
+  new Promise((resolve) => socketProbe(systemClock)({ url, ...more }, limitMs, resolve));
 
 const passed = (status: number | null): ProbeResult => ({ status, error: null });
 
@@ -157,7 +158,7 @@ describe('a probe over HTTP', () => {
       }),
     );
     const results: ProbeResult[] = [];
-    const giveUp = socketProbe(systemClock)(`http://${LOCAL}:${port}/`, 2_000, (outcome) =>
+    const giveUp = socketProbe(systemClock)({ url: `http://${LOCAL}:${port}/` }, 2_000, (outcome) =>
       results.push(outcome),
     );
     await there;
@@ -235,7 +236,7 @@ describe('the gate', () => {
     const open: string[] = [];
     const done = new Map<string, (outcome: ProbeResult) => void>();
     const given: string[] = [];
-    const inner: Probe = (url, _limit, report) => {
+    const inner: AskProbe<string> = (url, _limit, report) => {
       open.push(url);
       done.set(url, report);
       return () => given.push(url);

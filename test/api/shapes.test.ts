@@ -57,6 +57,10 @@ describe('a registration', () => {
       watch: null,
       kind: 'service',
       inputs: [],
+      live: null,
+      limits: null,
+      envFile: [],
+      stop: null,
     });
   });
 
@@ -103,6 +107,17 @@ describe('a registration', () => {
       },
       kind: 'service',
       inputs: [],
+      live: {
+        http: '/ok',
+        status: [200, 204],
+        header: { 'X-A': 'b' },
+        body: 'ok',
+        interval: 500,
+        failures: 2,
+      },
+      limits: { memoryMB: 256, cpus: 1.5, pids: 64 },
+      envFile: ['.env', '/etc/web.env'],
+      stop: 'web stop',
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

@@ -42,6 +42,18 @@ it("today's daemon continues with the state that version 0.1.0 wrote", async () 
     stopGrace: 1234,
     startTimeout: 4321,
     labels: ['berth.yaml'],
+    // What that version did not know has its default.
+    ...{
+      envFile: [],
+      limits: null,
+      live: null,
+      stop: null,
+      watch: null,
+      kind: 'service',
+      sleep: null,
+      inputs: [],
+    },
+    ...{ project: null, service: null, stack: null, gatewayUrl: expect.stringContaining('//db.localhost:') },
     revision: 1,
     stale: false,
     envKeys: ['A', 'B'],

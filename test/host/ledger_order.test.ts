@@ -11,6 +11,9 @@ import type { ChildEvents } from '../../src/host/child.ts';
 import { Fifos } from '../../src/host/fifo.ts';
 import { HostRuns } from '../../src/host/host_runs.ts';
 import { createLogWriters } from '../../src/host/log_writers.ts';
+import { NoticeSockets } from '../../src/host/notice_sockets.ts';
+import { RunCommands } from '../../src/host/run_commands.ts';
+import { RunGroups } from '../../src/host/run_groups.ts';
 import { RunLedger } from '../../src/host/run_ledger.ts';
 import { TreeStops } from '../../src/host/tree_stops.ts';
 import type { RunEnd } from '../../src/protocol/service.ts';
@@ -41,6 +44,9 @@ async function hostRuns(onStart: () => void, onEnded: (end: RunEnd) => void) {
     ledger: new RunLedger(path),
     logWriters: createLogWriters(join(folder, 'logs'), systemClock.now, () => {}),
     stops,
+    commands: new RunCommands(systemClock, stops),
+    groups: new RunGroups({ clock: systemClock, ownPids: () => new Set(), log: () => {} }),
+    notices: new NoticeSockets(join(folder, 'runs'), libc, systemClock),
     boot: 'boot',
     fifos: new Fifos(join(folder, 'runs'), libc),
     libc,

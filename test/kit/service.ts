@@ -4,8 +4,9 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { askHost } from '../../src/actors/service/check_probes.ts';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
-import type { Probe, ProbeResult } from '../../src/adapters/ready_probe.ts';
+import { limitProbes, type Probe, type ProbeResult } from '../../src/adapters/ready_probe.ts';
 import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import {
@@ -15,6 +16,7 @@ import {
   RUN_END_TYPES,
 } from '../../src/protocol/events.ts';
 import type {
+  ExecReport,
   HostProtocol,
   LedgerRun,
   RunMetadata,
@@ -25,7 +27,7 @@ import type { PortsProtocol } from '../../src/protocol/ports.ts';
 import type { LastEnd, ServiceProtocol, ServiceSpec, ServiceState } from '../../src/protocol/service.ts';
 import type { StatsProtocol } from '../../src/protocol/stats.ts';
 import type { ViewsProtocol } from '../../src/protocol/views.ts';
-import { actor, type Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
+import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts';
 import { decodeMsgpack, encodeMsgpack } from '../../src/runtime/msgpack.ts';
 import {
   pipePair,
@@ -82,6 +84,11 @@ export class HostDouble {
   readonly forgotten: string[] = [];
   readonly stops: { run: string; signal: string; graceMs: number }[] = [];
   readonly follows: boolean[] = [];
+  readonly commands: { run: string; cmd: string; timeoutMs: number }[] = [];
+  readonly signals: string[] = [];
+  /** The answers to commands and to questions after notices. */
+  executed: ExecReport | Failure = { exitCode: 0, signal: null, timedOut: false, output: '' };
+  notices = { holds: true, status: '' };
   readonly typed: string[] = [];
   readonly sizes: [cols: number, rows: number][] = [];
   /** The error of a refused spawn. */
@@ -133,6 +140,16 @@ export class HostDouble {
         return context.replyLater(made);
       },
       stop: (request) => context.replyLater(this.stop(request.run, request.signal, request.graceMs)),
+      exec: ({ run, cmd, timeoutMs }) => {
+        this.commands.push({ run, cmd, timeoutMs });
+        if (this.executed instanceof Failure) throw this.executed;
+        return this.executed;
+      },
+      notified: () => this.notices,
+      signal: ({ signal }) => {
+        this.signals.push(signal);
+        return { processes: 2 };
+      },
       note: ({ run, memo }) => {
         this.notes.push({ run, memo });
         if (this.row?.run === run) this.row.memo = memo;
@@ -405,6 +422,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   const config: ServiceConfig = {
     store,
     probe: probe.probe,
+    execProbe: limitProbes(askHost),
     environment: [['HOME', '/home/u']],
     umask: 0o022,
     logs,

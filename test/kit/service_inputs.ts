@@ -22,6 +22,10 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   kind: 'service',
   inputs: [],
   sleep: null,
+  live: null,
+  limits: null,
+  envFile: [],
+  stop: null,
   ...more,
 });
 

@@ -22,8 +22,10 @@ export function nextRecord(
   before: StoredService | undefined,
   key: Uint8Array,
 ): StoredService {
-  const ready = input.agent && input.ready ? input.ready.replaceAll('$PORT', String(port)) : input.ready;
   const { baseEnv: givenBase, ...given } = input;
+  const { agent } = given;
+  const ready =
+    agent && typeof given.ready === 'string' ? given.ready.replaceAll('$PORT', String(port)) : given.ready;
   const spec = { ...given, port, ready, env: input.env ?? before?.spec.env ?? [] };
   const baseEnv = givenBase === undefined ? before?.baseEnv : baseEnvOf(givenBase, key);
   const text = canonicalSpec(spec);

@@ -2,6 +2,7 @@
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -12,31 +13,25 @@ import {
 } from '../../protocol/events.ts';
 import {
   type HostProtocol,
-  type LedgerRun,
   type RunMetadata,
   type SpawnReply,
   type StopReport,
-  type StopRequest,
   stopProcessTree,
 } from '../../protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
-import type { LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
+import type { LastCheck, LastEnd, ServiceSpec, ServiceState, StoredService } from '../../protocol/service.ts';
 import { nameInStack } from '../../protocol/stacks.ts';
 import type { StatsProtocol } from '../../protocol/stats.ts';
 import type { ViewsProtocol } from '../../protocol/views.ts';
-import {
-  type Context,
-  type Failure,
-  isFailure,
-  type Ref,
-  type ReplyOf,
-  tolerateFailure,
-} from '../../runtime/actor.ts';
+import { type Context, type Failure, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
+import { HostQuestions } from './host_questions.ts';
 import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
-import { type LiveRun, type Run, readyOfRun } from './run.ts';
+import { checkOfRun, type LiveRun, type Run } from './run.ts';
 import * as events from './run_events.ts';
+import { ownPort, type StopSettings } from './stop_settings.ts';
 
 export interface ServiceEffectsConfig {
   /** `hashInputs` of adapters/input_hash.ts, in a thread of its own. */
@@ -54,19 +49,8 @@ interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'c
   stored: StoredService | null;
 }
 
-type StopSettings = Pick<StopRequest, 'signal' | 'graceMs'>;
-
 /** The owner of the port of a process behind a door; no service has a name like that. */
 const innerOwner = (name: string): string => `${name}/inner`;
-
-/** The port that the process of a service without a run has to leave; null: that port is its door's. */
-export const ownPort = ({ port, sleep }: ServiceSpec): number | null => (sleep ? null : port);
-
-/** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
-export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {
-  const { stopSignal = 'SIGTERM', stopGrace = SERVICE.defaultStopGraceMs } = stored?.spec ?? {};
-  return { signal: stopSignal, graceMs: graceMs ?? stopGrace };
-}
 
 /** Refused spawns that may have made a process: no answer, or a process that is unknown here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
@@ -81,7 +65,6 @@ const SEALED_ENV_HINT =
 
 /** What the host is told for a service without a port. */
 const NO_PORT = 0;
-const NO_DROPPED_ROWS: ReplyOf<HostProtocol, 'dropped'> = { rows: [] };
 
 const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
   sealedEnv !== undefined || baseEnv?.sealed !== undefined;
@@ -90,6 +73,7 @@ const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
 export class ServiceEffects {
   private readonly name: string;
   private readonly config: ServiceEffectsConfig;
+  readonly questions: HostQuestions;
   private readonly host: Ref<HostProtocol>;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -102,6 +86,7 @@ export class ServiceEffects {
     this.name = name;
     this.config = config;
     this.host = context.ref('host');
+    this.questions = new HostQuestions(this.host, name);
     this.ports = context.ref('ports');
     this.events = context.ref('events');
     this.stats = context.ref('stats');
@@ -149,13 +134,6 @@ export class ServiceEffects {
     return recorded;
   }
 
-  /** Bytes of output lost to a full disk; 0 when the host does not answer at once. */
-  async droppedBytes(): Promise<number> {
-    const dropped = this.host.ask('dropped', {}, { deadlineMs: SERVICE.hostRetryMs });
-    const { rows } = await tolerateFailure(dropped, () => NO_DROPPED_ROWS);
-    return rows.find(({ service }) => service === this.name)?.bytes ?? 0;
-  }
-
   /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
   async portHolder(port: number | null): Promise<string | null> {
     if (port === null) return null;
@@ -173,9 +151,9 @@ export class ServiceEffects {
   }
 
   /**
-   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals
-   * port.conflict, when the port has a listener; fails start_failed with the host's reason. Leftovers of
-   * the last run are ended first, because nothing would look for them later.
+   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals port.conflict,
+   * when the port has a listener; fails start_failed for its env files, and with the host's reason.
+   * Leftovers of the last run are ended first, because nothing would look for them later.
    */
   async spawn(
     run: Run,
@@ -187,22 +165,31 @@ export class ServiceEffects {
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
+    const fromFiles = envFileRows(spec);
     if (last && !last.whole)
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
     if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
-    const ready = readyOfRun(spec.ready, run.metadata);
-    const metadata = { ...run.metadata, ready, ...(await this.taskOf(stored, spec.cwd)) };
+    const { limits } = spec;
+    const ready = checkOfRun(spec.ready, run.metadata);
+    const live = checkOfRun(spec.live, run.metadata);
+    const liveMs = liveCheckOf(live, port)?.intervalMs ?? null;
+    const notify = { watchdogMs: isNotified(live) ? liveMs : null };
+    const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
+    const checks = { ready, ...(live !== null && { live }) };
+    const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.baseOf(stored), { ...spec, port }, run.id, neighbourVariables(spec, ports)),
+      env: childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports)),
       port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
       memo: metadata,
+      ...((isNotified(ready) || isNotified(live)) && { notify }),
+      ...(limits && { limits }),
     });
     return { ...made, metadata };
   }
@@ -318,19 +305,15 @@ export class ServiceEffects {
     return baseEnv?.rows ?? this.config.environment;
   }
 
-  async runOf(): Promise<LedgerRun | null> {
-    const { run } = await this.host.ask(
-      'runOf',
-      { service: this.name },
-      { deadlineMs: SERVICE.hostAskTimeoutMs },
-    );
-    return run;
-  }
-
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
     this.note(run, { passed: true });
+  }
+
+  /** Journals that the live-check of the run has failed. */
+  async reportUnhealthy(run: LiveRun, check: LastCheck): Promise<void> {
+    await this.appendEvent(events.unhealthyEvent(this.name, run, check));
   }
 
   /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
@@ -346,7 +329,10 @@ export class ServiceEffects {
 
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
-    this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running });
+    // A cgroup holds the run to its limit by itself.
+    const limitMB = run.contained ? undefined : run.metadata.memoryMB;
+    const limit = limitMB === undefined ? {} : { limitMB };
+    this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running, ...limit });
     const use = this.portUseOf(run);
     if (running && use) this.ports.tell('watch', use);
   }

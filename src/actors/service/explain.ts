@@ -1,12 +1,21 @@
 // Explains the state of a service in plain English, for `explain` and for the hints of failed starts:
 // docs/reference.md "Explain". Pure: facts in, text out.
 import { urlPort } from '../../adapters/ready_probe.ts';
+import { type Probing, type ReadyField, readyCheckOf } from '../../protocol/checks.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
-import type { LastEnd, ServiceExplanation, ServiceSpec, ServiceStatus } from '../../protocol/service.ts';
+import type {
+  EndCause,
+  LastCheck,
+  LastEnd,
+  ServiceExplanation,
+  ServiceSpec,
+  ServiceStatus,
+} from '../../protocol/service.ts';
 import type { WatchState } from '../../protocol/watcher.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import type { LastCheck } from './ready_check.ts';
+import type { LiveCheck } from './live_check.ts';
+import { completeRestartRule } from './restart_policy.ts';
 import type { LiveRun } from './run.ts';
 import type { In, LifecycleState } from './state.ts';
 
@@ -31,7 +40,7 @@ export interface ExplanationFacts {
   now: number;
 }
 
-type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown'>;
+type EndSummary = Pick<LastEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
 
 const NOT_FOUND = 127;
 
@@ -50,8 +59,14 @@ export function humanDuration(ms: number): string {
 
 const joinSentences = (...parts: (string | null | false)[]): string => parts.filter(Boolean).join(' ');
 
+const CAUSES: { readonly [C in EndCause]: string } = {
+  memory: 'was ended because it used more memory than its limit',
+  unhealthy: 'was ended because its live-check failed',
+};
+
 /** `ended with exit code 3`, `was ended by SIGKILL`, or that the end was not observed. */
-function describeEnd({ exitCode, signal, exitUnknown }: EndSummary): string {
+function describeEnd({ cause, exitCode, signal, exitUnknown }: EndSummary): string {
+  if (cause) return CAUSES[cause];
   if (signal !== null) return `was ended by ${signal}`;
   if (exitCode === null) return exitUnknown ? 'ended while nothing watched it' : 'ended with the machine';
   const meaning = SHELL_EXIT_MEANINGS.get(exitCode);
@@ -61,7 +76,7 @@ function describeEnd({ exitCode, signal, exitUnknown }: EndSummary): string {
 function aboutEnd(end: EndSummary, path: string | null): string | null {
   if (end.exitCode === NOT_FOUND)
     return path === null ? 'It has no PATH to look in.' : `It was looked up in PATH=${path}.`;
-  if (end.signal === 'SIGKILL')
+  if (end.signal === 'SIGKILL' && !end.cause)
     return 'If nobody killed it, the system was short of memory: its log says more.';
   return null;
 }
@@ -73,9 +88,10 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
 }
 
 /** Relates the listener on the port to a check that does not pass. */
-function aboutPort(ready: string | null, port: number | null, holder: string | null): string | null {
-  if (port === null) return null;
-  const asked = ready ? urlPort(new URL(ready)) : port;
+function aboutPort(ready: ReadyField | null, port: number | null, holder: string | null): string | null {
+  const probing = readyCheckOf(ready, port)?.probing;
+  if (port === null || (probing && probing.kind !== 'url')) return null;
+  const asked = probing ? urlPort(new URL(probing.url)) : port;
   if (asked !== port) return `The ready URL asks port ${asked}, while the service was given port ${port}.`;
   if (holder === null) return `Nothing listens on port ${port}: does the program take its port from $PORT?`;
   return `On port ${port} listens ${holder}.`;
@@ -98,11 +114,26 @@ const aboutWatch = (watch: WatchState | null): string | null =>
 const logText = (lines: string[]): string =>
   lines.length > 0 ? `Its last lines:\n${lines.join('\n')}` : 'Its log is empty.';
 
-function awaitedCheck(ready: string | null): string {
-  if (ready === null) return `its process to be up for ${SERVICE.minUptimeMs} ms`;
-  return ready.startsWith('tcp:')
-    ? `a connection to ${ready} to be taken`
-    : `a 2xx or 3xx answer from ${ready}`;
+const AWAITED: { readonly [K in Probing['kind']]: (probing: Extract<Probing, { kind: K }>) => string } = {
+  url({ url, expected: { body, status } }) {
+    if (url.startsWith('tcp:')) return `a connection to ${url} to be taken`;
+    const [least, greatest] = status;
+    const answer =
+      least === 200 && greatest === 399 ? 'a 2xx or 3xx answer' : `an answer of ${least} to ${greatest}`;
+    return `${answer} from ${url}${body === null ? '' : ` with a body that matches ${body}`}`;
+  },
+  exec: ({ cmd }) => `the command ${cmd} to end with 0`,
+  log: ({ pattern }) => `a line of its output that matches ${pattern}`,
+  notify: () => 'READY=1 on its $NOTIFY_SOCKET',
+};
+
+function awaitedBy<K extends Probing['kind']>(probing: Extract<Probing, { kind: K }>): string {
+  return AWAITED[probing.kind as K](probing);
+}
+
+function awaitedCheck(ready: ReadyField | null, port: number | null): string {
+  const check = readyCheckOf(ready, port);
+  return check ? awaitedBy(check.probing) : `its process to be up for ${SERVICE.minUptimeMs} ms`;
 }
 
 interface ExplanationText {
@@ -120,6 +151,28 @@ const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
   service: 'It stays as it is until it is started.',
   task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
 };
+/** That no restart follows a crash. */
+function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string | null {
+  const { max, policy, withinMs } = completeRestartRule(restart);
+  if (exhausted) {
+    const period = withinMs === null ? 'since it was started' : `within ${humanDuration(withinMs)}`;
+    return `It was restarted ${max} times ${period}, and its restart policy allows no more.`;
+  }
+  return policy === 'no' ? 'Its restart policy is "no".' : null;
+}
+
+/** The last probe of a live-check, where it failed. */
+function aboutLive(live: LiveCheck | null, now: number): string | null {
+  const check = live?.last() ?? null;
+  return check?.error ? `Its live-check fails. ${aboutCheck(check, now)}` : null;
+}
+
+function whyStopping({ late, fault }: In<'stopping'>, now: number): string {
+  if (late) return 'Its ready-check did not pass in time, so it is being stopped.';
+  if (!fault) return 'It was asked to stop.';
+  const why = fault.cause === 'memory' ? 'It uses more memory than its limit' : 'Its live-check failed';
+  return joinSentences(`${why}, so it is being ended.`, aboutCheck(fault.check, now));
+}
 
 function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): ExplanationText {
   const trouble = state.phase === 'idle' ? state.trouble : null;
@@ -132,11 +185,7 @@ function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): Exp
     };
   const crashed = end?.status === 'crashed' && trouble === null;
   return {
-    reason: joinSentences(
-      reason,
-      crashed && aboutEnd(end, path),
-      crashed && spec.restart === 'no' && 'Its restart policy is "no".',
-    ),
+    reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
     next: trouble ? 'Correct that and start it again.' : IDLE_NEXT[spec.kind ?? 'service'],
   };
 }
@@ -156,7 +205,7 @@ function whenChecking(
       foreignHolder === null && ready !== null && aboutPort(ready, port, portHolder),
       aboutForeignHolder(run, foreignHolder),
     ),
-    waitingFor: foreignHolder === null ? awaitedCheck(ready) : `${foreignHolder} to leave port ${port}`,
+    waitingFor: foreignHolder === null ? awaitedCheck(ready, port) : `${foreignHolder} to leave port ${port}`,
     next:
       left === null
         ? 'It has no deadline: it is asked again until it answers or ends.'
@@ -167,13 +216,16 @@ function whenChecking(
 const RUNNING_NEXT = 'If it ends it stays down.';
 const TASK_NEXT = 'It has completed when its process ends with exit code 0.';
 
-function whenRunning(run: LiveRun, { spec, foreignHolder, now }: ExplanationFacts): ExplanationText {
+function whenRunning({ run, live }: In<'running'>, facts: ExplanationFacts): ExplanationText {
+  const { spec, foreignHolder, now } = facts;
   const reason = joinSentences(
     `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)}.`,
+    aboutLive(live, now),
     aboutForeignHolder(run, foreignHolder),
   );
   if (run.metadata.task) return { reason, waitingFor: 'the end of its process', next: TASK_NEXT };
-  return { reason, next: spec.restart === 'no' ? RUNNING_NEXT : `Its restart policy is "${spec.restart}".` };
+  const { policy } = completeRestartRule(spec.restart);
+  return { reason, next: policy === 'no' ? RUNNING_NEXT : `Its restart policy is "${policy}".` };
 }
 
 function explanationText(facts: ExplanationFacts): ExplanationText {
@@ -192,7 +244,7 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
         reason: joinSentences(
           state.trouble ? `The last restart made no process: ${state.trouble}.` : null,
           !state.trouble && end ? `Its last process ${describeEnd(end)}.` : null,
-          `Its restart policy is "${spec.restart}".`,
+          `Its restart policy is "${completeRestartRule(spec.restart).policy}".`,
         ),
         waitingFor:
           `restart number ${state.backoff.attempt} in a row, ` +
@@ -208,12 +260,10 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
     case 'checking':
       return whenChecking(state.run, state.check.last(), facts);
     case 'running':
-      return whenRunning(state.run, facts);
+      return whenRunning(state, facts);
     case 'stopping':
       return {
-        reason: state.late
-          ? 'Its ready-check did not pass in time, so it is being stopped.'
-          : 'It was asked to stop.',
+        reason: whyStopping(state, now),
         waitingFor: 'all processes of its tree to end and its port to be free',
         next: `What is left ${humanDuration(state.graceMs)} after the stop began is killed.`,
       };
@@ -228,19 +278,36 @@ function explanationText(facts: ExplanationFacts): ExplanationText {
   }
 }
 
+function lastCheckOf(state: LifecycleState): LastCheck | null {
+  switch (state.phase) {
+    case 'checking':
+      return state.check.last();
+    case 'running':
+      return state.live?.last() ?? null;
+    case 'stopping':
+      return state.late?.check ?? state.fault?.check ?? null;
+    default:
+      return null;
+  }
+}
+
 /** The answer of GET /v1/services/{name}/explain. */
 export function explainService(facts: ExplanationFacts): ServiceExplanation {
   const { state, end } = facts;
   const { reason, waitingFor, next } = explanationText(facts);
-  const late = state.phase === 'stopping' ? state.late : null;
   return {
     status: facts.status,
     reason: joinSentences(reason, aboutDroppedOutput(facts.droppedBytes), aboutWatch(facts.watching)),
     waitingFor: waitingFor ?? null,
-    lastCheck: state.phase === 'checking' ? state.check.last() : (late?.check ?? null),
+    lastCheck: lastCheckOf(state),
     portHolder: facts.portHolder,
     backoff: state.phase === 'waiting' || state.phase === 'ended' ? state.backoff : null,
-    exit: end && { exitCode: end.exitCode, signal: end.signal, at: end.at },
+    exit: end && {
+      exitCode: end.exitCode,
+      signal: end.signal,
+      at: end.at,
+      ...(end.cause && { cause: end.cause }),
+    },
     watching: facts.watching,
     lastLines: facts.lastLines,
     next,
@@ -270,7 +337,7 @@ export async function startFailure(
     );
   }
   const { task } = run.metadata;
-  if (how.stopped)
+  if (how.stopped && how.fault === null)
     return say(
       'start_failed',
       `${name} was stopped before it ${task ? 'had completed' : 'was ready'}`,

@@ -3,47 +3,33 @@
 // An end goes to the views, then to the journal, then to the store. Only then may the host drop the run, and
 // only then do waiting callers get their replies. If the daemon is killed in between, both writes are
 // repeated.
-import type { Probe } from '../../adapters/ready_probe.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LedgerRun, SpawnReply } from '../../protocol/host.ts';
 import type { LastEnd, ServiceState, StartReply, StopReply, StoredService } from '../../protocol/service.ts';
-import { type Context, type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
+import { type Failure, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { type Deferred, deferred, withTimeout } from '../../runtime/deferred.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { leavesDoubt, type ServiceEffects, stopSettings } from './effects.ts';
+import { leavesDoubt } from './effects.ts';
 import { startFailure } from './explain.ts';
-import { readyPlanOf, startReadyCheck } from './ready_check.ts';
+import type { LifecycleOptions } from './lifecycle_options.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
-import { type Backoff, classifyEnd, nextRestart, type RunOutcome } from './restart_policy.ts';
+import { RestartCounter } from './restart_counter.ts';
+import type { Backoff, RunOutcome } from './restart_policy.ts';
 import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
-import type { ServiceDoor } from './service_door.ts';
+import { RunChecks } from './run_checks.ts';
 import {
   type EndContext,
   type In,
   type LifecycleState,
   type ReadyTimeout,
+  type RunFault,
   SUCCESSORS,
   UNASKED,
 } from './state.ts';
+import { stopSettings } from './stop_settings.ts';
 import { StoredEnd } from './stored_end.ts';
 
 const nothing = (): void => {};
-
-export interface LifecycleOptions {
-  context: Context;
-  name: string;
-  effects: ServiceEffects;
-  door: ServiceDoor;
-  probe: Probe;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
-  bootedAt: number;
-  /** The last lines a run has printed. */
-  lastLines: (run: string) => Promise<string[]>;
-  /** Called after each change of the phase or the record. */
-  onChanged: () => void;
-  /** Called once for each end. */
-  onEnded: (run: LiveRun, end: LastEnd) => void;
-}
 
 /** One service: its phase, its record and the end of its last process. */
 export class ServiceLifecycle {
@@ -53,14 +39,15 @@ export class ServiceLifecycle {
   private state: LifecycleState = { phase: 'lost', was: null };
   /** Ends the timer or check of the phase. */
   private leavePhase: () => void = nothing;
-  /** Restarts by policy since a client's last start; `attempt`: consecutive ones that did not stay up. */
-  private restarts = 0;
-  private attempt = 0;
+  private readonly checks: RunChecks;
+  private readonly restarts = new RestartCounter(() => this.stored?.spec.restart ?? 'no');
 
   constructor(options: LifecycleOptions) {
     this.options = options;
     this.stored = options.effects.stored();
+    this.checks = new RunChecks(options.probes, options.effects);
     this.lastEnd = new StoredEnd(options.context, options.effects, () => this.publish());
+    this.restarts.resumePending(this.lastEnd.value);
     // Work still under way finds that the state has changed and stops.
     options.context.scope.defer(() => {
       this.leavePhase();
@@ -75,7 +62,7 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return this.options.door.view(this.state, this.lastEnd.value, this.restarts);
+    return this.options.door.view(this.state, this.lastEnd.value, this.restarts.total);
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -94,7 +81,7 @@ export class ServiceLifecycle {
   forget(): void {
     this.stored = null;
     this.lastEnd.value = null;
-    this.restarts = 0;
+    this.restarts.reset();
   }
 
   busy(): Failure {
@@ -109,7 +96,7 @@ export class ServiceLifecycle {
 
   /** Begins a start requested by a client. `timeoutMs` null: no deadline for its ready-check. */
   launchAsked(timeoutMs: number | null): Run {
-    this.restarts = this.attempt = 0;
+    this.restarts.reset();
     return this.launch(this.registered(), timeoutMs, false);
   }
 
@@ -122,16 +109,13 @@ export class ServiceLifecycle {
 
   /** Starts the ready-check of a process. `timeoutMs` null: it has no deadline. */
   private check(run: LiveRun, timeoutMs: number | null): void {
-    const { context, effects, probe } = this.options;
-    const plan = readyPlanOf(run, timeoutMs, context.clock);
-    const foreignHolder = (onDone: (holder: string | null) => void): void =>
-      this.inBackground(effects.foreignHolder(run).then(onDone));
-    const check = startReadyCheck(context.clock, { probe, foreignHolder }, plan, (passed) => {
+    const { effects } = this.options;
+    const check = this.checks.startReady(run, timeoutMs, (passed, { foreignHolder, last }) => {
       if (passed) this.beginRunning(run);
       else {
         // Ask for the listener before the stop changes it. Without an answer the hint says less.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
-        this.halt(run, null, { check: check.last(), holder, foreignHolder: check.foreignHolder() });
+        this.halt(run, null, { check: last(), holder, foreignHolder: foreignHolder() });
       }
     });
     this.become({ phase: 'checking', run, check }, check.stop);
@@ -145,7 +129,8 @@ export class ServiceLifecycle {
   }
 
   private becomeRunning(run: LiveRun): void {
-    this.become({ phase: 'running', run: withMeasuredMemory(run) });
+    const live = this.checks.startLive(run, (check) => this.options.onUnhealthy(run, check));
+    this.become({ phase: 'running', run: withMeasuredMemory(run), live }, live?.stop);
     this.options.effects.track(run, true);
   }
 
@@ -165,11 +150,17 @@ export class ServiceLifecycle {
   }
 
   /** Has the host end the process tree. */
-  halt(run: LiveRun, graceMs: number | null, late: ReadyTimeout | null): Deferred<StopReply> {
+  halt(
+    run: LiveRun,
+    graceMs: number | null,
+    late: ReadyTimeout | null,
+    fault: RunFault | null = null,
+  ): Deferred<StopReply> {
     const { context, effects, name } = this.options;
     const stop = deferred<StopReply>();
     const settings = stopSettings(this.stored, graceMs);
-    const state = { phase: 'stopping', run, graceMs: settings.graceMs, late, stop } as const;
+    const { graceMs: ms } = settings;
+    const state: In<'stopping'> = { phase: 'stopping', run, graceMs: ms, late, fault, stop };
     this.become(state);
     this.inBackground(
       effects.stopRun(run.id, run.metadata.port, settings).then(
@@ -177,7 +168,8 @@ export class ServiceLifecycle {
           if (this.state !== state) return;
           const answer: StopReply = { name, status: 'stopped', ...report };
           const outcome = { ...report, exitUnknown, cause: 'exit', at: context.clock.now() } as const;
-          this.finish(run, outcome, { stopped: true, late, stop: { asked: stop, answer } });
+          const why = { late: state.late, fault: state.fault?.cause ?? null };
+          this.finish(run, outcome, { stopped: true, ...why, stop: { asked: stop, answer } });
         },
         (error: unknown) => {
           if (!isFailure(error)) throw error;
@@ -191,11 +183,9 @@ export class ServiceLifecycle {
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     const timedOut = how.late !== null;
-    const { end, backoff } = classifyEnd(
-      { run, attempt: this.attempt, outcome, stopped: how.stopped, timedOut },
-      this.stored?.spec.restart ?? 'no',
-      this.options.context.clock.now(),
-    );
+    const { stopped, fault } = how;
+    const now = this.options.context.clock.now();
+    const { end, backoff } = this.restarts.afterEnd({ run, outcome, stopped, timedOut, fault }, now);
     this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);
@@ -234,7 +224,7 @@ export class ServiceLifecycle {
     const { bootedAt, context, effects } = this.options;
     let row: LedgerRun | null;
     try {
-      row = await effects.runOf();
+      row = await effects.questions.runOf();
     } catch (error) {
       if (!isFailure(error)) throw error;
       if (this.state === asked && asked.phase === 'lost') this.lookLater();
@@ -242,9 +232,7 @@ export class ServiceLifecycle {
     }
     if (this.state !== asked) return;
     const finding = reconcile(row, this.snapshot(), context.clock.now(), bootedAt);
-    // The restarts by another daemon, in the ledger, are an upper bound for the consecutive ones.
-    if ('run' in finding && asked.phase === 'lost' && !asked.was)
-      this.restarts = this.attempt = finding.run.metadata.restarts;
+    if ('run' in finding && asked.phase === 'lost' && !asked.was) this.restarts.resume(finding.run.metadata);
     applyFinding(this.findingActions(), finding);
   }
 
@@ -263,11 +251,11 @@ export class ServiceLifecycle {
         this.options.effects.acknowledge(id);
         this.rest(owed);
       },
-      ended: ({ run, outcome, stopped, late }) => this.finish(run, outcome, { stopped, late, stop: null }),
+      ended: ({ run, outcome, ...how }) => this.finish(run, outcome, { ...how, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
       working: ({ run }) => this.beginRunning(run),
-      stopping: ({ run, late }) => void this.halt(run, null, late),
+      stopping: ({ run, late, fault }) => void this.halt(run, null, late, fault),
     };
   }
 
@@ -296,7 +284,9 @@ export class ServiceLifecycle {
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, door } = this.options;
-    const run = plannedRun(stored, { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts });
+    const logFrom = this.checks.logEnd();
+    const options = { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts, logFrom };
+    const run = plannedRun(stored, options);
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
@@ -323,11 +313,10 @@ export class ServiceLifecycle {
       return;
     }
     const { run } = state;
-    const policy = run.byPolicy && this.stored ? this.stored.spec.restart : 'no';
-    const now = this.options.context.clock.now();
-    const backoff = nextRestart(policy, { failed: true, upMs: 0, attempt: this.attempt }, now);
-    if (backoff) this.wait(backoff, error.message);
-    else this.become({ phase: 'idle', trouble: error.message });
+    const next = run.byPolicy ? this.restarts.afterNoProcess(this.options.context.clock.now()) : null;
+    const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
+    if (next !== null && next !== 'exhausted') this.wait(next, error.message);
+    else this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
     run.spawned.reject(error);
     run.ready.reject(error);
   }
@@ -374,8 +363,7 @@ export class ServiceLifecycle {
     const due = (): void => {
       if (!this.stored) return;
       const { agent, startTimeout } = this.stored.spec;
-      this.restarts += 1;
-      this.attempt = backoff.attempt;
+      this.restarts.begin(backoff, clock.now());
       this.launch(this.stored, agent ? null : startTimeout, true);
     };
     const cancel = clock.after(Math.min(backoff.delayMs, Math.max(0, backoff.nextAt - clock.now())), due);

@@ -10,12 +10,19 @@ import type {
 } from '../../protocol/service.ts';
 import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { ownPort, type ServiceEffects, stopSettings } from './effects.ts';
+import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { Run } from './run.ts';
-import { type In, type Phase, UNASKED } from './state.ts';
+import { type In, type Phase, type RunFault, UNASKED } from './state.ts';
+import { ownPort, stopSettings } from './stop_settings.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
+
+/** Why a run has to end. `graceMs` null: with the service's own grace period. */
+export interface FaultReport extends RunFault {
+  run: string;
+  graceMs: number | null;
+}
 
 /** The events of a service, and the reply to each. */
 interface Events {
@@ -27,6 +34,8 @@ interface Events {
   stop(graceMs: number | null): Promise<StopReply>;
   /** The service was registered again: a pending restart is cancelled. */
   changed(stored: StoredService): Promise<null>;
+  /** A run has to end, though no client asked for it. */
+  faulty(fault: FaultReport): void;
   /** The host reports the end of a run. */
   exited(end: RunEnd): void;
   /** The host has connected, at boot or again: its ledger is compared with the known state. */
@@ -107,6 +116,24 @@ const refuseBusy = ({ life }: ServiceMachine): never => {
 };
 const halt: Cell<'checking' | 'running', 'stop'> = ({ life }, { run }, graceMs) =>
   life.halt(run, graceMs, null).promise;
+const endFaulty: Cell<'checking' | 'running', 'faulty'> = (
+  { effects, life },
+  { phase, run },
+  { run: id, graceMs, ...fault },
+) => {
+  if (run.id !== id) return;
+  // The host keeps why, so that a later daemon does not take this stop for a client's.
+  effects.note(run, { passed: phase === 'running', fault: fault.cause });
+  life.halt(run, graceMs, null, fault);
+};
+const skipFault = (): void => {};
+/** A client's stop joins one that is under way: no restart follows it. */
+const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
+  if (state.fault) effects.note(state.run, {});
+  state.fault = null;
+  if (state.run.byPolicy) state.late = null;
+  return state.stop.promise;
+};
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
@@ -150,6 +177,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: refuseBusy,
     stop: refuseBusy,
     changed: keep,
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -158,6 +186,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: launch,
     stop: acceptEnd,
     changed: keep,
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -166,6 +195,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: startWithoutRestart,
     stop: (machine, _, graceMs) => machine.life.cancelRestart().then(() => machine.stop(graceMs)),
     changed: ({ life }) => life.cancelRestart(),
+    faulty: skipFault,
     exited: lookSoon,
     adopt: look,
   },
@@ -174,6 +204,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: joinStart,
     stop: stopLaunch,
     changed: keep,
+    faulty: skipFault,
     exited: (_, state, end) => {
       if (end.run === state.run.id) state.early = end;
     },
@@ -184,6 +215,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: joinStart,
     stop: halt,
     changed: keep,
+    faulty: endFaulty,
     exited: finish,
     adopt: look,
   },
@@ -192,14 +224,16 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: joinRunning,
     stop: halt,
     changed: keep,
+    faulty: endFaulty,
     exited: finish,
     adopt: look,
   },
   stopping: {
     start: refuseBusy,
     join: refuseBusy,
-    stop: (_, { stop }) => stop.promise,
+    stop: joinStop,
     changed: keep,
+    faulty: skipFault,
     exited: skipEnd,
     adopt: skip,
   },
@@ -208,6 +242,7 @@ const TRANSITIONS: { readonly [P in Phase]: Row<P> } = {
     join: startAfterRecord,
     stop: stopEnded,
     changed: forgoRestart,
+    faulty: skipFault,
     exited: skipEnd,
     adopt: skip,
   },
@@ -253,6 +288,10 @@ export class ServiceMachine {
   changed(stored: StoredService): Promise<null> {
     this.life.register(stored);
     return this.dispatch('changed', stored);
+  }
+
+  faulty(fault: FaultReport): void {
+    this.dispatch('faulty', fault);
   }
 
   exited(end: RunEnd): void {

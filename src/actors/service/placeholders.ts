@@ -55,15 +55,15 @@ function fillAll<V>(value: V, values: StackValues): V {
 }
 
 /** The part of a spec in which placeholders may stand. */
-type FilledSpec = Pick<ServiceSpec, 'cmd' | 'cwd' | 'ready' | 'env'>;
+type FilledSpec = Pick<ServiceSpec, 'cmd' | 'cwd' | 'ready' | 'live' | 'env'>;
 
 /** `spec` as it is started, with the ports of its stack. Fails start_failed. */
 export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
   if (!spec.stack) return spec;
-  const { cmd, cwd, ready } = spec;
+  const { cmd, cwd, live, ready } = spec;
   const values = valuesOf(spec.stack, ports);
   const env = spec.env.map(([key, value]): [string, string] => [key, fill(value, values)]);
-  return { ...spec, ...fillAll<Omit<FilledSpec, 'env'>>({ cmd, cwd, ready }, values), env };
+  return { ...spec, ...fillAll<Omit<FilledSpec, 'env'>>({ cmd, cwd, live, ready }, values), env };
 }
 
 /** `PORT_<NAME>` and `URL_<NAME>` of all other services of the stack. */

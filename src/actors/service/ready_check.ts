@@ -1,12 +1,11 @@
-// The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives up,
-// and the result of the last probe. The probes themselves are made by an adapter.
-import type { Probe } from '../../adapters/ready_probe.ts';
-import type { ServiceExplanation } from '../../protocol/service.ts';
+// The ready-check of one starting service, docs/reference.md "Ready-check": when it probes, when it gives
+// up, and the result of the last probe. The probes themselves are made by an adapter.
+import { readyCheckOf } from '../../protocol/checks.ts';
+import type { LastCheck } from '../../protocol/service.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { READY_CHECK, SERVICE } from '../../settings/limits.ts';
+import { CHECK, READY_CHECK, SERVICE } from '../../settings/limits.ts';
+import type { AskCheck } from './check_probes.ts';
 import type { LiveRun } from './run.ts';
-
-export type LastCheck = NonNullable<ServiceExplanation['lastCheck']>;
 
 export interface ReadyCheck {
   /**
@@ -21,19 +20,22 @@ export interface ReadyCheck {
 
 /** What a check asks. */
 export interface ReadyQuestions {
-  probe: Probe;
+  /** Asks what the plan names. */
+  ask: AskCheck;
   /** Calls `onDone` with who listens on the port of the service without being of its run; null: nobody. */
   foreignHolder: (onDone: (holder: string | null) => void) => void;
 }
 
 export interface ReadyPlan {
-  /** null: the service is ready when its process has been up for 50 ms. */
-  url: string | null;
+  /** What is asked, for people; null: the service is ready when its process has been up for 50 ms. */
+  text: string | null;
   /** Uptime of the process, in milliseconds. */
   upMs: number;
   /** null: no deadline. 0: one probe, however long it takes. */
   timeoutMs: number | null;
-  /** The longest pause between two probes, in milliseconds. */
+  probeMs: number;
+  /** The shortest and the longest pause between two probes, in milliseconds. */
+  fastestMs: number;
   slowestMs: number;
 }
 
@@ -43,18 +45,27 @@ export function readyPlanOf(
   timeoutMs: number | null,
   clock: Clock,
 ): ReadyPlan {
-  const slowestMs = pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
+  const check = readyCheckOf(metadata.ready, metadata.port);
+  const isExec = check?.probing.kind === 'exec';
+  const fastestMs =
+    check?.intervalMs ?? (isExec ? READY_CHECK.minExecIntervalMs : READY_CHECK.fastIntervalMs);
+  const usualMs = pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
+  const slowestMs = check?.intervalMs ?? usualMs;
   // The wall clocks of two processes, each of which may have been set: monotonic time bounds what they say.
   const sinceAsked = askedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - askedAt;
   const upMs = Math.min(sinceAsked, Math.max(0, clock.now() - startedAt));
-  return { url: metadata.ready, upMs, timeoutMs, slowestMs };
+  const probeMs = check?.timeoutMs ?? CHECK.timeoutMs;
+  return { text: check?.text ?? null, upMs, timeoutMs, probeMs, fastestMs, slowestMs };
 }
 
 /** Milliseconds from one probe to the next, after `waitedMs` of waiting. */
-export function probePauseMs(waitedMs: number, slowestMs: number): number {
+export function probePauseMs(
+  waitedMs: number,
+  { fastestMs, slowestMs }: Pick<ReadyPlan, 'fastestMs' | 'slowestMs'>,
+): number {
   return waitedMs < READY_CHECK.fastPhaseMs
-    ? READY_CHECK.fastIntervalMs
-    : Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction);
+    ? fastestMs
+    : Math.max(fastestMs, Math.min(slowestMs, waitedMs * READY_CHECK.elapsedFraction));
 }
 
 const nothing = (): void => {};
@@ -65,8 +76,8 @@ const nothing = (): void => {};
  */
 export function startReadyCheck(
   clock: Clock,
-  { probe, foreignHolder }: ReadyQuestions,
-  { url, upMs, timeoutMs, slowestMs }: ReadyPlan,
+  { ask, foreignHolder }: ReadyQuestions,
+  { text, timeoutMs, upMs, ...plan }: ReadyPlan,
   onResult: (passed: boolean) => void,
 ): ReadyCheck {
   let began = clock.monotonic();
@@ -88,7 +99,7 @@ export function startReadyCheck(
   const judge = (passed: boolean, from: number): void => {
     const now = clock.monotonic();
     if (passed || (timeoutMs !== null && now - began >= timeoutMs)) finish(passed);
-    else cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, slowestMs) - now), step);
+    else cancelStep = clock.after(Math.max(0, from + probePauseMs(now - began, plan) - now), step);
   };
   const lookAtPort = (from: number): void =>
     foreignHolder((found) => {
@@ -100,22 +111,22 @@ export function startReadyCheck(
   const step = (): void => {
     const from = clock.monotonic();
     cancelStep = nothing;
-    if (url === null) lookAtPort(from);
+    if (text === null) lookAtPort(from);
     else
-      cancelStep = probe(url, READY_CHECK.probeTimeoutMs, ({ status, error }) => {
-        last = { url, at: clock.now(), status, error };
+      cancelStep = ask(plan.probeMs, ({ status, error }) => {
+        last = { url: text, at: clock.now(), status, error };
         if (error === null) lookAtPort(from);
         else judge(false, from);
       });
   };
-  if (url === null) {
+  if (text === null) {
     cancelStep = clock.after(Math.max(0, SERVICE.minUptimeMs - upMs), () => {
       began = clock.monotonic();
       step();
     });
   } else {
     const late = (): void => {
-      last ??= { url, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
+      last ??= { url: text, at: clock.now(), status: null, error: `no answer yet after ${timeoutMs} ms` };
       finish(false);
     };
     if (timeoutMs) cancelDeadline = clock.after(timeoutMs, late);

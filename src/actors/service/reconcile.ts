@@ -1,10 +1,10 @@
 // Compares the process host's ledger with a service, at the start of the daemon and after a loss of the host:
 // docs/reference.md "Death of the daemon", "Death of the process host". Pure.
 import type { LedgerRun } from '../../protocol/host.ts';
-import type { LastEnd, StoredService } from '../../protocol/service.ts';
-import { type Backoff, backoffDelayMs, type RunOutcome } from './restart_policy.ts';
+import type { EndCause, LastEnd, StoredService } from '../../protocol/service.ts';
+import { type Backoff, backoffDelayMs, completeRestartRule, type RunOutcome } from './restart_policy.ts';
 import { type LiveRun, runFromLedger } from './run.ts';
-import { type LifecycleState, liveRun, type ReadyTimeout } from './state.ts';
+import { type LifecycleState, liveRun, type ReadyTimeout, type RunFault } from './state.ts';
 
 /** The data of each finding. */
 export interface Findings {
@@ -17,14 +17,20 @@ export interface Findings {
   /** The run has ended, and its end is stored: the host may drop it. */
   recorded: { id: string; owed: Backoff | null };
   /** The run has ended, or the host has lost it, and its end is not stored yet. */
-  ended: { run: LiveRun; outcome: RunOutcome; stopped: boolean; late: ReadyTimeout | null };
+  ended: {
+    run: LiveRun;
+    outcome: RunOutcome;
+    stopped: boolean;
+    late: ReadyTimeout | null;
+    fault: EndCause | null;
+  };
   /** The process waits for its ready-check. `timeoutMs` null: it has no deadline. */
   checking: { run: LiveRun; timeoutMs: number | null };
   running: { run: LiveRun };
   /** The process of a task that is not announced yet. */
   working: { run: LiveRun };
   /** The process is being stopped. If the host died and forgot the stop, it is requested again. */
-  stopping: { run: LiveRun; late: ReadyTimeout | null };
+  stopping: { run: LiveRun; late: ReadyTimeout | null; fault: RunFault | null };
 }
 
 export type Finding<K extends keyof Findings = keyof Findings> = {
@@ -56,22 +62,26 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   const live = liveRun(state);
   const stopping = stoppingState(state);
   const late = state.phase === 'lost' ? (stopping?.late ?? null) : null;
+  const cause = (stopping ? stopping.fault?.cause : row?.memo.fault) ?? null;
   if (!row) {
     if (!live) return { is: 'absent', owed: owedRestart(known, now, bootedAt) };
     const outcome = { exitCode: null, signal: null, exitUnknown: true, cause: 'exit', at: now } as const;
-    return { is: 'ended', run: live, outcome, stopped: stopping !== null, late };
+    return { is: 'ended', run: live, outcome, stopped: stopping !== null, late, fault: cause };
   }
   const run = live?.id === row.run ? live : runFromLedger(row);
   const stopped = stopping !== null || row.stopping;
   if (row.end) {
     if (row.run === end?.run) return { is: 'recorded', id: row.run, owed: owedRestart(known, now, bootedAt) };
-    return { is: 'ended', run, outcome: row.end, stopped, late };
+    return { is: 'ended', run, outcome: row.end, stopped, late, fault: cause };
   }
   if (run === live && state.phase !== 'lost') {
     // The host that knew it as ready is gone.
     return state.phase === 'running' && !row.memo.passed ? { is: 'unannounced', run } : { is: 'same' };
   }
-  if (stopped) return { is: 'stopping', run, late };
+  if (stopped || cause !== null) {
+    const fault = stopping?.fault ?? (cause && { cause, check: null });
+    return { is: 'stopping', run, late, fault };
+  }
   if (row.memo.passed) return { is: 'running', run };
   const { deadline, task } = run.metadata;
   if (task) return { is: 'working', run };
@@ -89,7 +99,9 @@ function stoppingState(state: LifecycleState): Extract<LifecycleState, { phase: 
 
 /** The restart that an earlier daemon owed, unless the policy has changed or the machine was booted since. */
 function owedRestart({ end, stored }: Known, now: number, bootedAt: number): Backoff | null {
-  if (!end?.restart || end.at < bootedAt || !stored || stored.spec.restart === 'no') return null;
+  if (!end?.restart || end.at < bootedAt || !stored) return null;
+  const rule = completeRestartRule(stored.spec.restart);
+  if (rule.policy === 'no') return null;
   const { attempt, at } = end.restart;
-  return { attempt, delayMs: backoffDelayMs(attempt), nextAt: Math.max(now, at) };
+  return { attempt, delayMs: backoffDelayMs(attempt, rule), nextAt: Math.max(now, at) };
 }

@@ -1,7 +1,7 @@
 // The meaning of an end, and whether a restart follows: docs/reference.md "Restart policy". Pure.
 
 import type { RunMetadata } from '../../protocol/host.ts';
-import type { LastEnd, RestartPolicy, RunEnd } from '../../protocol/service.ts';
+import type { EndCause, LastEnd, RestartPolicy, RestartRule, RunEnd } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 export interface Backoff {
@@ -12,24 +12,54 @@ export interface Backoff {
   nextAt: number;
 }
 
-/** 100 ms before the first restart, doubled before each further one, at most 30 s. */
-export function backoffDelayMs(attempt: number): number {
-  const { initialDelayMs, maxDelayMs } = SERVICE.restart;
-  return Math.min(maxDelayMs, initialDelayMs * 2 ** (attempt - 1));
+/** A restart rule with everything that was left open; null: without bound, and since a client's start. */
+export interface CompleteRestartRule {
+  policy: RestartPolicy;
+  minMs: number;
+  maxMs: number;
+  max: number | null;
+  withinMs: number | null;
+}
+
+/** The rule that a registration means. */
+export function completeRestartRule(given: RestartPolicy | RestartRule): CompleteRestartRule {
+  const {
+    policy,
+    minMs,
+    maxMs,
+    max = null,
+    withinMs = null,
+  } = typeof given === 'string' ? { policy: given } : given;
+  const least = minMs ?? Math.min(SERVICE.restart.initialDelayMs, maxMs ?? Number.POSITIVE_INFINITY);
+  return { policy, minMs: least, maxMs: Math.max(least, maxMs ?? SERVICE.restart.maxDelayMs), max, withinMs };
+}
+
+/** The pause before a restart: the first one doubled before each further one, up to the longest. */
+export const backoffDelayMs = (attempt: number, { minMs, maxMs }: CompleteRestartRule): number =>
+  Math.min(maxMs, minMs * 2 ** (attempt - 1));
+
+/** The restarts of `times` that still count at `now`. */
+export function countedRestarts(times: readonly number[], rule: CompleteRestartRule, now: number): number[] {
+  const { max, withinMs } = rule;
+  if (max === null) return [];
+  return times.filter((time) => withinMs === null || now - time < withinMs);
 }
 
 /**
  * Whether and when a restart follows an end that nobody requested. `attempt` belongs to the run that has
  * ended: 0 for one that a client started. After a run that was up for 10 s, counting starts anew.
+ * `exhausted`: the rule has an end, and it is reached.
  */
 export function nextRestart(
-  policy: RestartPolicy,
-  run: { failed: boolean; upMs: number; attempt: number },
+  rule: CompleteRestartRule,
+  run: { failed: boolean; upMs: number; attempt: number; times: readonly number[] },
   now: number,
-): Backoff | null {
+): Backoff | 'exhausted' | null {
+  const { policy, max } = rule;
   if (policy === 'no' || (policy === 'on-failure' && !run.failed)) return null;
+  if (max !== null && countedRestarts(run.times, rule, now).length >= max) return 'exhausted';
   const attempt = run.upMs >= SERVICE.restart.resetAfterMs ? 1 : run.attempt + 1;
-  const delay = backoffDelayMs(attempt);
+  const delay = backoffDelayMs(attempt, rule);
   return { attempt, delayMs: delay, nextAt: now + delay };
 }
 
@@ -38,39 +68,53 @@ export type RunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'c
 
 export interface EndedRun {
   run: { id: string; startedAt: number; byPolicy: boolean; metadata: Pick<RunMetadata, 'task'> };
-  /** The attempt of that run. */
+  /** The attempt of that run, and the times of the restarts that count. */
   attempt: number;
+  times: readonly number[];
   outcome: RunOutcome;
   /** The end was requested. */
   stopped: boolean;
   /** The run was stopped because it was not ready in time. */
   timedOut: boolean;
+  /** Why it was stopped, where no client asked for it. */
+  fault: EndCause | null;
 }
 
 /** The record of an end, and the restart that follows it. */
 export function classifyEnd(
-  { run, attempt, outcome, stopped, timedOut }: EndedRun,
-  policy: RestartPolicy,
+  { run, attempt, times, outcome, stopped, timedOut, fault }: EndedRun,
+  rule: CompleteRestartRule,
   now: number,
 ): { end: LastEnd; backoff: Backoff | null } {
-  const { exitCode, signal, exitUnknown, cause, at } = outcome;
-  const calm = stopped || cause === 'reboot' || exitCode === 0;
+  const { exitCode, signal, exitUnknown, at } = outcome;
+  const cause = fault ?? (outcome.cause === 'memory' ? 'memory' : null);
+  const isReboot = outcome.cause === 'reboot';
+  const calm = cause === null && (stopped || isReboot || exitCode === 0);
   // A client learns that its start timed out. A restart that timed out counts as any other failure.
-  const mayFollow = cause === 'exit' && (!stopped || (timedOut && run.byPolicy));
-  const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt };
-  const backoff = mayFollow ? nextRestart(policy, ran, now) : null;
+  const isUnasked = !stopped || cause !== null || (timedOut && run.byPolicy);
+  const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
+  const next = isReboot || !isUnasked ? null : nextRestart(rule, ran, now);
+  const backoff = next === 'exhausted' ? null : next;
   const { task } = run.metadata;
-  const isCompleted = task !== undefined && exitCode === 0 && !stopped && cause === 'exit';
+  const isCompleted = task !== undefined && exitCode === 0 && calm && !stopped && !isReboot;
+  const calmStatus = isCompleted ? 'completed' : 'stopped';
   const end: LastEnd = {
     run: run.id,
-    status: isCompleted ? 'completed' : calm ? 'stopped' : 'crashed',
+    status: calm && next !== 'exhausted' ? calmStatus : 'crashed',
     exitCode,
     signal,
     exitUnknown,
     at,
   };
-  if (stopped || cause === 'reboot') end.whole = true;
+  if (stopped || isReboot) end.whole = true;
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
-  if (backoff) end.restart = { attempt: backoff.attempt, at: backoff.nextAt };
+  if (cause !== null) end.cause = cause;
+  if (next === 'exhausted') end.exhausted = true;
+  if (backoff)
+    end.restart = {
+      attempt: backoff.attempt,
+      at: backoff.nextAt,
+      ...(times.length > 0 && { times: [...times] }),
+    };
   return { end, backoff };
 }

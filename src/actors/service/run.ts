@@ -2,6 +2,7 @@
 import { processRow } from '../../adapters/process/process_table.ts';
 import { urlPort } from '../../adapters/ready_probe.ts';
 import { unbracketedHost } from '../../adapters/url_host.ts';
+import { bareTarget, type LiveField } from '../../protocol/checks.ts';
 import type { LedgerRun, RunMetadata, SpawnReply } from '../../protocol/host.ts';
 import { newRunId } from '../../protocol/names.ts';
 import type { StartReply, StoredService } from '../../protocol/service.ts';
@@ -20,6 +21,8 @@ export interface Run {
   timeoutMs: number | null;
   /** Monotonic milliseconds at which the host was asked for it; null: by an earlier incarnation. */
   askedAt: number | null;
+  /** The offset in the log from which its output begins, or an earlier one. */
+  logFrom: number;
   /** Settles when the process exists, or when it is certain that none will. */
   spawned: Deferred<StartReply>;
   /** Settles when the run is ready, or when it is certain that it never will be. */
@@ -34,30 +37,46 @@ export function plannedRun(
   {
     clock,
     timeoutMs,
-    restarts,
+    restarts: { times, total },
     byPolicy,
-  }: Pick<Run, 'timeoutMs' | 'byPolicy'> & { clock: Clock; restarts: number },
+    logFrom,
+  }: Pick<Run, 'timeoutMs' | 'byPolicy' | 'logFrom'> & {
+    clock: Clock;
+    /** Restarts so far, and when those were that the rule counts. */
+    restarts: { total: number; times: readonly number[] };
+  },
 ): Run {
   const { spec, revision } = stored;
   const now = clock.now();
-  const { agent, kind, port, ready } = spec;
+  const { agent, kind, port, ready, live, limits } = spec;
   const task = kind === 'task' ? { content: stored.processHash ?? '' } : undefined;
   const deadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     id: newRunId(now),
-    metadata: { revision, port, ready, passed: false, deadline, restarts, ...(task && { task }) },
+    metadata: {
+      revision,
+      port,
+      ready,
+      passed: false,
+      deadline,
+      restarts: total,
+      ...(live !== null && { live }),
+      ...(limits?.memoryMB !== undefined && { memoryMB: limits.memoryMB }),
+      ...(times.length > 0 && { restartTimes: [...times] }),
+      ...(task && { task }),
+    },
     pty: agent !== null,
     byPolicy,
     timeoutMs,
     askedAt: clock.monotonic(),
+    logFrom,
     spawned: deferred(),
     ready: deferred(),
   };
 }
 
 /** `url` with `innerPort`, if it leads to `port` of this machine. */
-function readyBehindDoor(url: string | null, port: number, innerPort: number): string | null {
-  if (url === null) return null;
+function urlBehindDoor(url: string, port: number, innerPort: number): string {
   const inner = new URL(url);
   const host = unbracketedHost(inner);
   const isHere = host === 'localhost' || host.endsWith('.localhost') || isLoopback(host);
@@ -66,9 +85,16 @@ function readyBehindDoor(url: string | null, port: number, innerPort: number): s
   return inner.href;
 }
 
-/** The ready URL of a run of a service with `ready`: behind a door, the port of the process is asked. */
-export const readyOfRun = (ready: string | null, { doorPort, port }: RunMetadata): string | null =>
-  doorPort === undefined || port === null ? ready : readyBehindDoor(ready, doorPort, port);
+/** A check of a run: behind a door, it asks the port of the process in place of that of the service. */
+export function checkOfRun(field: LiveField | null, { doorPort, port }: RunMetadata): LiveField | null {
+  if (field === null || doorPort === undefined || port === null) return field;
+  const inner = (url: string): string => urlBehindDoor(url, doorPort, port);
+  if (typeof field === 'string') return inner(field);
+  if ('http' in field && !field.http.startsWith('/')) return { ...field, http: inner(field.http) };
+  if (!('tcp' in field) || field.tcp === true) return field;
+  const { tcp } = field;
+  return { ...field, tcp: inner(`tcp://${typeof tcp === 'number' ? `localhost:${tcp}` : bareTarget(tcp)}`) };
+}
 
 /** The metadata of a run that gets `innerPort` from the door on its port. `isAwake`: it never sleeps. */
 export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: boolean): RunMetadata {
@@ -89,7 +115,7 @@ export const completedReply = (name: string, ms: number): StartReply => ({
 });
 
 /** A run from the host's ledger, started by another daemon or an earlier incarnation of the actor. */
-export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: LedgerRun): LiveRun {
+export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgroup }: LedgerRun): LiveRun {
   const timeoutMs = memo.deadline === null ? null : Math.max(0, memo.deadline - startedAt);
   const byPolicy = memo.restarts > 0;
   const pending = { spawned: deferred<StartReply>(), ready: deferred<StartReply>() };
@@ -100,11 +126,13 @@ export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt }: Le
     byPolicy,
     timeoutMs,
     askedAt: null,
+    logFrom: 0,
     ...pending,
     pid,
     startTicks,
     startedAt,
     rssMB: 0,
+    ...(cgroup !== undefined && { contained: true }),
   };
 }
 

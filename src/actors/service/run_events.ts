@@ -1,7 +1,7 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
-import type { LastEnd } from '../../protocol/service.ts';
+import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import { type LiveRun, publicPort } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
@@ -14,11 +14,15 @@ export function startedEvent(name: string, run: LiveRun): NewEvent {
   return runEvent('service.started', name, run.id, { name, pid: run.pid, url });
 }
 
+export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>
+  runEvent('service.unhealthy', name, run.id, { name, check: url, error });
+
 /** `isAsleep`: the service was put to sleep. */
 export function endedEvent(name: string, end: LastEnd, isAsleep: boolean): NewEvent {
-  const { run, exitCode, signal, completed } = end;
+  const { run, exitCode, signal, cause, completed } = end;
   if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
-  if (end.status === 'crashed') return runEvent('service.crashed', name, run, { name, exitCode, signal });
+  if (end.status === 'crashed')
+    return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
   if (isAsleep) return runEvent('service.slept', name, run, { name });
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }

@@ -2,7 +2,6 @@
 // the terminal. Rebuilt from: the store (spec and end) and the ledger of the process host (the run); viewers
 // attach again.
 import { join } from 'node:path';
-import type { Probe } from '../../adapters/ready_probe.ts';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -10,6 +9,7 @@ import type {
   RunEnd,
   ServiceExplanation,
   ServiceProtocol,
+  SignalReply,
   SleepReply,
   StartReply,
   StopReply,
@@ -20,6 +20,7 @@ import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
@@ -32,9 +33,7 @@ import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
 
 /** Shared by all services of a thread. */
-export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig {
-  /** `gated(socketProbe(clock))`, one per thread. */
-  probe: Probe;
+export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
   /** The host's log directory: one folder per service. */
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
@@ -62,7 +61,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, screens, logs, ports, probe, store, viewersInThread } = config;
+    const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -87,10 +86,22 @@ class SupervisedService {
       name,
       effects,
       door: this.door,
-      probe,
+      probes: {
+        probe,
+        execProbe,
+        clock: context.clock,
+        host: effects.questions,
+        log,
+        onDefect: (error) => context.crash(error),
+      },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
       onChanged: () => this.files.update(),
+      onUnhealthy: (run, check) => {
+        const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
+        const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
+        told.then(() => this.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
+      },
       onEnded: (run, { exitCode, signal }) => {
         effects.untrack(run);
         this.files.onEnded(run);
@@ -262,7 +273,7 @@ class SupervisedService {
     const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
-    const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.droppedBytes();
+    const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.questions.droppedBytes();
     const now = this.context.clock.now();
     const path = this.effects.searchPath(stored);
     const watching = this.files.state;
@@ -296,6 +307,20 @@ class SupervisedService {
 
   async restartRunning(): Promise<null> {
     if (liveRun(this.life.snapshot().state)) await this.restart({ timeoutMs: null, graceMs: null });
+    return null;
+  }
+
+  /** Fails not_running without a process. */
+  async signal(signal: string): Promise<SignalReply> {
+    const run = liveRun(this.life.snapshot().state);
+    this.life.registered();
+    if (!run) throw fail('not_running', `${this.name} has no process`);
+    return { name: this.name, signal, processes: await this.effects.questions.signal(run.id, signal) };
+  }
+
+  /** Ends a run that uses more memory than it may, at once: it takes more all the time. */
+  overMemory({ run }: MessageOf<ServiceProtocol, 'overMemory'>): null {
+    this.machine.faulty({ run, cause: 'memory', check: null, graceMs: 0 });
     return null;
   }
 
@@ -335,6 +360,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       filesChanged: ({ paths }) => context.replyLater(service.files.onChange(paths)),
       watchState: (state) => service.files.onState(state),
       watchAgain: () => service.files.askAgain(),
+      signal: ({ signal }) => context.replyLater(service.signal(signal)),
+      overMemory: (message) => service.overMemory(message),
       follow: ({ on }) => log.follow(on),
       exited: (end) => service.exited(end),
       grew: () => {

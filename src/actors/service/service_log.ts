@@ -26,6 +26,7 @@ export class ServiceLog {
   private readonly folder: string;
   private readonly effects: Pick<ServiceEffects, 'follow' | 'grew'>;
   private followers = 0;
+  private readonly watchers = new Set<() => void>();
 
   constructor(folder: string, effects: Pick<ServiceEffects, 'follow' | 'grew'>) {
     this.folder = folder;
@@ -80,6 +81,16 @@ export class ServiceLog {
 
   grew(): void {
     this.effects.grew();
+    for (const onGrown of this.watchers) onGrown();
+  }
+
+  /** Calls `onGrown` whenever the log has grown. Returns a function that ends it. */
+  watch(onGrown: () => void): () => void {
+    this.watchers.add(onGrown);
+    this.follow(true);
+    return () => {
+      if (this.watchers.delete(onGrown)) this.follow(false);
+    };
   }
 
   /** Follows the log again after a loss of the host, which does not remember followers. */

@@ -1,8 +1,17 @@
 // The phases of a service, the data of each and its successors: docs/reference.md "Status and transitions".
 // machine.ts holds the reaction of each phase to each event.
-import type { LastEnd, RunEnd, ServiceState, ServiceStatus, StopReply } from '../../protocol/service.ts';
+import type {
+  EndCause,
+  LastCheck,
+  LastEnd,
+  RunEnd,
+  ServiceState,
+  ServiceStatus,
+  StopReply,
+} from '../../protocol/service.ts';
 import type { Deferred } from '../../runtime/deferred.ts';
-import type { LastCheck, ReadyCheck } from './ready_check.ts';
+import type { LiveCheck } from './live_check.ts';
+import type { ReadyCheck } from './ready_check.ts';
 import type { Backoff } from './restart_policy.ts';
 import { type LiveRun, publicPort, type Run } from './run.ts';
 
@@ -24,9 +33,16 @@ interface PhaseData {
   launching: { run: Run; early: RunEnd | null };
   /** Starting: the process exists and has not passed its ready-check yet. */
   checking: { run: LiveRun; check: ReadyCheck };
-  running: { run: LiveRun };
-  /** The host ends the process tree. */
-  stopping: { run: LiveRun; graceMs: number; late: ReadyTimeout | null; stop: Deferred<StopReply> };
+  /** `live`: its live-check; null: it has none. */
+  running: { run: LiveRun; live: LiveCheck | null };
+  /** The host ends the process tree. `late` and `fault`: why, where no client asked for it. */
+  stopping: {
+    run: LiveRun;
+    graceMs: number;
+    late: ReadyTimeout | null;
+    fault: RunFault | null;
+    stop: Deferred<StopReply>;
+  };
   /** No process; its end is being stored. `recording`: the current attempt, null between two attempts. */
   ended: {
     run: LiveRun;
@@ -68,17 +84,25 @@ export interface ReadyTimeout {
   foreignHolder: string | null;
 }
 
+/** Why a running process is ended without a client's request. */
+export interface RunFault {
+  cause: EndCause;
+  /** The last live-check; null: another fault, or a stop that an earlier daemon began. */
+  check: LastCheck | null;
+}
+
 /** The circumstances of an end. */
 export interface EndContext {
   /** A stop was requested, by a client or after a ready-check that timed out. */
   stopped: boolean;
   late: ReadyTimeout | null;
+  fault: EndCause | null;
   /** The stop that waits for its answer; null when there is none. */
   stop: { asked: Deferred<StopReply>; answer: StopReply } | null;
 }
 
 /** An end that nobody requested. */
-export const UNASKED: EndContext = { stopped: false, late: null, stop: null };
+export const UNASKED: EndContext = { stopped: false, late: null, fault: null, stop: null };
 
 /** The run whose process is known to exist; null without one. */
 export function liveRun(state: LifecycleState): LiveRun | null {

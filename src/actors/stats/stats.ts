@@ -2,6 +2,7 @@
 // The configuration holds the tracked runs: services report each once, so they must outlive a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
+import { serviceAddress } from '../../protocol/address.ts';
 import type { NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
@@ -15,6 +16,8 @@ export interface TrackedRun {
   startTicks: number;
   /** Whether to emit statistics events. */
   running: boolean;
+  /** Megabytes of memory above which the service is told. */
+  limitMB?: number;
   /** Grouped as the process tree needs them. */
   grouped: boolean;
 }
@@ -99,6 +102,8 @@ class StatsSampler {
       const row = { name: one.name, run, cpu, rssMB: Math.ceil(bytes / MIB), usedSeconds };
       rows.push(row);
       if (one.running) due.push(statsEvent(row));
+      if (one.limitMB !== undefined && row.rssMB > one.limitMB)
+        this.context.ref(serviceAddress(row.name)).tell('overMemory', { run, rssMB: row.rssMB });
     }
     this.before = cpuSampleOf(pass);
     if (rows.length > 0) this.context.ref('views').tell('stats', { rows });

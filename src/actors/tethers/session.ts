@@ -36,7 +36,8 @@ const RETRYABLE: ReadonlySet<ForwardErrorCode> = new Set(['absent', 'refused']);
 const RETRYABLE_IF_NOTHING_SENT: ReadonlySet<ForwardErrorCode> = new Set(['unreachable', 'lost']);
 
 type SessionState =
-  | { phase: 'waiting'; replay: Replay }
+  /** No pod is at hand since then. */
+  | { phase: 'waiting'; replay: Replay; since: number }
   | { phase: 'connecting'; replay: Replay; request: Destroyable }
   /** `replay` is null once the pod has answered, or when there is too much to send it again. */
   | { phase: 'open'; stream: ForwardStream; replay: Replay | null; isEndSent: boolean }
@@ -158,7 +159,8 @@ export class Session implements ForwardStreamEvents {
     this.owner = owner;
     this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
-    this.state = { phase: 'waiting', replay: new Replay(owner.held, TETHER.maxPendingBytes) };
+    const replay = new Replay(owner.held, TETHER.maxPendingBytes);
+    this.state = { phase: 'waiting', replay, since: this.acceptedAt };
     socket.on('data', (bytes: Buffer) => this.onClientData(bytes));
     socket.on('end', () => this.onClientEnd());
     socket.on('drain', () => this.row.clientDrained(this, this.state));
@@ -192,15 +194,12 @@ export class Session implements ForwardStreamEvents {
   tick(now: number): void {
     const { client, state } = this;
     if (client.side === 'gone') {
-      if (state.phase === 'waiting' && now - client.since >= TETHER.clientGoneGraceMs) this.abandon();
+      const since = state.phase === 'waiting' ? Math.max(client.since, state.since) : now;
+      if (now - since >= TETHER.clientGoneGraceMs) this.abandon();
     } else if (client.side === 'halfClosed') {
       this.onClientEnd();
       if (this.state.phase === 'open') this.checkSilence(now, this.state);
-    } else if (this.socket.isPaused()) {
-      // Bytes that nobody takes hold up the sign that the client has gone.
-      const isStuck = state.phase !== 'open' || now - this.lastClientDataAt >= TETHER.unreadClientMs;
-      if (isStuck && this.owner.peers.isPeerGone(this.socket)) this.abandon();
-    }
+    } else if (this.socket.isPaused()) this.checkUnread(now);
   }
 
   onOpened(stream: ForwardStream): void {
@@ -278,9 +277,8 @@ export class Session implements ForwardStreamEvents {
    * client.
    */
   private retryOrReset(replay: Replay | null, error: ForwardError): void {
-    this.become(replay ? { phase: 'waiting', replay } : { phase: 'closing' });
-    // The attempt does not count as time without a pod.
-    if (this.client.side === 'gone') this.client.since = this.owner.clock.monotonic();
+    const since = this.owner.clock.monotonic();
+    this.become(replay ? { phase: 'waiting', replay, since } : { phase: 'closing' });
     if (replay) this.owner.onForwardFailed(this, error);
     else this.reset(error.text);
   }
@@ -314,6 +312,17 @@ export class Session implements ForwardStreamEvents {
     if (now - lastDataAt <= this.owner.halfClosedTimeoutMs) return;
     state.isEndSent = true;
     state.stream.end();
+  }
+
+  /** Bytes that nobody takes hold up the sign that the client has gone. */
+  private checkUnread(now: number): void {
+    const { state } = this;
+    // A pod that is being connected to takes them yet.
+    if (state.phase === 'connecting') return;
+    const since = state.phase === 'waiting' ? state.since : 0;
+    const graceMs = state.phase === 'waiting' ? TETHER.clientGoneGraceMs : TETHER.unreadClientMs;
+    const isStuck = now - Math.max(since, this.lastClientDataAt) >= graceMs;
+    if (isStuck && this.owner.peers.isPeerGone(this.socket)) this.abandon();
   }
 
   private abandon(): void {

@@ -12,9 +12,16 @@ const F_DUPFD_CLOEXEC = process.platform === 'darwin' ? 67 : 1030;
 const LOCK_EX_NB = 2 | 4;
 const WNOHANG = 1;
 const PR_SET_CHILD_SUBREAPER = 36;
+const F_SETFL = 4;
+const F_SETOWN = 8;
+const O_NONBLOCK = 0o4000;
+const O_ASYNC = 0o20000;
+const AF_UNIX = 1;
+/** Most bytes of the path of a socket, its NUL included. */
+const MAX_SOCKET_PATH_BYTES = 108;
 const AF_NETLINK = 16;
 /** SOCK_DGRAM, SOCK_CLOEXEC and SOCK_NONBLOCK. */
-const NETLINK_TYPE = 0o2 | 0o2000000 | 0o4000;
+const DATAGRAM_TYPE = 0o2 | 0o2000000 | 0o4000;
 /** A duplicate is never one of the standard descriptors. */
 const LOWEST_DUPLICATE = 3;
 
@@ -61,6 +68,11 @@ export interface Libc {
    * is none.
    */
   netlink(protocol: number): number;
+  /**
+   * A socket for datagrams at `path`, to be used with `read`, of whose datagrams SIGIO tells this process.
+   * Throws with the reason where there can be none.
+   */
+  announcedSocket(path: string): number;
   /**
    * Closes a descriptor of `netlink` or `duplicate`: in a thread, Node warns of those that it has not opened
    * itself.
@@ -141,9 +153,31 @@ class KoffiLibc implements Libc {
     if (process.platform !== 'linux') throw new Error('netlink: not on this system');
     const socket: (domain: number, type: number, protocol: number) => number =
       this.library.func('int socket(int, int, int)');
-    const fd = socket(AF_NETLINK, NETLINK_TYPE, protocol);
+    const fd = socket(AF_NETLINK, DATAGRAM_TYPE, protocol);
     if (fd < 0) throw this.failed('socket(AF_NETLINK)');
     return fd;
+  }
+
+  announcedSocket(path: string): number {
+    if (process.platform !== 'linux') throw new Error('sockets for notices are not possible on this system');
+    const name = Buffer.from(`${path}\0`);
+    if (name.length > MAX_SOCKET_PATH_BYTES) throw new Error(`${path} is too long for a socket`);
+    const socket: (domain: number, type: number, protocol: number) => number =
+      this.library.func('int socket(int, int, int)');
+    const bind: (fd: number, address: Uint8Array, size: number) => number = this.library.func(
+      'int bind(int, const void *, unsigned int)',
+    );
+    const fd = socket(AF_UNIX, DATAGRAM_TYPE, 0);
+    if (fd < 0) throw this.failed('socket(AF_UNIX)');
+    const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), name]);
+    const isOpen =
+      bind(fd, address, address.length) === 0 &&
+      this.calls.fcntl(fd, F_SETOWN, 'int', process.pid) === 0 &&
+      this.calls.fcntl(fd, F_SETFL, 'int', O_ASYNC | O_NONBLOCK) === 0;
+    if (isOpen) return fd;
+    const error = this.failed(`bind ${path}`);
+    this.close(fd);
+    throw error;
   }
 
   close(fd: number): void {

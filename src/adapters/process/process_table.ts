@@ -1,6 +1,6 @@
 // The process table of the system, from /proc. Without /proc (macOS) the table is empty, and callers know
 // only the processes that they have started themselves.
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
 export interface ProcessRow {
@@ -249,6 +249,25 @@ export function commandOf(row: ProcessRow): string {
   } catch {
     return row.comm;
   }
+}
+
+const USUAL_UMASK = 0o022;
+
+/**
+ * The working directory and umask of a process, and the environment that it was started with. Throws the
+ * system's error where they may not be read or the process is gone.
+ */
+export function settingOf(pid: number): { cwd: string; env: [key: string, value: string][]; umask: number } {
+  const env = readFileSync(`/proc/${pid}/environ`, 'utf8')
+    .split('\0')
+    .filter((row) => row.includes('='))
+    .map((row): [string, string] => [row.slice(0, row.indexOf('=')), row.slice(row.indexOf('=') + 1)]);
+  const umask = /^Umask:\t([0-7]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+  return {
+    cwd: readlinkSync(`/proc/${pid}/cwd`),
+    env,
+    umask: umask === undefined ? USUAL_UMASK : Number.parseInt(umask, 8),
+  };
 }
 
 /** Whether a process has a controlling terminal; null where it is gone, or the system does not say. */

@@ -9,8 +9,11 @@ import { type FieldTypes, hasFields } from './field_types.ts';
 export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
   /** The boot id of the machine at the start of the run. */
   boot: string;
-  /** The stop under way, or the one that ended the run; `at` is epoch milliseconds. */
-  stop: { signal: string; graceMs: number; at: number } | null;
+  /**
+   * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command
+   * runs, and no signal was sent yet.
+   */
+  stop: { signal: string; graceMs: number; at: number; isCommand?: true } | null;
 }
 
 const LEDGER_FIELDS: FieldTypes<LedgerRow> = {

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import type { SealedSecret } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import { completeRecord } from '../../protocol/registration.ts';
 import type { StoredService } from '../../protocol/service.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { SettingsError } from '../../settings/config.ts';
@@ -134,9 +135,9 @@ export function withSealedEnvironments(store: Store, seal: EnvironmentSeal): Pic
   const sealed: StoreTable<StoredService> = {
     get: (key) => {
       const stored = services.get(key);
-      return stored && seal.openBase(seal.open(stored));
+      return stored && completeRecord(seal.openBase(seal.open(stored)));
     },
-    all: () => services.all().map(([key, stored]) => [key, seal.open(stored)]),
+    all: () => services.all().map(([key, stored]) => [key, completeRecord(seal.open(stored))]),
     put: async (key, stored) => services.put(key, seal.seal(stored)),
     remove: (key) => services.remove(key),
   };

@@ -16,6 +16,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
   'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
   'service.completed': ({ name, ms }) => `${name} has completed in ${formatDuration(ms)}`,
+  'service.unhealthy': ({ name, check, error }) => `${name} fails its live-check ${check}: ${error}`,
   'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
   'service.removed': ({ name }) => `${name} is removed`,
   'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,
@@ -29,6 +30,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
 };
 const ALERT_TYPES: ReadonlySet<string> = new Set([
   'service.crashed',
+  'service.unhealthy',
   'port.conflict',
   'cluster.refused',
   'cluster.expiring',

@@ -1,5 +1,6 @@
 // berth status, berth explain
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
+import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { dependencyText } from '../../protocol/dependency_order.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
@@ -27,6 +28,14 @@ function watchText({ watch }: ServiceDetail, { watching }: Explanation): string 
   const folders = watching ? ` (${pluralize(watching.folders, 'folder')})` : ' (once it is started)';
   return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
 }
+const limitsText = (limits: ServiceDetail['limits']): string =>
+  [
+    limits?.memoryMB === undefined ? '' : `${limits.memoryMB} MB`,
+    limits?.cpus === undefined ? '' : `${limits.cpus} processors`,
+    limits?.pids === undefined ? '' : `${limits.pids} processes`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 
 function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
@@ -37,6 +46,7 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ` +
       `${lastCheck.error ?? lastCheck.status ?? 'passed'}`
     : '';
+  const policy = typeof service.restart === 'string' ? service.restart : service.restart.policy;
   const rows: FactRow[] = [
     ['url', service.url ?? ''],
     ['process', process],
@@ -46,14 +56,17 @@ function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
     ['stack', service.stack ?? ''],
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
-    ['ready-check', service.ready ?? (service.kind === 'task' ? '' : 'none: the process being there counts')],
     ['inputs', service.inputs.join(', ')],
-    ['last check', check],
     [
-      'restarts',
-      service.restarts > 0 || service.restart !== 'no' ? `${service.restarts} (${service.restart})` : '',
+      'ready-check',
+      readyCheckOf(service.ready, service.port)?.text ??
+        (service.kind === 'task' ? '' : 'none: the process being there counts'),
     ],
     ['watches', watchText(service, explanation)],
+    ['live-check', liveCheckOf(service.live, service.port)?.text ?? ''],
+    ['last check', check],
+    ['restarts', service.restarts > 0 || policy !== 'no' ? `${service.restarts} (${policy})` : ''],
+    ['limits', limitsText(service.limits)],
     ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
     ['project', projectFileOf(service.labels) ?? ''],
   ];

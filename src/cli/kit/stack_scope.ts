@@ -4,7 +4,7 @@ import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import type { Service, Stack } from '../../client/records.ts';
 import { findProjectFile } from '../../project/find_project_file.ts';
-import { isHook, nameInStack, projectOfStack, shortName } from '../../protocol/stacks.ts';
+import { isHook, nameInStack, projectOfStack, shortName, slugText } from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
 
@@ -72,7 +72,7 @@ export async function chosenStack(client: Client, choice: StackChoice): Promise<
   const named = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
   if (named === undefined) return around?.name ?? (folder === undefined ? null : UNREGISTERED);
   if (!around || stacks.some(({ name }) => name === named)) return named;
-  return nameInStack(projectOfStack(around.name), named);
+  return nameInStack(projectOfStack(around.name), slugText(named));
 }
 
 export interface StackScope {

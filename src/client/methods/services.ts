@@ -47,6 +47,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   /** Starts it with all that it depends on; what runs is left alone. */
   wake: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
     call(endpoint, services.wake, { name, query: { timeout }, signal }),
+  /** Sends a signal, such as SIGHUP, to the process group. */
+  signal: (name: string, signalName: string, { signal }: CallOptions = {}) =>
+    call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
   remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
   /** The URL of a service, running or not. */

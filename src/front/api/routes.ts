@@ -1,6 +1,7 @@
 // The routes of the daemon: every operation of the API with its handler. docs/reference.md "Endpoints".
 import type { Operation, OperationKind, ResourceName } from '../../api/operation.ts';
 import { OPERATIONS } from '../../api/operations.ts';
+import type { RequestBody } from '../../api/validation.ts';
 import type { ResponseHeaders } from '../server/http_server.ts';
 import type { AnyHandler, HandlersOf } from './handler.ts';
 import { accessHandlers } from './handlers/access.ts';
@@ -48,13 +49,13 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
 
 function bodyParser(operation: Operation): Route['parseBody'] {
   if (operation.method === 'GET') return null;
-  let parse: ((value: unknown) => unknown) | null = null;
+  let body: RequestBody | null = null;
   return async (value) => {
-    if (!parse) {
+    if (!body) {
       const { requestBodyOf } = await import('../../api/schemas.ts');
-      ({ parse } = await requestBodyOf(operation));
+      body = await requestBodyOf(operation);
     }
-    return parse(value);
+    return body.parse(value, await body.findFaults(value));
   };
 }
 

@@ -72,9 +72,17 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   }
   const end = state?.end;
   if (!end) return { ...start, url: serviceUrl(port), ...more };
-  const { exitCode, signal } = end;
+  const { cause, exitCode, signal } = end;
   const unknown = end.exitUnknown ? { exitUnknown: true as const } : {};
-  return { ...start, url: serviceUrl(port), exitCode, signal, ...unknown, ...more };
+  return {
+    ...start,
+    url: serviceUrl(port),
+    exitCode,
+    signal,
+    ...unknown,
+    ...(cause && { cause }),
+    ...more,
+  };
 }
 
 type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;

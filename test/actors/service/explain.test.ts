@@ -19,6 +19,7 @@ const RUN: LiveRun = {
   pty: false,
   byPolicy: false,
   askedAt: null,
+  logFrom: 0,
   timeoutMs: 30_000,
   spawned: deferred(),
   ready: deferred(),
@@ -162,7 +163,7 @@ describe('an explanation', () => {
     const checking = about({ phase: 'checking', run: RUN, check }, { status: 'starting', ...held });
     expect(checking.reason.endsWith(`2xx or 3xx is needed. ${words}`)).toBe(true);
     expect(checking).toMatchObject({ waitingFor: 'user eve to leave port 3000', portHolder: 'user eve' });
-    const running = about({ phase: 'running', run: RUN }, { status: 'running', ...held });
+    const running = about({ phase: 'running', run: RUN, live: null }, { status: 'running', ...held });
     expect(running.reason).toBe(`Its process 41 has been up for 3.4 s. ${words}`);
   });
 
@@ -179,10 +180,10 @@ describe('an explanation', () => {
   });
 
   it.each([
-    [{ phase: 'running', run: RUN }, 'running', 'Its process 41 has been up for 3.4 s.'],
+    [{ phase: 'running', run: RUN, live: null }, 'running', 'Its process 41 has been up for 3.4 s.'],
     [{ phase: 'launching', run: RUN, early: null }, 'starting', 'Its process is being made.'],
     [
-      { phase: 'stopping', run: RUN, graceMs: 5_000, late: null, stop: deferred() },
+      { phase: 'stopping', run: RUN, graceMs: 5_000, late: null, fault: null, stop: deferred() },
       'stopping',
       'It was asked to stop.',
     ],
@@ -207,7 +208,7 @@ describe('the hint of a failed start', () => {
     phase: 'ended',
     run: RUN,
     end: END,
-    how: { stopped: false, late: null, stop: null },
+    how: { stopped: false, late: null, fault: null, stop: null },
     backoff: null,
     recording: null,
     ...over,
@@ -224,7 +225,7 @@ describe('the hint of a failed start', () => {
 
   it('names who had the port of the service', async () => {
     const late = { check: CHECK, holder: Promise.resolve('user eve'), foreignHolder: 'user eve' };
-    expect(await failure(ended({ how: { stopped: true, late, stop: null } }))).toMatchObject({
+    expect(await failure(ended({ how: { stopped: true, late, fault: null, stop: null } }))).toMatchObject({
       code: 'ready_timeout',
       message: 'web was not ready within 30000 ms and has been stopped: user eve listens on its port 3000',
     });
@@ -232,7 +233,9 @@ describe('the hint of a failed start', () => {
 
   it('carries the facts of a timeout and the last lines', async () => {
     const late = { check: CHECK, holder: Promise.resolve(null), foreignHolder: null };
-    expect(await failure(ended({ how: { stopped: true, late, stop: null } }), ['one', 'two'])).toMatchObject({
+    expect(
+      await failure(ended({ how: { stopped: true, late, fault: null, stop: null } }), ['one', 'two']),
+    ).toMatchObject({
       code: 'ready_timeout',
       message: 'web was not ready within 30000 ms and has been stopped',
       detail: {

@@ -1,19 +1,25 @@
 // docs/reference.md "Ready-check": when probes run, and what they decide.
+
 import { describe, expect, it } from 'vitest';
 import {
-  type LastCheck,
   probePauseMs,
   type ReadyQuestions,
   readyPlanOf,
   startReadyCheck,
 } from '../../../src/actors/service/ready_check.ts';
 import { plannedRun } from '../../../src/actors/service/run.ts';
+import type { LastCheck } from '../../../src/protocol/service.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { ProbeDouble } from '../../kit/service.ts';
 import { spec } from '../../kit/service_inputs.ts';
 
 describe('a ready-check', () => {
   const URL = 'http://localhost:1/';
+  const PLAN = { text: URL, probeMs: 2_000, fastestMs: 20, slowestMs: 500, upMs: 0 };
+  const asking =
+    (probe: ProbeDouble): ReadyQuestions['ask'] =>
+    (limitMs, onDone) =>
+      probe.probe({ url: URL }, limitMs, onDone);
   interface Watched {
     clock: ReturnType<typeof virtualClock>;
     probe: ProbeDouble;
@@ -24,7 +30,7 @@ describe('a ready-check', () => {
     stop(): void;
   }
   function watch(over: {
-    url?: string | null;
+    text?: string | null;
     timeoutMs?: number | null;
     slowestMs?: number;
     upMs?: number;
@@ -33,8 +39,8 @@ describe('a ready-check', () => {
     const probe = new ProbeDouble(clock);
     const port: Watched['port'] = { holder: null };
     const reports: Watched['reports'] = [];
-    const plan = { url: URL, timeoutMs: 30_000, slowestMs: 500, upMs: 0, ...over };
-    const questions: ReadyQuestions = { probe: probe.probe, foreignHolder: (onDone) => onDone(port.holder) };
+    const plan = { ...PLAN, timeoutMs: 30_000, ...over };
+    const questions: ReadyQuestions = { ask: asking(probe), foreignHolder: (onDone) => onDone(port.holder) };
     const check = startReadyCheck(clock, questions, plan, (passes) =>
       reports.push({ passed: passes, at: clock.monotonic() }),
     );
@@ -42,7 +48,7 @@ describe('a ready-check', () => {
   }
 
   it('probes every 20 ms for 2 s, then after 5 % of the time waited, at most 500 ms', async () => {
-    expect([0, 1_999, 2_000, 4_000, 10_000, 60_000].map((ms) => probePauseMs(ms, 500))).toEqual([
+    expect([0, 1_999, 2_000, 4_000, 10_000, 60_000].map((ms) => probePauseMs(ms, PLAN))).toEqual([
       20, 20, 100, 200, 500, 500,
     ]);
     const { clock, probe, reports } = watch({ timeoutMs: 25_000 });
@@ -52,7 +58,7 @@ describe('a ready-check', () => {
     expect(fast).toHaveLength(100);
     expect(new Set(pauses.slice(0, 99))).toEqual(new Set([20]));
     for (const [index, pause] of pauses.entries())
-      expect(pause).toBeCloseTo(probePauseMs(probe.at[index] ?? 0, 500), 5);
+      expect(pause).toBeCloseTo(probePauseMs(probe.at[index] ?? 0, PLAN), 5);
     expect(Math.max(...pauses)).toBe(500);
     expect(reports).toEqual([{ passed: false, at: 25_000 }]);
   });
@@ -86,8 +92,8 @@ describe('a ready-check', () => {
     const probe = new ProbeDouble(clock);
     probe.hang = true;
     const reports: boolean[] = [];
-    const plan = { url: URL, timeoutMs: 700, slowestMs: 500, upMs: 0 };
-    const questions: ReadyQuestions = { probe: probe.probe, foreignHolder: () => undefined };
+    const plan = { ...PLAN, timeoutMs: 700 };
+    const questions: ReadyQuestions = { ask: asking(probe), foreignHolder: () => undefined };
     const check = startReadyCheck(clock, questions, plan, (passes) => reports.push(passes));
     await clock.advance(700);
     expect(reports).toEqual([false]);
@@ -110,22 +116,22 @@ describe('a ready-check', () => {
   });
 
   it('without a URL passes when the process has been up for 50 ms', async () => {
-    const fresh = watch({ url: null, timeoutMs: 0 });
+    const fresh = watch({ text: null, timeoutMs: 0 });
     await fresh.clock.advance(100);
     expect(fresh.reports).toEqual([{ passed: true, at: 50 }]);
     expect(fresh.last()).toBeNull();
-    const old = watch({ url: null, upMs: 9_000 });
+    const old = watch({ text: null, upMs: 9_000 });
     await old.clock.advance(1);
     expect(old.reports).toEqual([{ passed: true, at: 0 }]);
   });
 
-  it.each([URL, null])('of %s does not pass while somebody else has the port', async (url) => {
-    const { clock, probe, port, reports, last } = watch({ url, timeoutMs: null });
+  it.each([URL, null])('of %s does not pass while somebody else has the port', async (text) => {
+    const { clock, probe, port, reports, last } = watch({ text, timeoutMs: null });
     probe.pass();
     port.holder = 'user eve';
     await clock.advance(10_000);
     expect(reports).toEqual([]);
-    if (url) expect(last()?.error).toBe('it answered, but user eve listens on the port of the service');
+    if (text) expect(last()?.error).toBe('it answered, but user eve listens on the port of the service');
     port.holder = null;
     await clock.advance(500);
     expect(reports).toMatchObject([{ passed: true }]);
@@ -136,8 +142,8 @@ describe('a ready-check', () => {
     [null, 700, 750],
     [URL, 0, 0],
     [null, 0, 50],
-  ])('of %s with a time of %i ms fails while somebody else has the port', async (url, timeoutMs, at) => {
-    const { clock, probe, port, reports } = watch({ url, timeoutMs });
+  ])('of %s with a time of %i ms fails while somebody else has the port', async (text, timeoutMs, at) => {
+    const { clock, probe, port, reports } = watch({ text, timeoutMs });
     probe.pass();
     port.holder = 'user eve';
     await clock.advance(2_000);
@@ -160,7 +166,10 @@ describe('a ready-check', () => {
 it('the uptime of a process is bounded by monotonic time, whatever the wall clocks say', () => {
   const clock = virtualClock();
   const run = {
-    ...plannedRun({ spec: spec(), revision: 1 }, { clock, timeoutMs: null, restarts: 0, byPolicy: false }),
+    ...plannedRun(
+      { spec: spec(), revision: 1 },
+      { clock, timeoutMs: null, restarts: { total: 0, times: [] }, byPolicy: false, logFrom: 0 },
+    ),
     ...{ pid: 1, startTicks: 1, rssMB: 1, startedAt: clock.now() },
   };
   const upMs = (askedAt: number | null, startedAt: number) =>

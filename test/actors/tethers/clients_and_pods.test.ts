@@ -232,7 +232,10 @@ describe('what a client has sent', () => {
     expect(seen.filter((far) => far.received().includes('PAY 100'))).toHaveLength(1);
   });
 
-  it('is carried although the client leaves while a connection is being made', async () => {
+  it.each([
+    ['a few bytes', 10],
+    ['more than is read before a pod takes it', 3 * TETHER.maxPendingBytes],
+  ])('is carried although the client leaves while a connection is being made: %s', async (_, size) => {
     const clock = virtualClock();
     const fars: Far[] = [];
     const far = await farEnd((end) => {
@@ -246,12 +249,14 @@ describe('what a client has sent', () => {
     const dialer: ClusterDialer = { ...far, connect: (signal) => begun.then(() => far.connect(signal)) };
     const here = await carried({ dialer, clock });
     const { socket } = here.connect();
-    await new Promise<void>((resolve) => socket.write('last words', () => resolve()));
+    await new Promise<void>((resolve) => socket.write('~'.repeat(size), () => resolve()));
     socket.destroy();
     await turns();
     await clock.advance(3 * TETHER.clientGoneGraceMs);
     begin();
-    await eventually(() => fars.some((end) => end.received().includes('last words')));
+    const carriedBytes = (): number =>
+      Math.max(0, ...fars.map((end) => end.received().toString('latin1').split('~').length - 1));
+    await eventually(() => carriedBytes() === size, carriedBytes);
   });
 
   it('is kept within a bound for all clients together, and carried whole afterwards', async () => {

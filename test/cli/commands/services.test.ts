@@ -367,7 +367,7 @@ describe('a call that fails', () => {
     ['k8s slep', "unknown command 'slep' (Did you mean sleep?)"],
     ['ps --jsn', "unknown option '--jsn' (Did you mean --json?)"],
     ['start web --timeout soon', 'It must be a duration such as 30s or 500ms'],
-    ['logs -n 100001', 'It must be a number from 0 to 1000'],
+    ['logs -n 100001', 'It must be all, or a number from 0 to 100000'],
     ['ps -o yaml', '-o must be one of table, wide, json, jsonl'],
     ['ps --status gone', 'It must be one of running'],
     ['url', "missing required argument 'name'"],

@@ -21,7 +21,8 @@ export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> 
 
 /** The longest duration of a stop, in milliseconds. `grace` null: the service's own. */
 export const stopMs = (spec: SpecRow, grace: number | null): number =>
-  (grace ?? spec.stopGrace) + SERVICE.killTimeoutMs + THREADS.askDeadlineMs;
+  // A stop command may take as long again.
+  (grace ?? spec.stopGrace) * (spec.stop === null ? 1 : 2) + SERVICE.killTimeoutMs + THREADS.askDeadlineMs;
 
 /**
  * The longest duration of a start, including the stop after a timeout. `timeout` null: the service's own; a

@@ -75,6 +75,11 @@ export const serviceHandlers: HandlersOf<typeof services> = {
 
   wake: ({ app, key: name, query }) => wakeService(app, name, query.timeout),
 
+  signal: ({ app, key: name, body }) => {
+    findService(app, name);
+    return serviceRef(app, name).ask('signal', body);
+  },
+
   explain: async ({ app, key: name }) => {
     findService(app, name);
     const { lastCheck, backoff, exit, ...facts } = await serviceRef(app, name).ask('explain', {});

@@ -1,0 +1,158 @@
+// A search over a gibibyte of kept logs of fifty services: the time to the first page, the longest wait of
+// another request meanwhile, and the memory. The floor of the time is `grep -c` over the same files.
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { LogWriter } from '../src/logs/writer.ts';
+import { KIB, MIB } from '../src/settings/limits.ts';
+import { type Daemon, registerMany, startDaemon, withFolder } from './kit/daemon.ts';
+import { type Benchmark, cost, type Row } from './kit/harness.ts';
+import { memoryOf } from './kit/process_stats.ts';
+
+const SERVICES = 50;
+const TOTAL_BYTES = 1_024 * MIB;
+const PIECE_BYTES = 16 * KIB;
+const RUN = '00000000000000a1';
+const TURNS = 5;
+const RARE = 'payment failed';
+const run = promisify(execFile);
+
+function line(number: number): string {
+  const level = number % 50 === 0 ? 'WARN ' : 'INFO ';
+  const request = `id=${(number * 7_919) % 1_000_003} path=/api/v1/items/${number} status=200`;
+  return `2026-11-23T03:00:0${number % 10}.123Z ${level} [worker-${number % 7}] ${request} duration=${number % 97}ms\n`;
+}
+
+/** Writes the logs as a host does, in turns, with one rare line in the oldest part of one of them. */
+function writeLogs(folder: string): void {
+  let now = Date.parse('2026-11-20T00:00:00Z');
+  const limits = { maxBytes: 10 * MIB, keep: 100 };
+  const writers = Array.from(
+    { length: SERVICES },
+    (_, index) => new LogWriter(join(folder, `svc-${index + 1}`), limits, () => now),
+  );
+  writers[SERVICES - 1]?.append(1, RUN, Buffer.from(`ERROR ${RARE} for order 7\n`));
+  let number = 0;
+  for (let total = 0; total < TOTAL_BYTES; ) {
+    for (const writer of writers) {
+      let piece = '';
+      for (; piece.length < PIECE_BYTES; number += 1) piece += line(number);
+      writer.append(number % 10 === 0 ? 2 : 1, RUN, Buffer.from(piece));
+      total += piece.length;
+      now += 20;
+    }
+  }
+  for (const writer of writers) writer.close();
+}
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder).flatMap((name) =>
+    readdirSync(join(folder, name))
+      .filter((file) => file.endsWith('.log'))
+      .map((file) => join(folder, name, file)),
+  );
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+/** Milliseconds of `grep -c` for a text in any case. */
+async function grep(files: readonly string[], text: string): Promise<number> {
+  // It ends with 1 where it finds nothing.
+  return timed(() =>
+    run('grep', ['-c', '-i', '-F', '-e', text, ...files], {
+      env: { LC_ALL: 'C', PATH: process.env['PATH'] },
+    }).catch(() => null),
+  );
+}
+
+interface Page {
+  lines: unknown[];
+  before: string | null;
+}
+
+/** The first page of a search. */
+async function firstPage(daemon: Daemon, query: string): Promise<number> {
+  return timed(() => daemon.ask('GET', `/v1/logs?limit=100&${query}`));
+}
+
+/** Every page of a search, until it has a line or nothing is left. */
+async function untilFound(daemon: Daemon, query: string): Promise<number> {
+  return timed(async () => {
+    for (let before = ''; ; ) {
+      const page = (await daemon.ask('GET', `/v1/logs?limit=100&${query}${before}`)) as Page;
+      if (page.lines.length > 0 || page.before === null) return;
+      before = `&before=${page.before}`;
+    }
+  });
+}
+
+/** The longest wait for an answer of the front, in milliseconds, while `work` is under way. */
+async function longestWait(daemon: Daemon, work: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  const done = work.then(() => {
+    isOver = true;
+  });
+  let longest = 0;
+  while (!isOver) longest = Math.max(longest, await timed(() => daemon.ask('GET', '/livez')));
+  await done;
+  return longest;
+}
+
+async function measure(daemon: Daemon, files: readonly string[]): Promise<Row[]> {
+  const before = memoryOf(daemon.pid, 'Pss');
+  const q = `q=${encodeURIComponent(RARE)}`;
+  const rows = [
+    await cost('first page of a common text', 'ms', {
+      floor: () => grep(files, 'status=200'),
+      subject: () => firstPage(daemon, 'q=status%3D200'),
+      turns: TURNS,
+    }),
+    await cost('first page of a rare text', 'ms', {
+      floor: () => grep(files, RARE),
+      subject: () => firstPage(daemon, q),
+      turns: TURNS,
+    }),
+    await cost('a rare text, to the oldest line', 'ms', {
+      floor: () => grep(files, RARE),
+      subject: () => untilFound(daemon, q),
+      turns: TURNS,
+    }),
+    await cost('a rare expression, to the oldest line', 'ms', {
+      floor: () => grep(files, RARE),
+      subject: () => untilFound(daemon, `regex=${encodeURIComponent('payment (failed|lost)')}`),
+      turns: TURNS,
+    }),
+    await cost('longest wait of another request', 'ms', {
+      floor: () => longestWait(daemon, new Promise((resolve) => setTimeout(resolve, 500))),
+      subject: () => longestWait(daemon, firstPage(daemon, q)),
+      turns: TURNS,
+    }),
+  ];
+  const more = await cost('memory more', 'MiB', {
+    floor: async () => before,
+    subject: async () => memoryOf(daemon.pid, 'Pss') - before,
+    turns: 1,
+  });
+  return [...rows, more];
+}
+
+export const logs: Benchmark = {
+  name: 'logs',
+  question: 'How long does a search over 1 GiB of logs of 50 services take?',
+  run: () =>
+    withFolder(async (folder) => {
+      const path = join(folder, 'state', 'logs');
+      const daemon = await startDaemon(folder);
+      try {
+        await registerMany(daemon, SERVICES);
+        writeLogs(path);
+        return await measure(daemon, filesIn(path));
+      } finally {
+        await daemon.end();
+      }
+    }),
+};

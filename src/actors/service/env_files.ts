@@ -1,0 +1,48 @@
+// The files of variables of a service, read at each start: docs/reference.md "Environment of a process".
+import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { fail } from '../../protocol/errors.ts';
+import { ENV_KEY_PATTERN } from '../../protocol/names.ts';
+import type { ServiceSpec } from '../../protocol/service.ts';
+import { TEXT_FILE } from '../../settings/limits.ts';
+import { openRegularFile } from '../../settings/state_files.ts';
+
+/** The text of a file. Never waits. Throws, with the reason, for anything but a file of a usual size. */
+function readFile(path: string): string {
+  const fd = openRegularFile(path, constants.O_RDONLY);
+  try {
+    const { size } = fstatSync(fd);
+    if (size > TEXT_FILE.maxBytes) throw new Error(`${path} is larger than ${TEXT_FILE.maxBytes} bytes`);
+    return readFileSync(fd, 'utf8');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The rows of a file. Its values are in no message. Throws with the reason. */
+function rowsOf(path: string): [key: string, value: string][] {
+  return Object.entries(parseEnv(readFile(path))).map(([key, value = '']) => {
+    if (!ENV_KEY_PATTERN.test(key) || key.startsWith('BERTH_'))
+      throw new Error(`${path} sets ${JSON.stringify(key.slice(0, 64))}, which is no name for a variable`);
+    if (value.includes('\0')) throw new Error(`${path} has a NUL in the value of ${key}`);
+    return [key, value];
+  });
+}
+
+/** The variables of all files of a service; later files win. Fails start_failed. */
+export function envFileRows({ cwd, envFile, name }: ServiceSpec): [key: string, value: string][] {
+  return envFile.flatMap((file) => {
+    try {
+      return rowsOf(resolve(cwd, file));
+    } catch (error) {
+      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      const reason = isMissing
+        ? `${resolve(cwd, file)} does not exist`
+        : String(error).replace(/^\w*Error: /, '');
+      throw fail('start_failed', `${name} could not be started: its envFile ${reason}`, {
+        hint: 'Correct what the message names and start it again.',
+      });
+    }
+  });
+}

@@ -1,0 +1,25 @@
+// What the life of a service needs of its surroundings.
+import type { LastCheck, LastEnd } from '../../protocol/service.ts';
+import type { Context } from '../../runtime/actor.ts';
+import type { ProbeContext } from './check_probes.ts';
+import type { ServiceEffects } from './effects.ts';
+import type { LiveRun } from './run.ts';
+import type { ServiceDoor } from './service_door.ts';
+
+export interface LifecycleOptions {
+  context: Context;
+  name: string;
+  effects: ServiceEffects;
+  door: ServiceDoor;
+  probes: ProbeContext;
+  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
+  bootedAt: number;
+  /** The last lines a run has printed. */
+  lastLines: (run: string) => Promise<string[]>;
+  /** Called after each change of the phase or the record. */
+  onChanged: () => void;
+  /** Called when the live-check of a run has failed. */
+  onUnhealthy: (run: LiveRun, check: LastCheck) => void;
+  /** Called once for each end. */
+  onEnded: (run: LiveRun, end: LastEnd) => void;
+}

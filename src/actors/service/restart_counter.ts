@@ -1,0 +1,64 @@
+// How often a service was restarted by its policy since a client's last start, and what its rule says of the
+// next time.
+import type { RunMetadata } from '../../protocol/host.ts';
+import type { LastEnd, RestartPolicy, RestartRule } from '../../protocol/service.ts';
+import {
+  type Backoff,
+  classifyEnd,
+  completeRestartRule,
+  countedRestarts,
+  type EndedRun,
+  nextRestart,
+} from './restart_policy.ts';
+
+export class RestartCounter {
+  /** All of them. */
+  total = 0;
+  /** When those were that the rule counts, in epoch milliseconds. */
+  times: readonly number[] = [];
+  /** Consecutive ones that did not stay up. */
+  private attempt = 0;
+  private readonly restart: () => RestartPolicy | RestartRule;
+
+  /** `restart`: what the registration says. */
+  constructor(restart: () => RestartPolicy | RestartRule) {
+    this.restart = restart;
+  }
+
+  /** A client starts the service. */
+  reset(): void {
+    this.total = this.attempt = 0;
+    this.times = [];
+  }
+
+  /** Goes on from the run of an earlier daemon: its restarts are an upper bound for the consecutive ones. */
+  resume({ restarts, restartTimes = [] }: RunMetadata): void {
+    this.total = this.attempt = restarts;
+    this.times = restartTimes;
+  }
+
+  /** Goes on from the end after which an earlier daemon owed a restart. */
+  resumePending(end: LastEnd | null): void {
+    this.times = end?.restart?.times ?? [];
+  }
+
+  /** A restart begins. */
+  begin({ attempt }: Backoff, now: number): void {
+    const rule = completeRestartRule(this.restart());
+    this.total += 1;
+    this.attempt = attempt;
+    this.times = rule.max === null ? [] : [...countedRestarts(this.times, rule, now), now];
+  }
+
+  /** The record of an end, and the restart that follows it. */
+  afterEnd(ended: Omit<EndedRun, 'attempt' | 'times'>, now: number): ReturnType<typeof classifyEnd> {
+    const { attempt, times } = this;
+    return classifyEnd({ ...ended, attempt, times }, completeRestartRule(this.restart()), now);
+  }
+
+  /** The restart that follows one that made no process. */
+  afterNoProcess(now: number): ReturnType<typeof nextRestart> {
+    const { attempt, times } = this;
+    return nextRestart(completeRestartRule(this.restart()), { failed: true, upMs: 0, attempt, times }, now);
+  }
+}

@@ -1,0 +1,144 @@
+// Control groups of Linux, version 2: a group for each run that has limits, below the group of Berth itself.
+// That needs a group that was delegated: one that Berth may write to, and that holds nobody else's
+// processes.
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { RunLimits } from '../../protocol/service.ts';
+import { MIB } from '../../settings/limits.ts';
+
+/** The group that the processes of Berth move to: only groups without processes of their own have limits. */
+const OWN_GROUP = 'berth.supervisor';
+const RUN_GROUP = 'berth.run-';
+/** The period of a share of the processors, in microseconds. */
+const CPU_PERIOD = 100_000;
+
+const CONTROLLERS: { readonly [K in keyof RunLimits]-?: string } = {
+  memoryMB: 'memory',
+  cpus: 'cpu',
+  pids: 'pids',
+};
+
+/** Where groups may be made, and what they can limit. */
+export interface CgroupPlace {
+  /** The folder in which groups are made. */
+  folder: string;
+  controllers: readonly string[];
+}
+
+const wordsOf = (path: string): string[] => readFileSync(path, 'latin1').split(/\s+/).filter(Boolean);
+
+/** The folder of a process's group; null where the system has no groups of version 2. */
+export function cgroupFolder(pid: number | 'self'): string | null {
+  try {
+    const path = /^0::(\/.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, 'utf8'))?.[1];
+    // Fields 4 and 5 are the root of the mount and its place; the kind follows a lone hyphen.
+    const mount = readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
+      .split('\n')
+      .find((line) => line.includes(' - cgroup2 '))
+      ?.split(' ');
+    const [root = '/', place] = mount?.slice(3) ?? [];
+    if (path === undefined || place === undefined) return null;
+    const below = root === '/' ? path : path.startsWith(root) ? path.slice(root.length) : null;
+    return below === null ? null : join(place, below);
+  } catch {
+    return null;
+  }
+}
+
+/** The place below the group `own`, or below its parent if Berth has moved there. Throws with the reason. */
+export function cgroupPlace(own: string): CgroupPlace {
+  const folder = basename(own) === OWN_GROUP ? dirname(own) : own;
+  for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control'])
+    accessSync(join(folder, file), constants.W_OK);
+  return { folder, controllers: wordsOf(join(folder, 'cgroup.controllers')) };
+}
+
+/** The limits that groups of `place` cannot hold. */
+export const missingControllers = ({ controllers }: CgroupPlace, limits: RunLimits): string[] =>
+  Object.entries(CONTROLLERS).flatMap(([limit, controller]) =>
+    limits[limit as keyof RunLimits] === undefined || controllers.includes(controller) ? [] : [controller],
+  );
+
+/** The processes in a group itself. */
+const processesIn = (folder: string): number[] => wordsOf(join(folder, 'cgroup.procs')).map(Number);
+
+/**
+ * Makes `place` ready for groups of runs: moves its processes, which must all be of `own`, to a group of
+ * their own and hands the controllers down. Throws with the reason.
+ */
+export function prepare({ folder, controllers }: CgroupPlace, own: ReadonlySet<number>): void {
+  const wanted = Object.values(CONTROLLERS).filter((name) => controllers.includes(name));
+  const control = join(folder, 'cgroup.subtree_control');
+  const given = wordsOf(control);
+  const missing = wanted.filter((name) => !given.includes(name));
+  if (missing.length === 0) return;
+  // Only the root of all groups may have both.
+  if (existsSync(join(folder, 'cgroup.type'))) {
+    const strangers = processesIn(folder).filter((pid) => !own.has(pid));
+    if (strangers.length > 0) throw new Error(`process ${strangers[0]} in ${folder} is not of Berth`);
+    const home = join(folder, OWN_GROUP);
+    mkdirSync(home, { recursive: true });
+    for (const pid of processesIn(folder)) writeFileSync(join(home, 'cgroup.procs'), String(pid));
+  }
+  writeFileSync(control, missing.map((name) => `+${name}`).join(' '));
+}
+
+/** The folder of a run's group. */
+export const runGroup = ({ folder }: CgroupPlace, run: string): string => join(folder, `${RUN_GROUP}${run}`);
+
+/** The runs that have a group in `place`. */
+export const groupedRuns = ({ folder }: CgroupPlace): string[] =>
+  readdirSync(folder).flatMap((name) => (name.startsWith(RUN_GROUP) ? [name.slice(RUN_GROUP.length)] : []));
+
+/** Makes a group with `limits`. Throws with the reason. */
+export function makeGroup(folder: string, { memoryMB, cpus, pids }: RunLimits): void {
+  mkdirSync(folder);
+  const set = (file: string, value: string): void => writeFileSync(join(folder, file), value);
+  if (memoryMB !== undefined) {
+    set('memory.max', String(memoryMB * MIB));
+    // One of its processes alone is of no use.
+    set('memory.oom.group', '1');
+    if (existsSync(join(folder, 'memory.swap.max'))) set('memory.swap.max', '0');
+  }
+  if (cpus !== undefined) set('cpu.max', `${Math.round(cpus * CPU_PERIOD)} ${CPU_PERIOD}`);
+  if (pids !== undefined) set('pids.max', String(pids));
+}
+
+/** Whether the system has ended a process of the group at its memory limit. */
+export function wasOutOfMemory(folder: string): boolean {
+  try {
+    const [, count = '0'] =
+      /^oom_kill (\d+)$/m.exec(readFileSync(join(folder, 'memory.events'), 'latin1')) ?? [];
+    return Number(count) > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Ends every process of a group at once. Does nothing where the kernel cannot (before 5.14). */
+export function killGroup(folder: string): void {
+  try {
+    writeFileSync(join(folder, 'cgroup.kill'), '1');
+  } catch {
+    // The group is gone, or what is in it is found by other means.
+  }
+}
+
+/** Removes a group. False while it has processes. */
+export function removeGroup(folder: string): boolean {
+  try {
+    rmdirSync(folder);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  }
+  return true;
+}

@@ -1,0 +1,196 @@
+// The fields of a registration that say how a service is checked, restarted and limited.
+// docs/reference.md "Checks", "Restart policy", "Limits of a service".
+import { linearRegex, RegexError } from '../adapters/linear_regex.ts';
+import { RESTART_POLICIES } from '../protocol/service.ts';
+import { CHECK, HTTP, RUN_LIMITS, SERVICE } from '../settings/limits.ts';
+import * as field from './registration_fields.ts';
+import { type InvalidField, integerField, isPlainText, isText, stringField, z } from './validation.ts';
+
+const PATTERN_RULE = `must be a regular expression of RE2 of 1 to ${CHECK.maxPatternBytes} bytes`;
+const HTTP_RULE = 'must be a URL with http:// or https://, or a path on its own port such as /health';
+const TCP_RULE = 'must be host:port, a port, or true for its own port';
+const STATUS_RULE = 'must be the least and the greatest status, such as [200, 399]';
+const HEADER_RULE = `must be an object of up to ${CHECK.maxHeaders} headers with texts`;
+const EXEC_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
+const TIME_RULE = `must be milliseconds from ${CHECK.minIntervalMs} to ${HTTP.maxQueryDurationMs}`;
+const CHECK_RULE =
+  'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port, or an object with one of http, tcp, ' +
+  'exec, log and notify';
+const FAILURES_RULE = `must be an integer from 1 to ${CHECK.maxFailures}`;
+const RESTART_RULE = 'must be "no", "on-failure", "always", or an object with policy';
+const LIMITS_RULE = 'must be an object with memoryMB, cpus or pids';
+const ENV_FILE_RULE = `must be an array of up to ${SERVICE.maxEnvFiles} paths`;
+const PATH_RULE = 'must be a path of up to 4 KiB without NUL';
+
+/** Headers of the connection itself, which Berth sets. */
+const OWN_HEADERS = ['connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect'];
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
+
+const time = integerField(CHECK.minIntervalMs, HTTP.maxQueryDurationMs, TIME_RULE);
+const times = { interval: time.optional(), timeout: time.optional() };
+
+const isHttpTarget = (value: string): boolean =>
+  /^\/(?!\/)\S*$/.test(value) || (/^https?:/i.test(value) && field.isReadyUrl(value));
+const isTcpTarget = (value: string): boolean => field.isReadyUrl(`tcp://${value.replace(/^tcp:\/\//, '')}`);
+const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.maxReadyUrlBytes;
+
+const pattern = stringField(
+  PATTERN_RULE,
+  (value) => value !== '' && Buffer.byteLength(value) <= CHECK.maxPatternBytes,
+);
+const statusNumber = integerField(100, 599, STATUS_RULE);
+const headerName = z
+  .string()
+  .refine((name) => HEADER_NAME.test(name) && !OWN_HEADERS.includes(name.toLowerCase()), {
+    error: 'must not be a header of the connection itself',
+  });
+const header = z
+  .record(
+    headerName,
+    stringField('must be a text without control characters', (value) =>
+      isPlainText(value, CHECK.maxHeaderBytes),
+    ),
+    HEADER_RULE,
+  )
+  .refine((given) => Object.keys(given).length <= CHECK.maxHeaders, HEADER_RULE);
+
+/** The kinds of a check; `more` are fields that each has. */
+const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
+  [
+    z.strictObject({
+      http: stringField(HTTP_RULE, (value) => isShort(value) && isHttpTarget(value)),
+      status: z
+        .tuple([statusNumber, statusNumber], STATUS_RULE)
+        .refine(([least, greatest]) => least <= greatest, STATUS_RULE)
+        .optional(),
+      header: header.optional(),
+      body: pattern.optional(),
+      ...more,
+    }),
+    z.strictObject({
+      tcp: z.union(
+        [
+          stringField(TCP_RULE, (value) => isShort(value) && isTcpTarget(value)),
+          integerField(1, 65_535, TCP_RULE),
+          z.literal(true),
+        ],
+        TCP_RULE,
+      ),
+      ...more,
+    }),
+    z.strictObject({
+      exec: stringField(
+        EXEC_RULE,
+        (value) => value.trim() !== '' && Buffer.byteLength(value) <= SERVICE.maxCmdBytes,
+      ),
+      ...more,
+    }),
+    z.strictObject({ log: pattern, ...more }),
+    z.strictObject({ notify: z.literal(true, 'must be true'), ...more }),
+  ] as const;
+
+export const ready = z.union([field.checkedUrl, ...questions(times)], CHECK_RULE);
+export const live = z.union(
+  [
+    field.checkedUrl,
+    ...questions({ ...times, failures: integerField(1, CHECK.maxFailures, FAILURES_RULE).optional() }),
+  ],
+  CHECK_RULE,
+);
+
+const policy = z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"');
+const pause = integerField(10, HTTP.maxQueryDurationMs);
+
+export const restart = z.union(
+  [
+    policy,
+    z
+      .strictObject({
+        policy,
+        minMs: pause.optional(),
+        maxMs: pause.optional(),
+        max: integerField(1, SERVICE.maxCountedRestarts).optional(),
+        withinMs: integerField(1, 24 * HTTP.maxQueryDurationMs).optional(),
+      })
+      .refine(({ minMs, maxMs }) => minMs === undefined || maxMs === undefined || minMs <= maxMs, {
+        error: 'must not be greater than maxMs',
+        path: ['minMs'],
+      })
+      .refine(({ max, withinMs }) => withinMs === undefined || max !== undefined, {
+        error: 'needs max',
+        path: ['withinMs'],
+      }),
+  ],
+  RESTART_RULE,
+);
+
+const { maxCpus, maxMemoryMB, maxPids, minCpus, minMemoryMB } = RUN_LIMITS;
+const CPUS_RULE = `must be a number of processors from ${minCpus} to ${maxCpus}`;
+
+export const limits = z
+  .strictObject(
+    {
+      memoryMB: integerField(minMemoryMB, maxMemoryMB).optional(),
+      cpus: z.number(CPUS_RULE).min(minCpus, CPUS_RULE).max(maxCpus, CPUS_RULE).optional(),
+      pids: integerField(1, maxPids).optional(),
+    },
+    LIMITS_RULE,
+  )
+  .refine((given) => Object.values(given).some((value) => value !== undefined), LIMITS_RULE);
+
+export const envFile = z
+  .array(
+    stringField(PATH_RULE, (value) => value !== '' && Buffer.byteLength(value) <= SERVICE.maxCwdBytes),
+    ENV_FILE_RULE,
+  )
+  .max(SERVICE.maxEnvFiles, ENV_FILE_RULE);
+export const ENV_FILE_LIMIT: field.LargeField = ['envFile', SERVICE.maxEnvFiles, ENV_FILE_RULE];
+
+const memberOf = (value: unknown, name: string): unknown =>
+  value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
+
+/** The policy that a value of `restart` has; undefined where it has none. */
+export const policyOf = (given: unknown): unknown =>
+  typeof given === 'string' ? given : memberOf(given, 'policy');
+
+/** The fields of a body that hold expressions. */
+const PATTERN_FIELDS = [
+  ['ready', 'body'],
+  ['ready', 'log'],
+  ['live', 'body'],
+  ['live', 'log'],
+] as const;
+
+/** The checks of a service without a port that ask its port. */
+function portFaults(value: unknown): InvalidField[] {
+  if (memberOf(value, 'port') !== null) return [];
+  return ['ready', 'live'].flatMap((check) => {
+    const given = memberOf(value, check);
+    const http = memberOf(given, 'http');
+    const isPath = typeof http === 'string' && http.startsWith('/');
+    if (!isPath && memberOf(given, 'tcp') !== true) return [];
+    const path = `${check}.${isPath ? 'http' : 'tcp'}`;
+    return [{ path, message: `${path} must not ask its own port: it has none` }];
+  });
+}
+
+/**
+ * The faults of the checks of a body that zod does not find. The package that knows regular expressions
+ * loads for bodies with any.
+ */
+export async function checkFaults(value: unknown): Promise<InvalidField[]> {
+  const faults = portFaults(value);
+  for (const [check, name] of PATTERN_FIELDS) {
+    const given = memberOf(memberOf(value, check), name);
+    if (typeof given !== 'string' || !isText(given) || Buffer.byteLength(given) > CHECK.maxPatternBytes)
+      continue;
+    try {
+      await linearRegex(given);
+    } catch (error) {
+      if (!(error instanceof RegexError)) throw error;
+      const path = `${check}.${name}`;
+      faults.push({ path, message: `${path} ${PATTERN_RULE}: ${error.message}` });
+    }
+  }
+  return faults;
+}

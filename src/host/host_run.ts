@@ -1,0 +1,103 @@
+// One run of the host, and what is said of it.
+import { constants } from 'node:os';
+import { residentBytes, settingOf } from '../adapters/process/process_table.ts';
+import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
+import type { LogRunMark } from '../logs/format.ts';
+import { fail } from '../protocol/errors.ts';
+import type { LedgerRun, SpawnReply } from '../protocol/host.ts';
+import { SERVICE_NAME_PATTERN } from '../protocol/names.ts';
+import type { RunEnd } from '../protocol/service.ts';
+import { MIB } from '../settings/limits.ts';
+import type { HostTerminal } from './pty.ts';
+import type { RunSetting } from './run_commands.ts';
+import type { StopTarget } from './stop_tree.ts';
+
+/** A run in the ledger of this host. */
+export interface HostRun extends StopTarget {
+  /** The service. */
+  readonly name: string;
+  /** `row.end` is null while the process lives. */
+  row: LedgerRow;
+  /**
+   * A spawned process is a child of this host. An adopted one is not, so only its absence can be noticed.
+   */
+  readonly origin: 'spawned' | 'adopted';
+  terminal: HostTerminal | null;
+  /** What its process was started with; null: another host knew it. */
+  setting: RunSetting | null;
+  /** The command of its stop, and what comes before it; undefined: no stop was asked for. */
+  stopCommand?: Promise<void>;
+}
+
+export type HostRunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;
+/** The outcome of a run whose exit code cannot be known. */
+export const UNKNOWN_OUTCOME: HostRunOutcome = {
+  exitCode: null,
+  signal: null,
+  exitUnknown: true,
+  cause: 'exit',
+};
+
+/** Names of services and runs become names of files. */
+export function checkName(name: string): void {
+  if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
+}
+
+/** What the log says of a start; `time` in epoch milliseconds. */
+export const startMark = (run: string, pid: number, time: number): LogRunMark => ({
+  event: 'started',
+  time,
+  run,
+  pid,
+  exitCode: null,
+  signal: null,
+});
+
+/** What the log says of an end. */
+export const endMark = ({ run, exitCode, signal, at }: RunEnd, pid: number): LogRunMark => ({
+  event: 'ended',
+  time: at,
+  run,
+  pid,
+  exitCode,
+  signal,
+});
+
+/** Whether the system knows a signal by this name. */
+export const isSignalName = (name: string): name is NodeJS.Signals => Object.hasOwn(constants.signals, name);
+
+/** A run as the daemon sees it. */
+export function runRowOf({ row }: HostRun): LedgerRun {
+  const { boot: _boot, stop, ...shown } = row;
+  return { ...shown, stopping: stop !== null };
+}
+
+/** What a start is answered with. */
+export const spawnReplyOf = ({ cgroup, pid, startTicks, startedAt }: LedgerRow): SpawnReply => ({
+  pid,
+  startTicks,
+  startedAt,
+  ...(cgroup !== undefined && { contained: true }),
+  rssMB: Math.ceil(residentBytes(pid) / MIB),
+});
+
+/** What the process of a run was started with; null where the system does not know it. */
+export function settingOfRun(run: HostRun): RunSetting | null {
+  try {
+    run.setting ??= settingOf(run.row.pid);
+  } catch {
+    return null;
+  }
+  return run.setting;
+}
+
+/** A run that is no longer in the ledger: only processes with its mark can be found. */
+export function forgottenTarget(name: string, run: string): StopTarget {
+  const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
+  return {
+    root: { run, pid: 0, startTicks: 0, grouped: false },
+    hasTerminal: false,
+    end: () => end,
+    onGone: () => {},
+  };
+}

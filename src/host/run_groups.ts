@@ -1,0 +1,100 @@
+// The control groups of runs with limits: docs/reference.md "Limits of a service". Where there can be none,
+// the daemon watches their memory.
+import { existsSync } from 'node:fs';
+import {
+  type CgroupPlace,
+  cgroupFolder,
+  cgroupPlace,
+  groupedRuns,
+  killGroup,
+  makeGroup,
+  missingControllers,
+  prepare,
+  removeGroup,
+  runGroup,
+  wasOutOfMemory,
+} from '../adapters/process/cgroup.ts';
+import type { RunLimits } from '../protocol/service.ts';
+import type { Clock } from '../runtime/actor.ts';
+import { SERVICE } from '../settings/limits.ts';
+
+const REMOVE_RETRY_MS = 5;
+
+export interface RunGroupsConfig {
+  clock: Clock;
+  /** The processes of Berth and of its runs. */
+  ownPids: () => ReadonlySet<number>;
+  log: (text: string) => void;
+}
+
+export class RunGroups {
+  private readonly config: RunGroupsConfig;
+  /** undefined: not looked for yet; null: there is none. */
+  private place: CgroupPlace | null | undefined;
+
+  constructor(config: RunGroupsConfig) {
+    this.config = config;
+  }
+
+  /** Makes the group of a run and returns its folder; null where limits cannot be held. */
+  make(run: string, limits: RunLimits): string | null {
+    const place = this.find();
+    if (!place || missingControllers(place, limits).length > 0) return null;
+    const folder = runGroup(place, run);
+    try {
+      prepare(place, this.config.ownPids());
+      makeGroup(folder, limits);
+      return folder;
+    } catch (error) {
+      removeGroup(folder);
+      this.config.log(`no control group for a run with limits: ${error}`);
+      return null;
+    }
+  }
+
+  /** Whether the system has ended the run at its memory limit. */
+  isOutOfMemory(folder: string | undefined): boolean {
+    return folder !== undefined && wasOutOfMemory(folder);
+  }
+
+  /** The group of a run that is no longer in the ledger; undefined without one. */
+  folderOf(run: string): string | undefined {
+    if (!this.place) return undefined;
+    const folder = runGroup(this.place, run);
+    return existsSync(folder) ? folder : undefined;
+  }
+
+  /** Removes the group of a run that has ended, unless it has left processes behind. */
+  removeEmpty(folder: string): void {
+    removeGroup(folder);
+  }
+
+  /** The last step of a stop: ends what is left in the group of a run and removes it. */
+  async end(folder: string | undefined): Promise<void> {
+    const { clock } = this.config;
+    if (folder === undefined) return;
+    const began = clock.monotonic();
+    for (; !removeGroup(folder) && clock.monotonic() - began < SERVICE.killTimeoutMs; ) {
+      killGroup(folder);
+      await new Promise<void>((resolve) => clock.after(REMOVE_RETRY_MS, resolve));
+    }
+  }
+
+  /** Removes groups of runs that are not of `runs` and have no process. */
+  sweep(runs: ReadonlySet<string>): void {
+    const place = this.find();
+    if (!place) return;
+    for (const run of groupedRuns(place)) if (!runs.has(run)) removeGroup(runGroup(place, run));
+  }
+
+  private find(): CgroupPlace | null {
+    if (this.place !== undefined) return this.place;
+    const own = cgroupFolder('self');
+    try {
+      this.place = own === null ? null : cgroupPlace(own);
+    } catch {
+      this.place = null;
+    }
+    return this.place;
+  }
+}
