@@ -22,7 +22,7 @@ export interface HeldPort {
 }
 
 /** The descriptor of a connection, which Node tells of its handle alone; null for one that has ended. */
-function descriptorOf(socket: Socket): number | null {
+export function descriptorOf(socket: Socket): number | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd: number } | null };
   return handle && handle.fd >= 0 ? handle.fd : null;
 }

@@ -14,6 +14,8 @@ export interface DialTarget {
 export interface DialOptions {
   /** Gets bytes, valid until it returns, in place of readers of the socket. */
   onData?: (bytes: Buffer) => void;
+  /** As `onData`, with a buffer of the caller's. */
+  onread?: net.OnReadOpts;
   /** The socket stays open for writing when the service has half-closed. */
   allowHalfOpen?: boolean;
 }
@@ -28,15 +30,15 @@ const MAX_DIALS = 3;
 function connect(
   port: number,
   host: string,
-  { onData, allowHalfOpen = false }: DialOptions,
+  { onData, onread: given, allowHalfOpen = false }: DialOptions,
 ): Promise<net.Socket> {
   const callback = (length: number): boolean => {
     onData?.(readBuffer.subarray(0, length));
     return true;
   };
-  const onread = onData && { onread: { buffer: readBuffer, callback } };
+  const onread = given ?? (onData && { buffer: readBuffer, callback });
   return new Promise((resolve, reject) => {
-    const socket = net.connect({ port, host, noDelay: true, allowHalfOpen, ...onread });
+    const socket = net.connect({ port, host, noDelay: true, allowHalfOpen, ...(onread && { onread }) });
     const failed = (error: NodeJS.ErrnoException): void =>
       reject(error.code === 'ECONNREFUSED' ? new Error('nothing listens there') : error);
     socket.once('error', failed);

@@ -94,13 +94,9 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     screens,
     viewersInThread,
   }));
-  await node.start('events', eventsActor, {
-    folder: paths.events,
-    marks: store.table('marks'),
-    boot: bootId(),
-    report,
-    subscribed: false,
-  });
+  const marks = store.table('marks');
+  const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
+  await node.start('events', eventsActor, journal);
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });

@@ -2,6 +2,7 @@
 // what the door is to do when the actor or its thread has ended. This is the data plane: bytes go through
 // this actor alone.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
+import type { Libc } from '../../adapters/process/libc.ts';
 import type { ServiceDialer } from '../../adapters/service_dialer.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import type { DoorProtocol, DoorSettings } from '../../protocol/doors.ts';
@@ -12,6 +13,7 @@ import { DoorConnections } from './door_connections.ts';
 export interface DoorConfig {
   /** One per thread. */
   dialer: ServiceDialer;
+  libc: Libc;
 }
 
 class Door {
@@ -22,13 +24,14 @@ class Door {
   private settings: DoorSettings | null = null;
   private cancelIdle = (): void => {};
 
-  constructor(context: Context, { dialer }: DoorConfig) {
+  constructor(context: Context, { dialer, libc }: DoorConfig) {
     this.context = context;
     this.name = context.address.slice('door:'.length);
     const service = context.ref(serviceAddress(this.name));
     this.connections = new DoorConnections({
       clock: context.clock,
       dialer,
+      libc,
       onKnock: () => service.tell('knocked', {}),
     });
     context.scope.defer(() => this.close());
@@ -82,7 +85,9 @@ class Door {
     // Its connections go on; the port is free at once.
     void this.listener?.close();
     this.listener = null;
-    const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket));
+    const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket), {
+      paused: true,
+    });
     if ('refused' in listener)
       throw fail(
         'port_in_use',

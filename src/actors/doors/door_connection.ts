@@ -1,7 +1,9 @@
-// One connection through a door. Until the service takes it, what the client sends waits in its socket, so
-// nothing of it is lost and no memory grows. Then both directions are carried as TCP has them: each as fast
-// as its receiver takes it, and each ends by itself.
+// One connection through a door. Until the service takes it, the client is not read: what it sends waits in
+// its socket, so nothing of it is lost and no memory grows. Then both directions are carried as TCP has them:
+// each as fast as its receiver takes it, and each ends by itself.
 import type { Socket } from 'node:net';
+import { BytePump, pumpedSocket } from '../../adapters/byte_pump.ts';
+import type { Libc } from '../../adapters/process/libc.ts';
 
 export interface DoorConnectionOwner {
   /** A byte was carried, in either direction. */
@@ -14,7 +16,7 @@ export interface DoorConnectionOwner {
 export class DoorConnection {
   /** Monotonic milliseconds. */
   readonly acceptedAt: number;
-  private readonly client: Socket;
+  private client: Socket;
   private readonly owner: DoorConnectionOwner;
   private service: Socket | null = null;
   private isOver = false;
@@ -23,8 +25,7 @@ export class DoorConnection {
     this.client = client;
     this.owner = owner;
     this.acceptedAt = acceptedAt;
-    client.on('error', () => this.reset());
-    client.on('close', () => this.close());
+    this.watch(client);
   }
 
   /** The service has not taken it yet. */
@@ -32,17 +33,25 @@ export class DoorConnection {
     return this.service === null && !this.isOver;
   }
 
-  /** Carries the client to `service`, a fresh connection. Ends that if the client has gone meanwhile. */
-  carry(service: Socket): void {
-    if (this.isOver) {
+  /**
+   * Carries the client to `service`, a fresh connection that reads by `fromService`. Ends that if the client
+   * has gone meanwhile.
+   */
+  carry(service: Socket, fromService: BytePump, libc: Libc): void {
+    const toService = new BytePump(() => this.owner.onMoved());
+    const accepted = this.client.removeAllListeners('close');
+    const client = this.isOver ? null : pumpedSocket(accepted, toService, libc);
+    if (!client) {
       service.destroy();
+      this.close();
       return;
     }
+    this.client = client;
     this.service = service;
-    service.on('error', () => this.reset());
-    service.on('close', () => this.close());
-    this.pump(this.client, service);
-    this.pump(service, this.client);
+    this.watch(client);
+    this.watch(service);
+    toService.attach(client, service);
+    fromService.attach(service, client);
   }
 
   /** Resets both sides, so that neither takes what it has for the whole. */
@@ -52,13 +61,9 @@ export class DoorConnection {
     this.close();
   }
 
-  private pump(from: Socket, to: Socket): void {
-    from.on('data', (bytes: Buffer) => {
-      this.owner.onMoved();
-      if (!to.write(bytes)) from.pause();
-    });
-    to.on('drain', () => from.resume());
-    from.on('end', () => to.end());
+  private watch(socket: Socket): void {
+    socket.on('error', () => this.reset());
+    socket.on('close', () => this.close());
   }
 
   /** Each side closes by itself when both have ended. */

@@ -1,6 +1,8 @@
 // The clients of one open door: held while there is no target, then given to it, and again as long as it has
 // not taken them.
 import type { Socket } from 'node:net';
+import { BytePump } from '../../adapters/byte_pump.ts';
+import type { Libc } from '../../adapters/process/libc.ts';
 import type { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { DoorTarget } from '../../protocol/doors.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -10,6 +12,7 @@ import { DoorConnection, type DoorConnectionOwner } from './door_connection.ts';
 export interface DoorConnectionsOptions {
   clock: Clock;
   dialer: ServiceDialer;
+  libc: Libc;
   /** A client waits, and there is no target. Repeated while it waits. */
   onKnock: () => void;
 }
@@ -121,14 +124,15 @@ export class DoorConnections implements DoorConnectionOwner {
   private async dial(connection: DoorConnection, target: DoorTarget, since: number): Promise<void> {
     const { clock, dialer } = this.options;
     try {
-      const service = await dialer.dial(target, { allowHalfOpen: true });
+      const pump = new BytePump(() => this.onMoved());
+      const service = await dialer.dial(target, { allowHalfOpen: true, onread: pump.onread });
       if (this.target !== target) {
         // What took it is about to end; its successor takes the connection.
         service.destroy();
         return;
       }
       this.isReached = true;
-      connection.carry(service);
+      connection.carry(service, pump, this.options.libc);
       this.release(connection);
     } catch {
       if (this.target !== target || !connection.isHeld) return;

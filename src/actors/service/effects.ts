@@ -115,12 +115,12 @@ export class ServiceEffects {
   }
 
   /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
-  private async appendEvent(event: NewEvent): Promise<EventType> {
+  async appendEvent(event: NewEvent): Promise<EventType> {
     const { earlier } = await this.events.ask('append', { events: [event] });
     return earlier ?? event.type;
   }
 
-  /** Journals that files of the service have changed; `paths`: the first of them. */
+  /** Journals that files of the service have changed. */
   async announceChange(paths: string[]): Promise<void> {
     await this.appendEvent(events.changedEvent(this.name, paths));
   }
@@ -220,7 +220,6 @@ export class ServiceEffects {
     });
   }
 
-  /** The environment that the service `stored` would get, for a command beside it. */
   private async environmentBeside(stored: StoredService, run: string): Promise<EnvironmentRows> {
     const { spec, ports } = await this.filled(stored.spec);
     return childEnvironment(this.baseOf(stored), spec, run, neighbourVariables(spec, ports));
@@ -270,14 +269,6 @@ export class ServiceEffects {
     this.ports.tell('release', { owner: innerOwner(this.name) });
   }
 
-  async appendSlept(): Promise<void> {
-    await this.appendEvent(events.sleptEvent(this.name));
-  }
-
-  async appendWoke(run: string, ms: number): Promise<void> {
-    await this.appendEvent(events.wokeEvent(this.name, run, ms));
-  }
-
   /**
    * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
    * stopped itself or hangs, is noticed long before the grace period is over.
@@ -318,8 +309,7 @@ export class ServiceEffects {
 
   /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
   note(run: LiveRun, changes: Partial<RunMetadata>): void {
-    const memo = { ...run.metadata, ...changes };
-    this.host.tell('note', { service: this.name, run: run.id, memo });
+    this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, ...changes } });
   }
 
   /** Tells the host that the end of the run is on disk, so that it may drop the run. */

@@ -164,7 +164,8 @@ export class FileWatch {
       case 'idle':
       case 'waiting':
         this.isDue = false;
-        if (spec.action !== 'restart') return;
+        // Whoever needs a sleeping service wakes it: it begins with the files as they are then.
+        if (spec.action !== 'restart' || life.view().status === 'sleeping') return;
         this.owesCascade = spec.cascade;
         this.inBackground(start());
         return;

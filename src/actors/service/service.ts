@@ -110,11 +110,16 @@ class SupervisedService {
       },
     });
     this.machine = new ServiceMachine(name, this.life, effects);
-    this.files = new FileWatch({
+    this.files = this.watchFiles();
+  }
+
+  private watchFiles(): FileWatch {
+    const { context, effects, life, name } = this;
+    return new FileWatch({
       context,
       name,
       effects,
-      life: this.life,
+      life,
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });

@@ -16,6 +16,7 @@ import { DOOR } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
+import { sleptEvent, wokeEvent } from './run_events.ts';
 import { type LifecycleState, liveRun, serviceStateOf } from './state.ts';
 
 export interface ServiceDoorOptions {
@@ -244,7 +245,7 @@ export class ServiceDoor {
       throw error;
     }
     if (hasRun || state.phase === 'waiting') await stop();
-    if (!hasRun) await effects.appendSlept();
+    if (!hasRun) await effects.appendEvent(sleptEvent(name));
     onChanged();
     return reply;
   }
@@ -260,7 +261,7 @@ export class ServiceDoor {
       const { clock } = context;
       if (since !== null) {
         const ms = Math.round(clock.monotonic() - since);
-        this.inBackground(run.ready.promise.then(() => effects.appendWoke(run.id, ms)));
+        this.inBackground(run.ready.promise.then(() => effects.appendEvent(wokeEvent(name, run.id, ms))));
       }
       // The daemon was killed between the decision and the stop.
       if (this.isAsleepAfter(run.id) && !this.sleeping) this.inBackground(this.sleep());
