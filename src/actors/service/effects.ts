@@ -128,12 +128,9 @@ export class ServiceEffects {
     await this.appendEvent(events.changedEvent(this.name, paths));
   }
 
-  /**
-   * Event first, end second: an end in the store implies that its event is in the journal. Safe to repeat.
-   * Resolves with the end as it is stored: the journal has the first word on it. `isAsleep`: the service was
-   * put to sleep.
-   */
+  /** Resolves with the end as stored, on which the journal has the first word. `isAsleep`: put to sleep. */
   async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+    // Event first: an end in the store implies that its event is in the journal. Safe to repeat.
     const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
     const recorded = events.endAsTold(end, told);
     await this.saveEnd(recorded);
