@@ -216,7 +216,13 @@ services:
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({ file, name: null, environment: 'shell', services: [], hooks: [] });
+    expect(readProject(file, {})).toEqual({
+      file,
+      name: null,
+      environment: 'shell',
+      services: [],
+      hooks: [],
+    });
     rmSync(file);
   });
 });
