@@ -64,7 +64,22 @@ describe('one service', () => {
     });
     expect([registered.status, registered.body]).toEqual([
       201,
-      { name: 'web', port, group: 'site', status: 'stopped', url: `http://localhost:${port}`, restarts: 0 },
+      {
+        ...{
+          name: 'web',
+          port,
+          group: 'site',
+          status: 'stopped',
+          url: `http://localhost:${port}`,
+          restarts: 0,
+        },
+        gatewayUrl: expect.stringMatching(/^http:\/\/web\.localhost:\d+\/$/),
+        ...{ project: null, stack: null, service: null },
+      },
+    ]);
+    // The fields of the base API come first, in its order.
+    expect(Object.keys(registered.body).slice(0, 6)).toEqual([
+      ...['name', 'port', 'group', 'status', 'url', 'restarts'],
     ]);
     const before = await daemon.request('GET', '/v1/resolve/web');
     expect(before.body).toEqual({ name: 'web', url: `http://localhost:${port}`, port, status: 'stopped' });

@@ -53,6 +53,12 @@ export type NameLabels = Partial<Pick<StackScope, 'label'>>;
 
 const asItIs = (name: string): string => name;
 
+/** `text` with the names of the stack of `name` as they are shown; the daemon uses the registered ones. */
+function withLabels(text: string, name: string, shown: string): string {
+  const prefix = name.endsWith(shown) ? name.slice(0, name.length - shown.length) : '';
+  return prefix === '' ? text : text.replaceAll(prefix, '');
+}
+
 /** Prints the results and failures of one command as they come. */
 export function batchReporter(
   context: CommandContext,
@@ -74,7 +80,7 @@ export function batchReporter(
       const mark = out.style('red', '✗', 'err');
       const text = out.isData
         ? safeJson({ name, ...errorRecord(error) })
-        : `${mark} ${label(name)}: ${failureText(error)}`;
+        : `${mark} ${label(name)}: ${withLabels(failureText(error), name, label(name))}`;
       progress.print(() => out.errorLine(text));
     },
     /** Stops the progress and, with -o json, prints the list. Returns the exit code of the first failure. */

@@ -58,7 +58,7 @@ describe('a Tab', () => {
   it('offers options, and values of options', async () => {
     const state = stateOf((await fake()).port);
     expect(await offered('berth start --t', state)).toEqual(['--timeout']);
-    expect(await offered('berth ps --status c', state)).toEqual(['crashed']);
+    expect(await offered('berth ps --status c', state)).toEqual(['crashed', 'completed']);
     expect(await offered('berth start --group ', state)).toEqual(['site']);
     expect(await offered('berth ps -o j', state)).toEqual(['json', 'jsonl']);
     expect(await offered('berth start --timeout ', state)).toEqual([]);
