@@ -7,9 +7,12 @@ import { BIN } from '../kit/built_program.ts';
 import { type Daemon, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 
 /** What `berth` prints, and its exit code. */
-function outcome(args: string[], env = {}): { code: number | null; stdout: string; stderr: string } {
-  const options = { encoding: 'utf8', env: { ...process.env, ...env } } as const;
-  const { status: code, stdout, stderr } = spawnSync(process.execPath, [BIN, ...args], options);
+function outcome(args: string[], script = BIN): { code: number | null; stdout: string; stderr: string } {
+  const {
+    status: code,
+    stdout,
+    stderr,
+  } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
   return { code, stdout, stderr };
 }
 
@@ -81,11 +84,11 @@ it('a damaged row is named by the log and by doctor, and the rest goes on', asyn
 });
 
 it('a daemon that dies of its mapped store, in the background, is answered with the way back', async () => {
-  const fault = join(newFolder(), 'fault.cjs');
-  writeFileSync(fault, "if (!process.argv.includes('start')) process.kill(process.pid, 'SIGBUS');");
-  const { code, stderr } = outcome(['--state-dir', join(newFolder(), 'state'), 'daemon', 'start'], {
-    NODE_OPTIONS: `--require ${fault}`,
-  });
+  const script = join(newFolder(), 'berth.cjs');
+  // The command line starts the daemon as itself.
+  const fault = "if (!process.argv.includes('start')) process.kill(process.pid, 'SIGBUS');";
+  writeFileSync(script, `${fault}\nrequire(${JSON.stringify(BIN)});`);
+  const { code, stderr } = outcome(['--state-dir', join(newFolder(), 'state'), 'daemon', 'start'], script);
   expect(code).toBe(5);
   expect(stderr).toContain('ended with SIGBUS');
   expect(stderr).toContain('`berth daemon --restore-store`');

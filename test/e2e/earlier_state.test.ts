@@ -54,6 +54,7 @@ it("today's daemon continues with the state that version 0.1.0 wrote", async () 
       inputs: [],
     },
     ...{ project: null, service: null, stack: null, gatewayUrl: expect.stringContaining('//db.localhost:') },
+    schedule: null,
     revision: 1,
     stale: false,
     envKeys: ['A', 'B'],
