@@ -100,6 +100,7 @@ describe('spinup', () => {
           hostname: 'my-bot.agents.localhost',
           agent_type: null,
           group: 'Agents',
+          ...{ project: null, stack: null, service: null },
         },
       ],
     });
