@@ -27,10 +27,10 @@ import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { completedReply } from './run.ts';
 import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
+import { TaskStarts } from './task_starts.ts';
 
 /** Shared by all services of a thread. */
 export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
@@ -52,6 +52,7 @@ class SupervisedService {
   readonly door: ServiceDoor;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
+  private readonly tasks: TaskStarts;
   readonly files: FileWatch;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
@@ -110,6 +111,7 @@ class SupervisedService {
       },
     });
     this.machine = new ServiceMachine(name, this.life, effects);
+    this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
   }
 
@@ -123,39 +125,6 @@ class SupervisedService {
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });
-  }
-
-  /** Starts it for a time of its schedule, once. */
-  private async startScheduled(
-    request: MessageOf<ServiceProtocol, 'start'>,
-    slot: number,
-  ): Promise<StartReply> {
-    const { effects, life, name } = this;
-    const { end, state } = life.snapshot();
-    const run = liveRun(state);
-    const had = [effects.slot, run?.metadata.task?.slot, end?.slot];
-    if (had.includes(slot))
-      return { name, status: life.view().status, pid: run?.pid ?? null, unchanged: true };
-    const before = effects.slot;
-    effects.slot = slot;
-    try {
-      return await this.machine.start(request);
-    } catch (error) {
-      // It may be asked for again: no run of it was made.
-      effects.slot = before;
-      throw error;
-    }
-  }
-
-  /** Starts it, unless it is a task that has completed with the same content before. */
-  private async startIfChanged(request: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const before = this.life.snapshot();
-    const completed = before.state.phase === 'idle' && before.end?.completed;
-    if (!completed || before.stored?.spec.kind !== 'task') return this.machine.start(request);
-    const content = await this.effects.contentOf(before.stored);
-    const isSame = content === completed.content && this.life.snapshot().state === before.state;
-    if (isSame) return { ...completedReply(this.name, completed.ms), unchanged: true };
-    return this.machine.start(request);
   }
 
   /** A client's stop, which overrides a restart under way. */
@@ -177,13 +146,13 @@ class SupervisedService {
   /** Starts the service; for a wake, after the stop that is under way. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, awake = false, slot } = message;
-    if (slot !== undefined) return this.startScheduled(message, slot);
+    if (slot !== undefined) return this.tasks.atSlot(message, slot);
     const { end, state } = this.life.snapshot();
     this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
     this.door.asked(awake);
     const begin = (): Promise<StartReply> => {
       if (wake) this.door.waking();
-      return message.ifChanged ? this.startIfChanged(message) : this.machine.start(message);
+      return message.ifChanged ? this.tasks.ifChanged(message) : this.machine.start(message);
     };
     if (!wake || state.phase !== 'stopping') return begin();
     return tolerateFailure(state.stop.promise, () => null).then(begin);
