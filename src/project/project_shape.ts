@@ -14,7 +14,15 @@ import { SERVICE_KINDS } from '../protocol/service.ts';
 import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { DOOR, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
-import { duration, limits, live, ready, restart, signal, stop } from './run_shapes.ts';
+import {
+  duration,
+  limitsShape,
+  liveShape,
+  readyShape,
+  restartShape,
+  signalShape,
+  stopShape,
+} from './run_shapes.ts';
 
 const withMessage = (error: string) => ({ error });
 /** For a required value: the message tells a missing value from a wrong one. */
@@ -105,7 +113,7 @@ const watch = z.strictObject(
       .meta({ description: 'Time without a change after which something is done; default 300.' })
       .optional(),
     action: z
-      .union([z.literal('restart'), signal], withMessage(ACTION_MESSAGE))
+      .union([z.literal('restart'), signalShape], withMessage(ACTION_MESSAGE))
       .meta({ description: 'restart (the default), or a signal that it is sent.' })
       .optional(),
     cascade: z
@@ -137,14 +145,14 @@ export const PROJECT_SERVICE_SHAPE = z
             'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
         })
         .optional(),
-      ready: ready
+      ready: readyShape
         .meta({
           description:
             'When it counts as running: a URL that answers 2xx or 3xx, a path on its own port, tcp ' +
             '(its port accepts connections), or a map.',
         })
         .optional(),
-      live: live
+      live: liveShape
         .meta({
           description:
             'A check while it runs; when it fails, the process is ended and restart says what follows.',
@@ -213,10 +221,10 @@ export const PROJECT_SERVICE_SHAPE = z
         .refine((group) => group !== AGENTS_GROUP, `must not be ${AGENTS_GROUP}: that group is for agents`)
         .meta({ description: 'The group it belongs to, for `berth group start` and `stop`.' })
         .optional(),
-      restart: restart
+      restart: restartShape
         .meta({ description: 'Whether it is started again when it ends by itself; default no.' })
         .optional(),
-      limits: limits
+      limits: limitsShape
         .meta({ description: 'What a run may use; one that uses more memory is ended.' })
         .optional(),
       autostart: z
@@ -233,7 +241,7 @@ export const PROJECT_SERVICE_SHAPE = z
       start_timeout: duration
         .meta({ description: 'How long it may take to become ready; default 30s.' })
         .optional(),
-      stop: stop.meta({ description: 'How it is stopped; a text is the command.' }).optional(),
+      stop: stopShape.meta({ description: 'How it is stopped; a text is the command.' }).optional(),
       watch: watch.meta({ description: 'Files whose changes restart it, or send it a signal.' }).optional(),
     },
     withMessage('must be a map with cmd and what else the service needs'),

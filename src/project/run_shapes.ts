@@ -29,7 +29,7 @@ export const duration = anyDuration.refine((ms) => ms <= HTTP.maxQueryDurationMs
 
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
 /** The name of a signal. */
-export const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
+export const signalShape = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
 const wholeNumber = (least: number, greatest: number) => {
   const message = `must be a whole number from ${least} to ${greatest}`;
@@ -121,12 +121,12 @@ const orderedCheck = (given: object): object => {
 };
 
 /** A ready-check: text as the file has it (readyUrl completes it), or the object of a registration. */
-export const ready = z
+export const readyShape = z
   .union([checkText, checkMap(checkKeys)], withMessage(CHECK_MESSAGE))
   .transform((given) => (typeof given === 'string' ? given : (orderedCheck(given) as ReadyField)));
 
 /** A live-check, as a registration has it. */
-export const live = z
+export const liveShape = z
   .union([checkText, checkMap(liveKeys)], withMessage(CHECK_MESSAGE))
   .transform((given): LiveField => {
     if (given === 'tcp') return { tcp: true };
@@ -172,7 +172,7 @@ const restartMap = z
   });
 
 /** The restart policy, or a rule with pauses and an end. */
-export const restart = z.union(
+export const restartShape = z.union(
   [policy, restartMap],
   withMessage(`${POLICY_MESSAGE}, or a map with policy, min_ms, max_ms, max and within_ms`),
 );
@@ -197,7 +197,7 @@ const limitsMap = z.strictObject(
 );
 
 /** What a run may use. */
-export const limits = limitsMap
+export const limitsShape = limitsMap
   .refine((given) => Object.values(given).some((value) => value !== undefined), LIMITS_MESSAGE)
   .transform(({ memory_mb: memoryMB, cpus, pids }): RunLimits => {
     return {
@@ -214,7 +214,7 @@ const stopMap = z.strictObject(
     command: stopCommand
       .meta({ description: 'A shell command that is run first; then the signal follows.' })
       .optional(),
-    signal: signal.meta({ description: 'The signal that ends it; default SIGTERM.' }).optional(),
+    signal: signalShape.meta({ description: 'The signal that ends it; default SIGTERM.' }).optional(),
     grace: duration
       .meta({ description: 'How long it may take to end before it is killed; default 5s.' })
       .optional(),
@@ -223,7 +223,7 @@ const stopMap = z.strictObject(
 );
 
 /** How it is stopped; a text is the command. */
-export const stop = z
+export const stopShape = z
   .union([stopCommand, stopMap], withMessage('must be a command, or a map with command, signal and grace'))
   .transform((given) => (typeof given === 'string' ? { command: given } : given));
 
