@@ -99,7 +99,7 @@ export const live = z.union(
 );
 
 const policy = z.enum(RESTART_POLICIES, 'must be "no", "on-failure" or "always"');
-const pause = integerField(10, HTTP.maxQueryDurationMs);
+const pause = integerField(SERVICE.minRestartPauseMs, HTTP.maxQueryDurationMs);
 
 export const restart = z.union(
   [

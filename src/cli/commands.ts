@@ -98,6 +98,12 @@ const ROWS: readonly CommandRow[] = [
     load: loaded(restartCommand),
   },
   {
+    name: 'kill',
+    summary: 'send a signal to services',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).killCommand,
+  },
+  {
     name: 'sleep',
     summary: 'end services until somebody connects to them',
     heading: SERVICES,

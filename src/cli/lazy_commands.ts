@@ -42,6 +42,7 @@ export {
   wakeCommand,
   workloadListCommand,
 } from './commands/k8s_workloads.ts';
+export { killCommand } from './commands/kill.ts';
 export { manPageCommand } from './commands/man_page.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';

@@ -4,6 +4,7 @@ import type { YamlNode, YamlPosition } from '../adapters/yaml.ts';
 import { InterpolationError, interpolate } from './interpolate.ts';
 import type { ProjectProblem } from './project_error.ts';
 import { EXTENSION_KEY, PROJECT_SERVICE_SHAPE, PROJECT_SHAPE } from './project_shape.ts';
+import { RUN_KEYS } from './run_shapes.ts';
 import { suggestion } from './spelling.ts';
 
 type NodePath = readonly PropertyKey[];
@@ -15,7 +16,7 @@ const isEnvValue = (path: NodePath): boolean =>
   path.length === 4 && path[0] === 'services' && path[2] === 'env';
 /** Whether the schema fixes the keys of the map; in other maps they are names of services or variables. */
 const hasSchemaKeys = (path: NodePath): boolean =>
-  path.length === 0 || path.length === 2 || path[3] === 'stop';
+  path.length === 0 || path.length === 2 || (path.length === 3 && path[2] === 'stop');
 
 /** Reads text that interpolation put into an unquoted scalar, as YAML reads it. */
 function parseScalar(text: string): string | number | boolean {
@@ -95,6 +96,13 @@ const KEYS_OF_OTHER_TOOLS = new Map([
   ['stop_grace_period', 'stop.grace'],
   ['namespace', 'group'],
   ['profiles', 'group'],
+  ['liveness_probe', 'live'],
+  ['mem_limit', 'limits.memory_mb'],
+  ['memoryMB', 'memory_mb'],
+  ['minMs', 'min_ms'],
+  ['maxMs', 'max_ms'],
+  ['withinMs', 'within_ms'],
+  ['envFile', 'env_file'],
   ['processes', 'services'],
 ]);
 
@@ -103,7 +111,7 @@ function knownKeys(path: NodePath): string[] {
   if (path.length === 2) return Object.keys(PROJECT_SERVICE_SHAPE.shape);
   if (path[0] === 'hooks') return ['create', 'remove'];
   if (path[2] === 'port') return ['fixed'];
-  return path[2] === 'stop' ? ['signal', 'grace'] : ['condition'];
+  return [...(RUN_KEYS[String(path[2])] ?? ['condition'])];
 }
 
 /** The fields of a zod issue that are used here. */
@@ -115,6 +123,10 @@ interface ShapeIssue {
   errors?: readonly (readonly ShapeIssue[])[];
   issues?: readonly ShapeIssue[];
 }
+
+/** Whether it says that the value is of the right type: something in it is wrong. */
+const isDeep = ({ code, path }: ShapeIssue): boolean =>
+  path.length > 0 || code === 'unrecognized_keys' || code === 'custom';
 
 function problemsOfIssue(tree: YamlNode, issue: ShapeIssue, base: NodePath): ProjectProblem[] {
   const path = [...base, ...issue.path];
@@ -134,7 +146,7 @@ function problemsOfIssue(tree: YamlNode, issue: ShapeIssue, base: NodePath): Pro
     return [{ at: positionOfPath(tree, path, true), message }];
   }
   // Of several alternatives, the one that matched deeper is the intended one.
-  const meant = issue.errors?.find((branch) => branch.some((one) => one.path.length > 0));
+  const meant = issue.errors?.find((branch) => branch.some(isDeep));
   if (meant) return meant.flatMap((one) => problemsOfIssue(tree, one, path));
   const where = path.length > 0 ? `${formatPath(path)}: ` : '';
   return [{ at: positionOfPath(tree, path), message: where + issue.message }];

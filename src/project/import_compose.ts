@@ -9,6 +9,8 @@ const MAX_DEPTH = 32;
 const DOCKER_STOP_S = 10;
 /** For docker itself, beyond the time of the container. */
 const STOP_MARGIN_S = 5;
+/** For docker to say how a container is. */
+const DOCKER_ANSWER_MS = 10_000;
 const MAX_S = 3_600;
 /** Those of docker. */
 const HEALTH = { intervalS: 30, retries: 3, startPeriodS: 0 } as const;
@@ -91,7 +93,7 @@ function readyOf(key: string, value: YamlNode, port: string | undefined, file: s
     const timeout = Math.min(MAX_S, Math.max(60, Math.ceil(healthTimeoutS(nodeAt(value, 'healthcheck')))));
     const interval = Math.min(5, Math.max(1, seconds(nodeAt(value, 'healthcheck', 'interval')) ?? 1));
     return {
-      ready: { exec: healthCheck(file, key), interval: interval * 1_000 },
+      ready: { exec: healthCheck(file, key), interval: interval * 1_000, timeout: DOCKER_ANSWER_MS },
       start_timeout: `${timeout}s`,
     };
   }

@@ -1,6 +1,7 @@
 // Imports a process-compose file.
 import { constants } from 'node:os';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { CHECK, HTTP, SERVICE } from '../settings/limits.ts';
 import { portInCommand } from './command_port.ts';
 import { droppedKeys, droppedNote, type KnownKeys } from './dropped_keys.ts';
 import {
@@ -60,6 +61,9 @@ function probeUrl(get: YamlNode | undefined): string | undefined {
   return `${scheme}://${host}:${port}${path.startsWith('/') ? path : `/${path}`}`;
 }
 
+const milliseconds = (seconds: number): number =>
+  Math.min(HTTP.maxQueryDurationMs, Math.max(CHECK.minIntervalMs, Math.round(seconds * 1_000)));
+
 /** The check that a probe is; undefined: it asks nothing. */
 function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | undefined {
   const http = probeUrl(nodeAt(probe, 'http_get'));
@@ -67,11 +71,14 @@ function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | 
   if (http === undefined && exec === undefined) return undefined;
   const period = numberAt(probe, 'period_seconds') ?? DEFAULT_PERIOD_S;
   const timeout = numberAt(probe, 'timeout_seconds');
+  const status = numberAt(probe, 'http_get', 'status_code');
   const failures = isLive ? numberAt(probe, 'failure_threshold') : undefined;
   return {
     ...(http === undefined ? { exec: exec ?? '' } : { http }),
-    ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: period * 1_000 } : {}),
-    ...(timeout === undefined ? {} : { timeout: timeout * 1_000 }),
+    // 200 is its default, and stands for any success here.
+    ...(http === undefined || status === undefined || status === 200 ? {} : { status: [status, status] }),
+    ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: milliseconds(period) } : {}),
+    ...(timeout === undefined ? {} : { timeout: milliseconds(timeout) }),
     ...(failures === undefined ? {} : { failures }),
   };
 }
@@ -125,7 +132,8 @@ function restartOf(name: string, node: YamlNode | undefined, notes: string[]): I
   // 0 is no bound there.
   const max = numberAt(node, 'max_restarts') || undefined;
   if (backoff === undefined && max === undefined) return policy;
-  const pause = backoff === undefined ? {} : { min_ms: backoff * 1_000, max_ms: backoff * 1_000 };
+  const ms = Math.max(SERVICE.minRestartPauseMs, (backoff ?? 0) * 1_000);
+  const pause = backoff === undefined ? {} : { min_ms: ms, max_ms: ms };
   return { policy, ...pause, ...(max === undefined ? {} : { max }) };
 }
 
@@ -182,9 +190,8 @@ function servicesOf(
     return [];
   }
   notes.push(...droppedNote(first, droppedKeys(value, PROCESS)));
-  const status = scalarText(nodeAt(value, 'readiness_probe', 'http_get', 'status_code'));
-  if (status !== undefined && status !== '200')
-    notes.push(`${first}: readiness_probe.http_get.status_code is left out`);
+  if (nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
+    notes.push(`${first}: ready_log_line is left out, as it has a readiness_probe`);
   const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
   const probe = nodeAt(value, 'readiness_probe');
   const port = given.isTask ? null : portOf(cmd, env, probeUrl(nodeAt(probe, 'http_get')));

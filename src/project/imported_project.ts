@@ -24,6 +24,7 @@ export interface ImportedService {
 /** A check as berth.yaml has it. */
 export interface ImportedCheck {
   http?: string;
+  status?: number[];
   exec?: string;
   log?: string;
   /** Milliseconds. */

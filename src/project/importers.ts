@@ -8,7 +8,6 @@ import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
 import { importProcfile } from './import_procfile.ts';
 import type { ImportedProject } from './imported_project.ts';
-import { plainServices } from './plain_services.ts';
 
 interface Importer {
   kind: string;
@@ -62,5 +61,5 @@ export const importerOf = (path: string): Importer | undefined =>
  */
 export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
   const importer = importerOf(path);
-  return importer && { kind: importer.kind, ...plainServices(importer.read(readTextFile(path), path)) };
+  return importer && { kind: importer.kind, ...importer.read(readTextFile(path), path) };
 }

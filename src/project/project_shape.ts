@@ -10,10 +10,19 @@ import {
   GROUP_NAME_PATTERN,
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
-import { RESTART_POLICIES, SERVICE_KINDS } from '../protocol/service.ts';
+import { SERVICE_KINDS } from '../protocol/service.ts';
 import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
-import { DOOR, HTTP, SERVICE, TASK, WATCH } from '../settings/limits.ts';
+import { DOOR, SERVICE, TASK, WATCH } from '../settings/limits.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
+import {
+  duration,
+  limitsShape,
+  liveShape,
+  readyShape,
+  restartShape,
+  signalShape,
+  stopShape,
+} from './run_shapes.ts';
 
 const withMessage = (error: string) => ({ error });
 /** For a required value: the message tells a missing value from a wrong one. */
@@ -30,18 +39,6 @@ const name = z
   )
   .refine(isShortName, 'must not contain --, which separates it from the name of the stack')
   .refine((value) => !isHook(value), 'is the name of a hook');
-
-const DURATION_MESSAGE = 'must be a duration such as 30s or 500ms (a bare number is milliseconds)';
-const duration = z
-  .union(
-    [
-      z.int(DURATION_MESSAGE).nonnegative(DURATION_MESSAGE),
-      z.string().regex(DURATION_PATTERN, DURATION_MESSAGE),
-    ],
-    withMessage(DURATION_MESSAGE),
-  )
-  .transform((value) => (typeof value === 'number' ? value : (parseDuration(value) ?? 0)))
-  .refine((ms) => ms <= HTTP.maxQueryDurationMs, 'must be at most 1h');
 
 const SLEEP_RANGE_MESSAGE = 'must be from 1s to 30 days';
 const SLEEP_AFTER_MESSAGE = 'must be a duration such as 15m or 90s';
@@ -65,14 +62,6 @@ const sleep = z
 
 const envKey = z.string().regex(ENV_KEY_PATTERN, 'must be a name of letters, digits and _');
 const envValue = z.union([z.string(), z.number(), z.boolean(), z.null()], withMessage('must be a text'));
-
-const READY_MESSAGE = 'must be an http://, https:// or tcp:// URL, a path such as /health, or tcp';
-const ready = z
-  .string(withMessage(READY_MESSAGE))
-  .regex(/^(https?:\/\/|tcp:\/\/|\/|tcp$|\$\{url\.)/, READY_MESSAGE);
-
-const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
-const signal = z.string(withMessage(SIGNAL_MESSAGE)).regex(/^SIG[A-Z][A-Z0-9]+$/, SIGNAL_MESSAGE);
 
 const PORT_MESSAGE = 'must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none';
 const portNumber = z.int(PORT_MESSAGE).min(1, PORT_MESSAGE).max(65535, PORT_MESSAGE);
@@ -124,7 +113,7 @@ const watch = z.strictObject(
       .meta({ description: 'Time without a change after which something is done; default 300.' })
       .optional(),
     action: z
-      .union([z.literal('restart'), signal], withMessage(ACTION_MESSAGE))
+      .union([z.literal('restart'), signalShape], withMessage(ACTION_MESSAGE))
       .meta({ description: 'restart (the default), or a signal that it is sent.' })
       .optional(),
     cascade: z
@@ -156,11 +145,17 @@ export const PROJECT_SERVICE_SHAPE = z
             'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
         })
         .optional(),
-      ready: ready
+      ready: readyShape
         .meta({
           description:
-            'When it counts as running: a URL that answers 2xx or 3xx, a path on its own port, or tcp ' +
-            '(its port accepts connections).',
+            'When it counts as running: a URL that answers 2xx or 3xx, a path on its own port, tcp ' +
+            '(its port accepts connections), or a map.',
+        })
+        .optional(),
+      live: liveShape
+        .meta({
+          description:
+            'A check while it runs; when it fails, the process is ended and restart says what follows.',
         })
         .optional(),
       env: z
@@ -226,9 +221,11 @@ export const PROJECT_SERVICE_SHAPE = z
         .refine((group) => group !== AGENTS_GROUP, `must not be ${AGENTS_GROUP}: that group is for agents`)
         .meta({ description: 'The group it belongs to, for `berth group start` and `stop`.' })
         .optional(),
-      restart: z
-        .enum(RESTART_POLICIES, withMessage('must be no, on-failure or always'))
+      restart: restartShape
         .meta({ description: 'Whether it is started again when it ends by itself; default no.' })
+        .optional(),
+      limits: limitsShape
+        .meta({ description: 'What a run may use; one that uses more memory is ended.' })
         .optional(),
       autostart: z
         .boolean(withMessage('must be true or false'))
@@ -244,18 +241,7 @@ export const PROJECT_SERVICE_SHAPE = z
       start_timeout: duration
         .meta({ description: 'How long it may take to become ready; default 30s.' })
         .optional(),
-      stop: z
-        .strictObject(
-          {
-            signal: signal.meta({ description: 'The signal that ends it; default SIGTERM.' }).optional(),
-            grace: duration
-              .meta({ description: 'How long it may take to end before it is killed; default 5s.' })
-              .optional(),
-          },
-          withMessage('must be a map with signal and grace'),
-        )
-        .meta({ description: 'How it is stopped.' })
-        .optional(),
+      stop: stopShape.meta({ description: 'How it is stopped; a text is the command.' }).optional(),
       watch: watch.meta({ description: 'Files whose changes restart it, or send it a signal.' }).optional(),
     },
     withMessage('must be a map with cmd and what else the service needs'),

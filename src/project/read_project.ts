@@ -3,6 +3,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
+import type { LiveField, ReadyField } from '../protocol/checks.ts';
 import {
   type Dependency,
   dependencyName,
@@ -11,14 +12,21 @@ import {
 } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
-import type { RestartPolicy, ServiceSpec, SleepRule, WatchSpec } from '../protocol/service.ts';
+import type {
+  RestartPolicy,
+  RestartRule,
+  RunLimits,
+  ServiceSpec,
+  SleepRule,
+  WatchSpec,
+} from '../protocol/service.ts';
 import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
-import { isOnOwnPort } from './ready_url.ts';
+import { asksOwnPort } from './ready_url.ts';
 import { suggestion } from './spelling.ts';
 
 type ShellEnvironment = Readonly<Record<string, string | undefined>>;
@@ -34,17 +42,21 @@ export interface ProjectService {
   port: number | 'auto' | null;
   /** The port holds in every stack. */
   isPortFixed: boolean;
-  /** A URL, a path on the service's own port, or `tcp`: see readyUrl. */
-  ready: string | null;
+  /** An object, a URL, a path on the service's own port, or `tcp`: see readyUrl. */
+  ready: ReadyField | null;
+  live: LiveField | null;
   env: [key: string, value: string][];
   dependsOn: Dependency[];
   group: string | null;
-  restart: RestartPolicy | undefined;
+  restart: RestartPolicy | RestartRule | undefined;
+  limits: RunLimits | null;
   autostart: boolean;
   /** null: it never sleeps. */
   sleep: SleepRule | null;
   /** Milliseconds, as is stopGrace. */
   startTimeout: number | undefined;
+  /** The command that is run first to stop it. */
+  stop: string | null;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
   /** The stack it is registered in; null while it is only what the file says. */
@@ -189,13 +201,16 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     cwd: serviceCwd(check, name, service),
     ...portOf(service),
     ready: service.ready ?? null,
+    live: service.live ?? null,
     env: serviceEnv(check, name, service),
     dependsOn: dependenciesOf(service.depends_on),
     group: service.group ?? null,
     restart: service.restart,
+    limits: service.limits ?? null,
     autostart: service.autostart ?? false,
     sleep: service.sleep === undefined ? null : { afterMinutes: service.sleep },
     startTimeout: service.start_timeout,
+    stop: service.stop?.command ?? null,
     stopSignal: service.stop?.signal,
     stopGrace: service.stop?.grace,
     stack: null,
@@ -218,6 +233,9 @@ function hooksOf(
   return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
 }
 
+const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
+  typeof restart === 'object' ? restart.policy : restart;
+
 /** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
 function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
   const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
@@ -232,7 +250,11 @@ function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): v
       ['schedule', !isTask && schedule !== null, 'is for tasks alone'],
       ['inputs', !isTask && inputs.length > 0, 'are for tasks alone'],
       ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
-      ['restart', isTask && restart === 'always', 'must not be always for a task, which runs to its end'],
+      [
+        'restart',
+        isTask && policyOf(restart) === 'always',
+        'must not be always for a task, which runs to its end',
+      ],
       [
         'depends_on',
         endless !== undefined,
@@ -250,8 +272,8 @@ function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): v
 }
 
 /** The services whose addresses `service` is started with: those that its placeholders name. */
-export function servicesAsked({ cmd, cwd, ready, env }: ProjectService): Set<string> {
-  const texts = [cmd, cwd, JSON.stringify(ready) ?? '', ...env.map(([, value]) => value)];
+export function servicesAsked({ cmd, cwd, ready, live, env }: ProjectService): Set<string> {
+  const texts = [cmd, cwd, JSON.stringify([ready, live]), ...env.map(([, value]) => value)];
   const bodies = texts.flatMap((text) => [...text.matchAll(PLACEHOLDER)]);
   return new Set(
     bodies.flatMap(([, dollar, body = '']) =>
@@ -270,14 +292,16 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
       check.problems.push({ at: service.at, message });
     }
   }
-  for (const { name, dependsOn, port, ready } of services) {
+  for (const { name, dependsOn, port, ready, live } of services) {
     for (const other of dependsOn.map(dependencyName).filter((one) => !names.includes(one))) {
       const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
       check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
     }
-    if (port === null && isOnOwnPort(ready)) {
-      const message = `services.${name}.ready: ${ready} asks its own port, and its port is null`;
-      check.problems.push({ at: check.positionAt('services', name, 'ready'), message });
+    for (const [key, asked] of Object.entries({ ready, live })) {
+      if (port !== null || !asksOwnPort(asked)) continue;
+      const text = typeof asked === 'string' ? asked : 'it';
+      const message = `services.${name}.${key}: ${text} asks its own port, and its port is null`;
+      check.problems.push({ at: check.positionAt('services', name, key), message });
     }
     if (port === 'auto' || port === null) continue;
     const owner = owners.get(port);

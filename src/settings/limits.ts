@@ -58,6 +58,7 @@ export const SERVICE = {
   maxEnvFiles: 16,
   /** The most that a restart rule may count. */
   maxCountedRestarts: 1_000,
+  minRestartPauseMs: 10,
   /** A service without a ready URL is ready once its process has been up this long. */
   minUptimeMs: 50,
   restart: { initialDelayMs: 100, maxDelayMs: 30_000, resetAfterMs: 10_000 },

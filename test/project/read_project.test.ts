@@ -7,7 +7,8 @@ import { findProjectFile } from '../../src/project/find_project_file.ts';
 import { ProjectError } from '../../src/project/project_error.ts';
 import { projectSchema } from '../../src/project/project_shape.ts';
 import { parseProject, readProject } from '../../src/project/read_project.ts';
-import { readyUrl } from '../../src/project/ready_url.ts';
+import { onOtherPort, readyUrl } from '../../src/project/ready_url.ts';
+import type { LiveField } from '../../src/protocol/checks.ts';
 
 let folder = '';
 beforeAll(() => {
@@ -93,6 +94,9 @@ services:
       ],
       dependsOn: ['db'],
       group: 'site',
+      live: null,
+      limits: null,
+      stop: null,
       restart: 'on-failure',
       autostart: true,
       startTimeout: 90_000,
@@ -212,6 +216,49 @@ services:
     ]);
   });
 
+  it('says how a run is checked, restarted, limited and stopped, in the words of a registration', () => {
+    const text = `
+services:
+  a:
+    cmd: x
+    ready: { timeout: 1s, http: /ready, status: [200, 204], header: { X-Probe: berth }, body: ok$ }
+    live: /live
+    restart: { policy: always, min_ms: 50ms, max_ms: 2s, max: 3, within_ms: 2h }
+    limits: { memory_mb: 64, cpus: 1.5, pids: 9 }
+    stop: { command: ./quit, grace: 1s }
+  b: { cmd: x, port: null, ready: { log: "^up" }, live: { exec: ./ping, interval: 10s, failures: 2 }, stop: ./quit }
+  c: { cmd: x, ready: { notify: true }, live: tcp }`;
+    const [a, b, c] = parse(text);
+    expect(a).toMatchObject({
+      live: { http: '/live' },
+      restart: { policy: 'always', minMs: 50, maxMs: 2_000, max: 3, withinMs: 7_200_000 },
+      limits: { memoryMB: 64, cpus: 1.5, pids: 9 },
+      stop: './quit',
+      stopGrace: 1_000,
+      stopSignal: undefined,
+    });
+    // In this order it is registered and read back, so that `up` sees no difference.
+    expect(JSON.stringify(a?.ready)).toBe(
+      '{"http":"/ready","status":[200,204],"header":{"X-Probe":"berth"},"body":"ok$","timeout":1000}',
+    );
+    expect(b).toMatchObject({
+      ready: { log: '^up' },
+      live: { exec: './ping', interval: 10_000, failures: 2 },
+      stop: './quit',
+    });
+    expect(c).toMatchObject({ ready: { notify: true }, live: { tcp: true } });
+  });
+
+  it('means the port in its place where a check names a number that another stack has', () => {
+    const moved = (check: LiveField): LiveField => onOtherPort(check, 80, 'web');
+    expect(moved('http://localhost:80/x')).toBe('http://localhost:${port.web}/x');
+    expect(moved({ http: 'http://127.0.0.1:80' })).toEqual({ http: 'http://127.0.0.1:${port.web}' });
+    expect(moved({ tcp: 'localhost:80' })).toEqual({ tcp: 'localhost:${port.web}' });
+    expect(moved({ tcp: 80 })).toEqual({ tcp: true });
+    for (const same of [{ tcp: 8080 }, { tcp: 'localhost:800' }, { exec: 'x' }, 'tcp://db:80'])
+      expect(moved(same)).toEqual(same);
+  });
+
   it('is found in a folder above', () => {
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
@@ -281,11 +328,56 @@ describe('a wrong project file', () => {
     ['services:\n  web: {cmd: x, stop: {grace: 2h}}', ['2:31 services.web.stop.grace: must be at most 1h']],
     [
       'services:\n  web: {cmd: x, ready: localhost:80}',
-      ['2:24 services.web.ready: must be an http://, https:// or tcp:// URL, a path such as /health, or tcp'],
+      [
+        '2:24 services.web.ready: must be an http://, https:// or tcp:// URL, a path such as /health, tcp, or a map with one of http, tcp, exec, log and notify',
+      ],
     ],
     [
       'services:\n  web: {cmd: x, restart: never}',
-      ['2:26 services.web.restart: must be no, on-failure or always'],
+      [
+        '2:26 services.web.restart: must be no, on-failure or always, or a map with policy, min_ms, max_ms, max and within_ms',
+      ],
+    ],
+    [
+      'services:\n  web: {cmd: x, ready: {htp: /x, tcp: true}}',
+      ['2:25 services.web.ready.htp: unknown key; did you mean http?'],
+    ],
+    [
+      'services:\n  web: {cmd: x, ready: {tcp: true, exec: y}}',
+      ['2:17 services.web.ready: must have one of http, tcp, exec, log, notify'],
+    ],
+    [
+      'services:\n  web: {cmd: x, live: {exec: y, status: [200, 200]}}',
+      ['2:17 services.web.live: must have status only with http'],
+    ],
+    [
+      'services:\n  web: {cmd: x, ready: {exec: y, interval: soon}}',
+      [
+        '2:44 services.web.ready.interval: must be a duration such as 30s or 500ms (a bare number is milliseconds)',
+      ],
+    ],
+    [
+      'services:\n  web: {cmd: x, port: null, live: {tcp: true}}',
+      ['2:29 services.web.live: it asks its own port, and its port is null'],
+    ],
+    [
+      'services:\n  web: {cmd: x, restart: {policy: no, within_ms: 1s}}',
+      ['2:50 services.web.restart.within_ms: needs max'],
+    ],
+    [
+      'services:\n  web: {cmd: x, limits: {}}',
+      ['2:17 services.web.limits: must be a map with memory_mb, cpus or pids'],
+    ],
+    [
+      'services:\n  web: {cmd: x, limits: {memoryMB: 5}}',
+      [
+        '2:17 services.web.limits: must be a map with memory_mb, cpus or pids',
+        '2:26 services.web.limits.memoryMB: unknown key; here it is memory_mb',
+      ],
+    ],
+    [
+      'services:\n  web: {cmd: x, kind: task, restart: {policy: always}}',
+      ['2:29 services.web.restart: must not be always for a task, which runs to its end'],
     ],
     [
       'services:\n  web: {cmd: x, group: Agents}',

@@ -14,6 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { RunLimits } from '../../protocol/service.ts';
 import { MIB } from '../../settings/limits.ts';
+import { type ProcessRow, processTable } from './process_table.ts';
 
 /** The group that the processes of Berth move to: only groups without processes of their own have limits. */
 const OWN_GROUP = 'berth.supervisor';
@@ -71,20 +72,43 @@ export const missingControllers = ({ controllers }: CgroupPlace, limits: RunLimi
 /** The processes in a group itself. */
 const processesIn = (folder: string): number[] => wordsOf(join(folder, 'cgroup.procs')).map(Number);
 
+/** Whether a process is the host of the state directory `stateDir`. */
+function isHost(pid: number, stateDir: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2] === stateDir;
+  } catch {
+    return false;
+  }
+}
+
+/** The daemon `daemonPid`, the host of its state directory, and what they have started. */
+export function berthProcesses(daemonPid: number, stateDir: string): Set<number> {
+  const table = processTable();
+  const own = new Set([...table.keys()].filter((pid) => pid === daemonPid || isHost(pid, stateDir)));
+  const isOwn = (row: ProcessRow | undefined): boolean =>
+    row !== undefined && (own.has(row.pid) || (row.ppid > 1 && isOwn(table.get(row.ppid))));
+  return new Set([...table.values()].filter(isOwn).map(({ pid }) => pid));
+}
+
+/** The processes in `place` that are not of `own`, and so prevent groups there. Throws with the reason. */
+export const strangersIn = ({ folder }: CgroupPlace, own: ReadonlySet<number>): number[] =>
+  // Only the root of all groups may have both processes and groups with limits.
+  existsSync(join(folder, 'cgroup.type')) ? processesIn(folder).filter((pid) => !own.has(pid)) : [];
+
 /**
  * Makes `place` ready for groups of runs: moves its processes, which must all be of `own`, to a group of
  * their own and hands the controllers down. Throws with the reason.
  */
-export function prepare({ folder, controllers }: CgroupPlace, own: ReadonlySet<number>): void {
+export function prepare(place: CgroupPlace, own: ReadonlySet<number>): void {
+  const { folder, controllers } = place;
   const wanted = Object.values(CONTROLLERS).filter((name) => controllers.includes(name));
   const control = join(folder, 'cgroup.subtree_control');
   const given = wordsOf(control);
   const missing = wanted.filter((name) => !given.includes(name));
   if (missing.length === 0) return;
-  // Only the root of all groups may have both.
+  const [stranger] = strangersIn(place, own);
+  if (stranger !== undefined) throw new Error(`process ${stranger} in ${folder} is not of Berth`);
   if (existsSync(join(folder, 'cgroup.type'))) {
-    const strangers = processesIn(folder).filter((pid) => !own.has(pid));
-    if (strangers.length > 0) throw new Error(`process ${strangers[0]} in ${folder} is not of Berth`);
     const home = join(folder, OWN_GROUP);
     mkdirSync(home, { recursive: true });
     for (const pid of processesIn(folder)) writeFileSync(join(home, 'cgroup.procs'), String(pid));

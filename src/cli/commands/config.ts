@@ -1,6 +1,7 @@
 // berth config
 import { stringifyYaml } from '../../adapters/yaml.ts';
 import type { ProjectService } from '../../project/read_project.ts';
+import { limitsEntry, restartEntry } from '../../project/run_shapes.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { pluralize, relativePath } from '../kit/format.ts';
 import { loadProject, projectFilePath } from '../kit/load_project.ts';
@@ -18,8 +19,8 @@ const scheduleEntry = ({ cron, timezone, catchUp }: NonNullable<ProjectService['
 
 /** A service in the words of berth.yaml; JSON leaves out what is undefined. */
 const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
-  const { stopSignal, stopGrace } = service;
-  const stop = { signal: stopSignal, grace: stopGrace };
+  const { sleep, stop: command, stopSignal, stopGrace } = service;
+  const stop = { command: command ?? undefined, signal: stopSignal, grace: stopGrace };
   return [
     service.name,
     {
@@ -27,17 +28,20 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       cwd: service.cwd,
       port: service.isPortFixed ? { fixed: service.port } : service.port,
       ready: service.ready ?? undefined,
+      live: service.live ?? undefined,
       env: service.env.length > 0 ? Object.fromEntries(service.env) : undefined,
       depends_on: service.dependsOn.length > 0 ? service.dependsOn : undefined,
       group: service.group ?? undefined,
       kind: service.kind === 'task' ? service.kind : undefined,
       schedule: service.schedule ? scheduleEntry(service.schedule) : undefined,
       inputs: service.inputs.length > 0 ? service.inputs : undefined,
-      restart: service.restart,
+      restart: restartEntry(service.restart),
+      limits: service.limits ? limitsEntry(service.limits) : undefined,
       autostart: service.autostart || undefined,
+      sleep: sleep ? { after_minutes: sleep.afterMinutes } : undefined,
       start_timeout: service.startTimeout,
       watch: service.watch ? watchEntry(service.watch) : undefined,
-      stop: stopSignal === undefined && stopGrace === undefined ? undefined : stop,
+      stop: Object.values(stop).some((value) => value !== undefined) ? stop : undefined,
     },
   ];
 };

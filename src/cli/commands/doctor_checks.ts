@@ -18,6 +18,7 @@ import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import { limitsTrouble } from './doctor_limits.ts';
 
 export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
@@ -355,6 +356,15 @@ const watches = withLocal(async (_cli, { client, stateDir }) => {
   }
 });
 
+const limits = withLocal(async (_cli, { stateDir: path }) => {
+  const running = runningDaemon(path);
+  if (!running) return [];
+  const trouble = limitsTrouble(running.pid, path);
+  if (trouble === null) return ok('limits of services are held by control groups');
+  const about = `limits of services: only memory is held, by the statistics of every 2 s; ${trouble}`;
+  return ok(about);
+});
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
@@ -369,5 +379,6 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   token,
   agentHostNames,
   watches,
+  limits,
   clusters,
 ];

@@ -23,8 +23,8 @@ const quoteEnvironmentValue = (text: string): string =>
 /**
  * The user unit. `KillMode=process`: the manager ends the daemon alone, which ends its services itself or
  * leaves them to the next one; the default would kill host and services with it. `OOMPolicy=continue`: a
- * service that runs out of memory takes nothing else along. A wrong setting (exit code 2) does not get better
- * by starting again.
+ * service that runs out of memory takes nothing else along. `Delegate=yes`: runs with limits get control
+ * groups of their own. A wrong setting (exit code 2) does not get better by starting again.
  */
 export function systemdUnit({ node, script, args, path }: DaemonProgram): string {
   return `[Unit]
@@ -41,6 +41,7 @@ RestartSec=2
 RestartPreventExitStatus=2
 TimeoutStopSec=120
 OOMPolicy=continue
+Delegate=yes
 
 [Install]
 WantedBy=default.target

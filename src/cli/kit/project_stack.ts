@@ -4,7 +4,9 @@ import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { type Project, type ProjectService, servicesAsked } from '../../project/read_project.ts';
+import { onOtherPort } from '../../project/ready_url.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
+import type { LiveField } from '../../protocol/checks.ts';
 import { renamedDependency } from '../../protocol/dependency_order.ts';
 import {
   MAX_STACK_NAME,
@@ -65,14 +67,18 @@ export function plannedStack(project: Project, choice: StackChoice): string {
 }
 
 /**
- * The port and ready-check of a service. A number holds in stacks without a slug; where another port is
- * leased in its place, a ready URL that names the number means that one.
+ * The port and checks of a service. A number holds in stacks without a slug; where another port is leased in
+ * its place, a check that names the number means that one.
  */
-function addressIn(service: ProjectService, isMain: boolean): Pick<ProjectService, 'port' | 'ready'> {
-  const { name, port, ready, isPortFixed } = service;
-  if (isMain || isPortFixed || typeof port !== 'number') return { port, ready };
-  const own = new RegExp(`^((?:https?|tcp)://(?:localhost|127\\.0\\.0\\.1|\\[::1\\])):${port}(?![0-9])`);
-  return { port: 'auto', ready: ready?.replace(own, `$1:\${port.${name}}`) ?? null };
+function addressIn(
+  service: ProjectService,
+  isMain: boolean,
+): Pick<ProjectService, 'port' | 'ready' | 'live'> {
+  const { name, port, ready, live, isPortFixed } = service;
+  if (isMain || isPortFixed || typeof port !== 'number') return { port, ready, live };
+  const moved = <C extends LiveField>(check: C | null): LiveField | null =>
+    check && onOtherPort(check, port, name);
+  return { port: 'auto', ready: moved(ready), live: moved(live) };
 }
 
 /**

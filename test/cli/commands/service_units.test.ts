@@ -25,6 +25,7 @@ it('is a unit that ends only the daemon and leaves the rest of its group alone',
   expect(lines(unit, 'KillMode')).toEqual(['process']);
   expect(lines(unit, 'Restart')).toEqual(['on-failure']);
   expect(lines(unit, 'OOMPolicy')).toEqual(['continue']);
+  expect(lines(unit, 'Delegate')).toEqual(['yes']);
   expect(lines(unit, 'RestartPreventExitStatus')).toEqual(['2']);
   expect(lines(unit, 'WantedBy')).toEqual(['default.target']);
   expect(lines(unit, 'ExecStart')).toEqual([

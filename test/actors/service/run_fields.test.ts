@@ -1,0 +1,42 @@
+// docs/reference.md "Limits of a service", "Environment of a process", in virtual time.
+import { expect, it } from 'vitest';
+import { must } from '../../kit/must.ts';
+import { running, supervise } from '../../kit/service.ts';
+
+it('a run over its memory limit is ended for that cause, and the policy starts it again', async () => {
+  const world = await supervise({ spec: { limits: { memoryMB: 64 }, restart: 'on-failure' } });
+  await world.begin();
+  await running(world);
+  const run = must(world.host.row).run;
+  await world.ref.ask('overMemory', { run, rssMB: 65 });
+  await world.advance(50);
+  expect(world.events()).toContainEqual([
+    'service.crashed',
+    { name: 'web', exitCode: null, signal: 'SIGTERM', cause: 'memory' },
+  ]);
+  await world.advance(500);
+  expect(world.host.made).toHaveLength(2);
+});
+
+it('of an earlier run, statistics end nothing', async () => {
+  const world = await supervise({ spec: { limits: { memoryMB: 64 } } });
+  await world.begin();
+  await running(world);
+  await world.ref.ask('overMemory', { run: '00000000000000aa', rssMB: 65 });
+  await world.advance(50);
+  expect(world.host.stops).toEqual([]);
+});
+
+it.each([
+  ['/nowhere/berth.env', 'does not exist'],
+  ['/dev/zero', '/dev/zero'],
+])('a start with %j as envFile fails and makes no process', async (file, reason) => {
+  const world = await supervise({ spec: { envFile: [file] } });
+  await world.begin();
+  const start = world.ref.ask('start', { timeoutMs: null, wait: true });
+  await expect(start).rejects.toMatchObject({
+    code: 'start_failed',
+    message: expect.stringContaining(reason),
+  });
+  expect(world.host.made).toEqual([]);
+});
