@@ -126,8 +126,8 @@ export const MUTANTS: readonly Mutant[] = [
       'stop-recorded',
       'a stop under way is not in the ledger',
       'src/host/host_runs.ts',
-      '      this.config.ledger.put(known.row);\n    }\n    const target',
-      '    }\n    const target',
+      '      ledger.put(known.row);\n      known.stopCommand = commands',
+      '      known.stopCommand = commands',
       LEDGER,
     ],
     [
@@ -200,8 +200,8 @@ export const MUTANTS: readonly Mutant[] = [
       'reboot-restart',
       'a restart follows a reboot',
       'src/actors/service/restart_policy.ts',
-      "const mayFollow = cause === 'exit' && ",
-      'const mayFollow = ',
+      'const next = isReboot || !isUnasked ? null',
+      'const next = !isUnasked ? null',
       SERVICE,
     ],
     [
