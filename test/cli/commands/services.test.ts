@@ -329,6 +329,9 @@ describe('logs and events', () => {
   it('are shown as they happen, and from the past', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
+    // Before the command follows, which may be at once or only later.
+    await register(daemon, { name: 'probe', cmd: 'exec sleep 100' });
+    await register(daemon, { name: 'web', cmd: 'exec sleep 100' });
     let seen = '';
     const following = run('events --json', {
       onStdout: (text, kill) => {
@@ -336,8 +339,6 @@ describe('logs and events', () => {
         if (/"service\.stopped".*"web"|"web".*"service\.stopped"/.test(text)) kill('SIGTERM');
       },
     });
-    await register(daemon, { name: 'probe', cmd: 'exec sleep 100' });
-    await register(daemon, { name: 'web', cmd: 'exec sleep 100' });
     // The command prints nothing when it has connected: events come until it shows one.
     await eventually(async () => {
       await run('restart probe');
