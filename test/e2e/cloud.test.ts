@@ -10,11 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { freePort, ownPorts } from '../kit/free_ports.ts';
 import type { Answer } from '../kit/http_request.ts';
-import { clusterFile } from '../kit/kube_real.ts';
+import { clusterFile, describeReal } from '../kit/kube_real.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
 const kubeconfig = process.env['BERTH_TEST_KUBECONFIG'] ?? '';
-const hasCluster = kubeconfig !== '';
 const KUBECTL = clusterFile('bin/kubectl') ?? 'kubectl';
 const kubectl = (...args: string[]): string =>
   execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, ...args]).toString();
@@ -127,7 +126,7 @@ users: [{name: a, user: {token: "${token}"}}]
   });
 });
 
-describe.skipIf(!hasCluster)('on a real cluster', () => {
+describeReal('on a real cluster', () => {
   const namespace = `berth-e2e-${process.pid}`;
   const manifest = `apiVersion: v1
 kind: Namespace
