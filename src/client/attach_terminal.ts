@@ -1,7 +1,7 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
 import type { Operation } from '../api/operation.ts';
-import { type Endpoint, pathOf } from './api_call.ts';
+import { type Endpoint, pathOf, queryString } from './api_call.ts';
 import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 import type { ClientWebSocket } from './transport.ts';
@@ -12,6 +12,13 @@ export interface AttachOptions {
    * the returned promise resolves.
    */
   onOutput: (bytes: Uint8Array) => void | Promise<void>;
+  /**
+   * `write`: as the only writer; `observe`: to watch, so `write` and `resize` of the session do nothing. Absent:
+   * to type beside all others.
+   */
+  mode?: 'write' | 'observe' | undefined;
+  /** With `write`: the writer that there is goes. */
+  takeover?: boolean | undefined;
   /** Called with the size of the terminal, at first and after each change by a viewer. */
   onSize?: (cols: number, rows: number) => void;
   /** Ends the session; the agent keeps running. */
@@ -21,7 +28,7 @@ export interface AttachOptions {
 export interface TerminalEnd {
   /** null: the viewer detached, or the connection was lost. */
   exit: { exitCode: number | null; signal: string | null } | null;
-  /** The close code of the connection; 1000 is normal. */
+  /** The close code of the connection; 1000 is normal, 4001 means that another viewer has taken over. */
   code: number;
   reason: string;
 }
@@ -65,7 +72,8 @@ export async function attachTerminal(
   name: string,
   options: AttachOptions,
 ): Promise<TerminalSession> {
-  const url = endpoint.url() + pathOf(operation, name);
+  const { mode, takeover } = options;
+  const url = endpoint.url() + pathOf(operation, name) + queryString({ mode, takeover });
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};
@@ -110,11 +118,16 @@ export async function attachTerminal(
   });
   await opened;
   const detach = (): void => socket?.close();
+  const observes = mode === 'observe';
   if (options.signal?.aborted) detach();
   options.signal?.addEventListener('abort', detach, { once: true });
   return {
-    write: (input) => socket?.send(typeof input === 'string' ? encoder.encode(input) : input),
-    resize: (cols, rows) => control({ resize: [cols, rows] }),
+    write: (input) => {
+      if (!observes) socket?.send(typeof input === 'string' ? encoder.encode(input) : input);
+    },
+    resize: (cols, rows) => {
+      if (!observes) control({ resize: [cols, rows] });
+    },
     detach,
     ended,
   };
