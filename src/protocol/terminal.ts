@@ -42,8 +42,8 @@ export interface TerminalViewersProtocol {
 }
 
 /**
- * What a viewer may do: docs/reference.md "Writers and observers". `shared`: it has not said, and types beside
- * all others.
+ * What a viewer may do: docs/reference.md "Writers and observers". `shared`: it has not said, and types
+ * beside all others.
  */
 export type ViewerMode = 'shared' | 'write' | 'observe';
 

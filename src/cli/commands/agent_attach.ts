@@ -1,6 +1,9 @@
 // berth agent attach
+
+import type { TerminalEnd } from '../../client/attach_terminal.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit } from '../kit/format.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
@@ -16,6 +19,19 @@ const TAKING_OVER = { mode: 'write', takeover: true } as const;
 function writeToScreen(text: string): Promise<void> | undefined {
   if (stdout().write(text)) return undefined;
   return new Promise((resolve) => stdout().once('drain', resolve));
+}
+
+/** Says how a session with `name` has ended; returns the exit code. */
+function reportEnd({ out }: CommandContext, name: string, { exit, code, reason }: TerminalEnd): number {
+  if (exit) {
+    out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
+    return exit.exitCode ?? 1;
+  }
+  if (code === 1000) out.note(`Left ${name}, which goes on.`);
+  else if (code === TAKEN_OVER_CODE)
+    out.warn(`another viewer has taken over ${name}; attach with --takeover to take it back`);
+  else out.warn(`the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`);
+  return code === 1000 ? 0 : 1;
 }
 
 export const agentAttachCommand = defineCommand({
@@ -73,18 +89,6 @@ export const agentAttachCommand = defineCommand({
       restore();
       removeInterrupt();
     };
-    const { exit, code, reason } = await terminal.ended.finally(leave);
-    if (exit) {
-      context.out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
-      return exit.exitCode ?? 1;
-    }
-    if (code === 1000) context.out.note(`Left ${name}, which goes on.`);
-    else if (code === TAKEN_OVER_CODE)
-      context.out.warn(`another viewer has taken over ${name}; attach with --takeover to take it back`);
-    else
-      context.out.warn(
-        `the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`,
-      );
-    return code === 1000 ? 0 : 1;
+    return reportEnd(context, name, await terminal.ended.finally(leave));
   },
 });

@@ -26,8 +26,9 @@ function minutesOf(ms: number | undefined): number {
 
 export const agentShareCommand = defineCommand({
   about:
-    'Prints a token with which others on this machine may watch the terminal of the agent: they cannot type, and ' +
-    'can do nothing else. It ends by itself, and with the daemon. They attach with BERTH_AUTH_TOKEN set to it.',
+    'Prints a token with which others on this machine may watch the terminal of the agent: they cannot type, ' +
+    'and can do nothing else. It ends by itself, and with the daemon. They attach with BERTH_AUTH_TOKEN set ' +
+    'to it.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
   options: {
     for: durationOption('--for <duration>', 'how long it is good, such as 30m; default 1h'),
