@@ -1,6 +1,6 @@
-// How long the threads of a daemon are held. A probe in each thread looks every millisecond how much later than
-// that it comes, less the time for which the thread had to wait for a processor: so the figure is the thread's
-// own, on a busy machine too.
+// How long the threads of a daemon are held. A probe in each thread looks every millisecond how much later
+// than that it comes, less the time for which the thread had to wait for a processor: so the figure is the
+// thread's own, on a busy machine too.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
