@@ -57,8 +57,8 @@ export class AgentTerminal {
     return this.current?.terminal.viewerCount ?? 0;
   }
 
-  attach(viewer: string, run: string, size: TerminalSize): void {
-    this.of(run, size).terminal.attach(viewer);
+  attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
+    this.of(run, size).terminal.attach(viewer, observes);
     this.followWhileWatched();
     this.onViewers();
   }
