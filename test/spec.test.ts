@@ -58,6 +58,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/agents/{name}/screen', 200],
   ['POST', '/v1/agents/{name}/keys', 200],
   ['POST', '/v1/commands', 201],
+  ['GET', '/k8s/workloads/{id}', 200],
   ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],
