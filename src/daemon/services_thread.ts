@@ -7,7 +7,9 @@ import { registryActor } from '../actors/registry/registry.ts';
 import { schedulesActor } from '../actors/schedules/schedules.ts';
 import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
-import { serviceActor } from '../actors/service/service.ts';
+import { agentRules } from '../actors/service/agent_rules.ts';
+import { type ServiceConfig, serviceActor } from '../actors/service/service.ts';
+import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
@@ -38,11 +40,15 @@ function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   return (task) => jobs.run('hashInputs', task);
 }
 
-/** Draws terminals in job threads. */
-function terminalScreens(node: Node): ReturnType<typeof screenJobs> {
+/** Draws terminals in job threads, and reads the states of agents from them. */
+function terminalJobs(node: Node, rulesFolder: string): Pick<ServiceConfig, 'screens' | 'states'> {
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
-  return screenJobs(jobs);
+  const screens = screenJobs(jobs);
+  const drawings = new StateDrawings(node.clock);
+  const load = () => jobs.run('loadRules', { folder: rulesFolder });
+  const rules = agentRules({ load, clock: node.clock, report });
+  return { screens, states: { read: screens.readState, drawings, rules } };
 }
 
 const probeMeans = (clock: Clock): ProbeMeans => ({
@@ -80,7 +86,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   });
   const environment = inheritedEnvironment(process.env);
   const probes = probeMeans(node.clock);
-  const screens = terminalScreens(node);
+  const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
@@ -92,7 +98,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     bootedAt: data.bootedAt,
     ports: data.servicePorts,
     logs: paths.logs,
-    screens,
+    ...jobs,
     viewersInThread,
   }));
   const marks = store.table('marks');

@@ -16,6 +16,8 @@ export interface ThreadData {
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];
   agentDomain: string;
+  /** The folder of the user's rules for screens. */
+  rulesFolder: string;
   /** Shared by the threads that have the store open. */
   storeInFlight: PagesInFlight;
   /** The allowed addresses of clusters, for the cloud's threads, which dial them. */

@@ -32,6 +32,7 @@ import { ServiceMachine } from './machine.ts';
 import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
+import type { StateScreens } from './state_screen.ts';
 import { TaskStarts } from './task_starts.ts';
 
 /** Shared by all services of a thread. */
@@ -40,6 +41,7 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  states: StateScreens;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
 }
@@ -119,9 +121,8 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
-    const viewers = (): number => terminal.viewerCount;
-    this.agent = new AgentState({ context, name, effects, life: this.life, log, viewers });
-    terminal.onViewers = () => this.agent.update();
+    const { states } = config;
+    this.agent = new AgentState({ context, name, effects, life: this.life, log, terminal, screens: states });
   }
 
   private watchFiles(): FileWatch {
@@ -392,6 +393,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
       agentStatus: () => service.agent.status(),
+      agentExplanation: () => service.agent.explain(),
+      reportState: (message) => service.agent.report(message),
       awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
       terminalMoved: (message) => service.agent.onMoved(message),
     };
