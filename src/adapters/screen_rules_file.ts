@@ -3,9 +3,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import { REPORTED_STATES, type ReportedState } from '../protocol/agent_state.ts';
+import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import {
   ANY_TYPE as ANY,
   type LoadedRules,
@@ -14,7 +13,6 @@ import {
   type RuleRegion,
   type ScreenRule,
 } from '../protocol/screen_rules.ts';
-import { agentRulesUrl } from '../settings/build_paths.ts';
 import { AGENT_STATE } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { parseToml, TomlFault } from '../settings/toml.ts';
@@ -137,7 +135,9 @@ function rulesFiles(folder: string): string[] {
   }
 }
 
-async function readFolder(folder: string): Promise<Map<string, RulesFile>> {
+type RulesFiles = ReadonlyMap<string, RulesFile>;
+
+async function readFolder(folder: string): Promise<RulesFiles> {
   const found = new Map<string, RulesFile>();
   for (const file of rulesFiles(folder)) {
     const path = join(folder, file);
@@ -158,16 +158,20 @@ async function readFolder(folder: string): Promise<Map<string, RulesFile>> {
   return found;
 }
 
-/** The rules in the folder of a user, who goes first, and those that Berth has. The job of that name. */
-export async function loadRules({ folder }: { folder: string }): Promise<LoadedRules> {
-  const own = await readFolder(folder);
-  const shipped = await readFolder(fileURLToPath(agentRulesUrl()));
+/** The rules in the folders: that of the user, who goes first, and Berth's own. The job of that name. */
+export async function loadRules({
+  folders,
+}: {
+  folders: [user: string, own?: string];
+}): Promise<LoadedRules> {
+  const [user, own] = await Promise.all(folders.map((folder) => readFolder(folder ?? '')));
+  const rulesIn = (files: RulesFiles | undefined, name: string) => files?.get(name)?.rules ?? [];
   const sets = [ANY, ...AGENT_TYPES].map((type): LoadedRules['sets'][number] => {
-    const rulesIn = (files: ReadonlyMap<string, RulesFile>, name: string) => files.get(name)?.rules ?? [];
-    const ofType = (files: ReadonlyMap<string, RulesFile>) => (type === ANY ? [] : rulesIn(files, type));
+    const ofType = (files: RulesFiles | undefined) => (type === ANY ? [] : rulesIn(files, type));
     // Questions at the end of the screen come before what the type makes of all else.
-    const rules = [...ofType(own), ...rulesIn(own, ANY), ...rulesIn(shipped, ANY), ...ofType(shipped)];
+    const rules = [...ofType(user), ...rulesIn(user, ANY), ...rulesIn(own, ANY), ...ofType(own)];
     return [type, { id: createHash('sha256').update(JSON.stringify(rules)).digest('base64url'), rules }];
   });
-  return { sets, faults: [...own.values(), ...shipped.values()].flatMap(({ faults }) => faults) };
+  const files = [user, own].flatMap((found) => [...(found?.values() ?? [])]);
+  return { sets, faults: files.flatMap(({ faults }) => faults) };
 }

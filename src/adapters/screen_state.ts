@@ -118,18 +118,17 @@ export async function tryRules(
 export async function readState(task: ReadStateTask): Promise<StateReading> {
   const { cols, rows, modes, bytes, budgetMs, maxBytes } = task;
   const terminal = await openTerminalScreen(cols, rows);
+  const began = performance.now();
   try {
-    const until = performance.now() + budgetMs;
+    const until = began + budgetMs;
     await terminal.write(modes);
     await terminal.writeRest(bytes, () => performance.now() > until);
     const { lines, title: drawn } = terminal.read(false);
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
-    return {
-      ...(await tryRules(task.rules, { lines, title, notification: task.notification })),
-      snapshot: snapshot.length <= maxBytes ? snapshot : null,
-      title,
-    };
+    const said = await tryRules(task.rules, { lines, title, notification: task.notification });
+    const kept = snapshot.length <= maxBytes ? snapshot : null;
+    return { ...said, snapshot: kept, title, ms: performance.now() - began };
   } finally {
     terminal.close();
   }

@@ -201,6 +201,24 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentListCommand,
   },
   {
+    name: 'agent states',
+    summary: 'show what agents are doing, and who waits for an answer',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentStatesCommand,
+  },
+  {
+    name: 'agent explain',
+    summary: 'show why an agent is in its state',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentExplainCommand,
+  },
+  {
+    name: 'agent report',
+    summary: 'report the state of an agent, as its hooks do',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentReportCommand,
+  },
+  {
     name: 'agent logs',
     summary: 'show the output of an agent',
     heading: AGENTS,

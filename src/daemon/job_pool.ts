@@ -24,7 +24,7 @@ export interface JobTable {
   hashInputs(task: InputHashTask): string;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading>;
-  loadRules(task: { folder: string }): Promise<LoadedRules>;
+  loadRules(task: { folders: [user: string, own?: string] }): Promise<LoadedRules>;
   readState(task: ReadStateTask): Promise<StateReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
   startMergedLogs(task: LogStartTask): Promise<LogStart[]>;

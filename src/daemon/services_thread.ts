@@ -1,13 +1,14 @@
 // The contents of the services thread.
+import { fileURLToPath } from 'node:url';
 import { agentsActor } from '../actors/agents/agents.ts';
 import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
 import { schedulesActor } from '../actors/schedules/schedules.ts';
+import { agentRules } from '../actors/service/agent_rules.ts';
 import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
-import { agentRules } from '../actors/service/agent_rules.ts';
 import { type ServiceConfig, serviceActor } from '../actors/service/service.ts';
 import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
@@ -23,6 +24,7 @@ import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sea
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
+import { agentRulesUrl } from '../settings/build_paths.ts';
 import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
@@ -46,7 +48,7 @@ function terminalJobs(node: Node, rulesFolder: string): Pick<ServiceConfig, 'scr
   node.scope.defer(() => jobs.close());
   const screens = screenJobs(jobs);
   const drawings = new StateDrawings(node.clock);
-  const load = () => jobs.run('loadRules', { folder: rulesFolder });
+  const load = () => jobs.run('loadRules', { folders: [rulesFolder, fileURLToPath(agentRulesUrl())] });
   const rules = agentRules({ load, clock: node.clock, report });
   return { screens, states: { read: screens.readState, drawings, rules } };
 }

@@ -109,7 +109,11 @@ export interface AgentStateProtocol {
   awaitState(message: { for: AgentStateName[]; afterMs: number; timeoutMs: number }): AgentStatus;
   agentExplanation(message: Record<string, never>): AgentExplanation;
   /** The agent's own hook tells its state. Fails not_running without a process. `sessionId` null: none. */
-  reportState(message: { state: ReportedState; message: string | null; sessionId: string | null }): AgentStatus;
+  reportState(message: {
+    state: ReportedState;
+    message: string | null;
+    sessionId: string | null;
+  }): AgentStatus;
   /** From the host, while watched: the output of `run` moves, pauses or goes on. */
   terminalMoved(message: { run: string } & TerminalReading): null;
 }

@@ -77,4 +77,6 @@ export interface StateReading {
   snapshot: Uint8Array | null;
   /** What the program has set as the title of its window. */
   title: string;
+  /** How long it took, in milliseconds. */
+  ms: number;
 }

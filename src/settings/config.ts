@@ -234,11 +234,7 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
-    return flatten(
-      await parseToml(source),
-      '',
-      new Set(SETTING_ROWS.map(([key]) => key)),
-    );
+    return flatten(await parseToml(source), '', new Set(SETTING_ROWS.map(([key]) => key)));
   } catch (error) {
     throw new SettingsError(`${path}: ${(error as Error).message}`);
   }

@@ -1,9 +1,10 @@
 // The rules that Berth has, on the recorded screens: right in 98 of 100, and never idle with a question open.
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { decideState } from '../../src/actors/service/state_words.ts';
 import { loadRules } from '../../src/adapters/screen_rules_file.ts';
 import { tryRules } from '../../src/adapters/screen_state.ts';
-import { decideState } from '../../src/actors/service/state_words.ts';
 import type { AgentStateName } from '../../src/protocol/agent_state.ts';
 import { type AgentType, agentKind } from '../../src/protocol/agent_types.ts';
 import type { RuleSet } from '../../src/protocol/screen_rules.ts';
@@ -11,7 +12,9 @@ import { must } from '../kit/must.ts';
 import { type RecordedScreen, readScreens } from './screen_files.ts';
 
 const TYPES = readdirSync(import.meta.dirname).flatMap((file) => /^(\w+)\.txt$/.exec(file)?.[1] ?? []);
-const { sets, faults } = await loadRules({ folder: '/nonexistent' });
+const { sets, faults } = await loadRules({
+  folders: ['/nonexistent', join(import.meta.dirname, '../../src/agent-rules')],
+});
 const rulesOf = (type: string): RuleSet => must(sets.find(([of]) => of === type))[1];
 
 /** What is told of a screen that has been quiet for long: the output knows nothing about it. */
@@ -20,7 +23,7 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
   const { state, reason } = decideState({
     ...{ now: 1_000_000, isStarting: false, startedAt: 0, typedAt: null, hook: null, rules },
     terminal: { lastOutputAt: 1, isMoving: false, signals: { title, progress: null, notification: null } },
-    drawn: { reading: { ...found, snapshot: null, title }, at: 1 },
+    drawn: { reading: { ...found, snapshot: null, title, ms: 0 }, at: 1 },
   });
   return [state, `${reason.authority}:${reason.rule}`];
 }

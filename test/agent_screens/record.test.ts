@@ -20,7 +20,7 @@ const SIZES = [
 ] as const;
 const QUIET_MS = 1_200;
 const PATIENCE_MS = 60_000;
-const LONG = Array.from({ length: 60 }, (_, line) => `line ${line} of a long answer`).join('\n');
+const LONG = Array.from({ length: 90 }, (_, part) => `part ${part} of a long answer`).join(', ');
 const TRICKY = 'Do you want to proceed? 1. Yes 2. No (y/n) esc to interrupt. Working. Allow command?';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -84,7 +84,8 @@ class Recording {
   }
 
   async prompt(text: string): Promise<void> {
-    this.terminal.write(`\x1b[200~${text}\x1b[201~`);
+    this.keys(text);
+    await this.until('text', () => this.shows(text.slice(-8)));
     await pause(400);
     this.keys('\r');
   }
@@ -116,7 +117,7 @@ class Recording {
 
   /** A model that holds its answer: several screens of work. */
   async work(name: string, title: string): Promise<void> {
-    await this.prompt(`${title}\nwait: ${name}`);
+    await this.prompt(`wait: ${name}`);
     let isWaiting = false;
     void this.model.isWaiting(name).then(() => {
       isWaiting = true;
@@ -161,11 +162,6 @@ async function record(type: (typeof PROGRAM_NAMES)[number], size: readonly [numb
   await pause(3_000);
   await recording.quiet();
   recording.keep('idle', 'begun');
-  recording.keys('a half of a prompt');
-  await pause(400);
-  recording.keep('idle', 'half a prompt typed');
-  recording.keys('\x15');
-  await pause(400);
   await recording.work('one', 'short');
   await recording.ask('touch one', '\r', 'first question', [DOWN, UP]);
   await recording.ask('echo two; rm -rf ./nothing', '\x1b', 'refused question');
@@ -182,6 +178,9 @@ async function record(type: (typeof PROGRAM_NAMES)[number], size: readonly [numb
   await pause(2_000);
   await recording.quiet();
   recording.keep('idle', 'the model refuses');
+  recording.keys('a half of a prompt');
+  await pause(600);
+  recording.keep('idle', 'half a prompt typed');
   return recording.screens;
 }
 

@@ -18,9 +18,11 @@ const NO_RULES: RuleSet = { id: '', rules: [] };
  * Returns a function from the type of an agent (null: none was given) to its rules. Each fault of a file is
  * reported once, until it changes.
  */
-export function agentRules({ load, clock, report }: AgentRulesOptions): (
-  type: string | null,
-) => Promise<RuleSet> {
+export function agentRules({
+  load,
+  clock,
+  report,
+}: AgentRulesOptions): (type: string | null) => Promise<RuleSet> {
   let loaded: { rules: Promise<LoadedRules>; at: number } | null = null;
   let reported: ReadonlySet<string> = new Set();
   const loadNow = async (): Promise<LoadedRules> => {

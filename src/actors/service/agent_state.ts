@@ -170,7 +170,8 @@ export class AgentState {
   private decideAt(): DecidedState {
     const { state } = this.options.life.snapshot();
     if (this.evidence) return this.evidence.decide(this.isStarting());
-    if (state.phase !== 'launching' && !liveRun(state)) return { state: 'exited', reason: EXITED, until: null };
+    if (state.phase !== 'launching' && !liveRun(state))
+      return { state: 'exited', reason: EXITED, until: null };
     return { state: 'starting', reason: LAUNCHING, until: null };
   }
 

@@ -7,7 +7,12 @@ import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import { type DrawableOutput, type ScreenJobs, SharedTerminal, type TerminalExit } from './shared_terminal.ts';
+import {
+  type DrawableOutput,
+  type ScreenJobs,
+  SharedTerminal,
+  type TerminalExit,
+} from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
 
 /** Shared by the terminals of all services of a thread. */

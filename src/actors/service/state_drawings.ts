@@ -7,8 +7,8 @@ import { AGENT_STATE } from '../../settings/limits.ts';
 /** Draws a screen and tries rules on it. `prepare` is called when it is the turn of the job. */
 export type ReadState = (prepare: () => ReadStateTask) => Promise<StateReading>;
 
-/** A drawing that is due. Never rejects. */
-export type Drawing = () => Promise<void>;
+/** A drawing that is due. Resolves with the milliseconds it took. Never rejects. */
+export type Drawing = () => Promise<number>;
 
 /** A drawing counts for no more: one that takes too long must not keep all others waiting. */
 const MAX_COUNTED_MS = 250;
@@ -62,10 +62,9 @@ export class StateDrawings {
     const [key, drawing] = first;
     queue.delete(key);
     this.isDrawing = true;
-    const began = this.clock.monotonic();
-    void drawing().finally(() => {
+    void drawing().then((ms) => {
       this.isDrawing = false;
-      this.count(Math.min(MAX_COUNTED_MS, this.clock.monotonic() - began));
+      this.count(Math.min(MAX_COUNTED_MS, ms));
       this.next();
     });
   }

@@ -61,22 +61,27 @@ export class StateScreen {
     this.options.screens.drawings.cancel(this);
   }
 
-  private async draw(): Promise<void> {
+  /** Resolves with the milliseconds it took. */
+  private async draw(): Promise<number> {
     const { agentType, context, onRead, screens } = this.options;
+    const { clock } = context;
+    const began = clock.monotonic();
     try {
       this.rules ??= await screens.rules(agentType);
       const { rules } = this;
-      if (this.isOver) return;
-      await tolerateFailure(this.read(rules), () => null);
+      if (this.isOver) return 0;
+      const ms = await tolerateFailure(this.read(rules), () => clock.monotonic() - began);
       this.isTried = true;
       if (!this.isOver) onRead();
+      return ms;
     } catch (error) {
       context.crash(error);
+      return 0;
     }
   }
 
-  /** Fails when drawing takes too long, or nobody draws any more. */
-  private async read(rules: RuleSet): Promise<void> {
+  /** Resolves with the milliseconds it took. Fails when drawing takes too long, or nobody draws any more. */
+  private async read(rules: RuleSet): Promise<number> {
     const { beside, context, output, screens, skip } = this.options;
     let drawn = { at: 0, end: 0, cols: 0, rows: 0 };
     const read = screens.read(() => {
@@ -89,13 +94,22 @@ export class StateScreen {
       const { bytes, cols, end, modes, rows } = shown;
       drawn = { at: context.clock.now(), end, cols, rows };
       return {
-        ...{ cols, rows, bytes, rules, maxBytes: AGENT.maxUnacknowledgedBytes, budgetMs: AGENT_STATE.drawBudgetMs },
+        ...{
+          cols,
+          rows,
+          bytes,
+          rules,
+          maxBytes: AGENT.maxUnacknowledgedBytes,
+          budgetMs: AGENT_STATE.drawBudgetMs,
+        },
         modes: snapshot && isSame ? snapshot : modes,
         ...beside(),
       };
     });
     try {
-      this.drawn = { reading: await read, ...drawn };
+      const reading = await read;
+      this.drawn = { reading, ...drawn };
+      return reading.ms;
     } catch (error) {
       skip(drawn.end);
       this.drawn = null;
