@@ -17,6 +17,7 @@ const COMMAND = {
   'cli/parser': 'src/cli/kit/parser.ts',
   'cli/more': 'src/cli/lazy_commands.ts',
   'cli/project': 'src/cli/project_commands.ts',
+  'cli/mcp': 'src/mcp/stdio.ts',
 };
 const DAEMON = { daemon: 'src/daemon/main.ts' };
 const WORKERS = {
@@ -26,6 +27,7 @@ const WORKERS = {
   'workers/doors': 'workers/doors.ts',
   'workers/gateway': 'workers/gateway.ts',
   'workers/watcher': 'workers/watcher.ts',
+  'workers/mcp': 'workers/mcp.ts',
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };

@@ -6,6 +6,7 @@ import type {
   ServerWebSocket,
   WebSocketHandlers,
 } from '../server/http_server.ts';
+import type { RelayedAnswer, RelayedRequest } from '../streams/mcp_relay.ts';
 import type { AppContext } from './app_context.ts';
 
 /** What a request is about. */
@@ -50,6 +51,8 @@ interface HandlerKinds<Q, B, A> {
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
+  /** null: the answer is streamed. */
+  relay: (request: RelayedRequest & { readonly app: AppContext }) => Promise<RelayedAnswer | null>;
   /** Runs before the upgrade: an exception is answered like any other error. */
   socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
