@@ -1,4 +1,5 @@
-// State: the requests without an answer so far, and the open streams. Rebuilt from: nothing; clients ask again.
+// State: the requests without an answer so far, and the open streams. Rebuilt from: nothing; clients ask
+// again.
 import type { McpProtocol, McpRequest } from '../protocol/mcp.ts';
 import { actor, type Context } from '../runtime/actor.ts';
 import { MCP } from '../settings/limits.ts';

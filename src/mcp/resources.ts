@@ -104,7 +104,7 @@ export async function readResource(
  * Calls `onChange` each time that a resource has changed, at most twice a second, until `signal` aborts.
  * Resolves when nothing more can come: the resource is gone, or there is no such address.
  */
-export async function followResource(
+async function followResource(
   { client }: Workplace,
   uri: string,
   signal: AbortSignal,

@@ -32,8 +32,21 @@ const NO_VALIDATION = {
   }),
 };
 
+/** What to do about an error, where the API's own hint names its paths. */
+const HINTS: Readonly<Record<string, string>> = {
+  unknown_service: '`list` gives the names; `register` or `stack_up` makes one.',
+  unknown_stack: '`list` shows the stack of each service.',
+  unknown_agent: '`agents` gives the names.',
+  unknown_workload: '`workloads` gives the ids.',
+  already_running: 'It runs: use it, or `restart` it.',
+  not_running: '`start` starts it.',
+  ready_timeout: '`explain` says what it waits for; `logs` has its lines.',
+};
+
 /** An error as a model can act on it: its code, what has happened, and what to do. */
-function errorText({ code, message, hint, details }: BerthError): string {
+function errorText({ code, message, hint: apiHint, details }: BerthError): string {
+  // The start's own hint has the last lines.
+  const hint = apiHint.includes('\n') ? apiHint : (HINTS[code] ?? apiHint);
   const faults = details.map((one) => `- ${one.message}`);
   return [`${code}: ${message}`, ...faults, ...(hint === '' ? [] : [`Hint: ${hint}`])].join('\n');
 }

@@ -116,7 +116,7 @@ const wait = defineTool({
     'event. Not met in time: met is false; `explain` says why.',
   effect: 'reads',
   isRepeatable: true,
-  operations: ['getService', 'followEvents', 'followLogs'],
+  operations: ['getService', 'listPastEvents', 'followEvents', 'followLogs'],
   input: inputShape({
     name: z.string().min(1).optional().describe('The service or agent; only an event may be of any'),
     status: z.enum(SERVICE_STATUSES).optional().describe('Until it has this status, such as running'),
