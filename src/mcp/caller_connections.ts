@@ -5,7 +5,7 @@ import { type Client, createClient } from '../client/create_client.ts';
 import { nodeTransport } from '../client/node_transport.ts';
 import { connectTo, requestOn } from '../client/socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../client/transport.ts';
-import { MCP } from '../settings/limits.ts';
+import { MCP } from '../settings/mcp_limits.ts';
 
 type Header = readonly [name: string, value: string];
 

@@ -2,7 +2,8 @@
 // docs/reference.md "MCP over HTTP".
 import { createMcpHandler, type McpRequestContext, type ServerEventBus } from '../adapters/mcp_sdk.ts';
 import type { McpRequest } from '../protocol/mcp.ts';
-import { HTTP, MCP } from '../settings/limits.ts';
+import { HTTP } from '../settings/limits.ts';
+import { MCP } from '../settings/mcp_limits.ts';
 import { CallerConnections } from './caller_connections.ts';
 import { FollowedResources, listenedUris } from './resources.ts';
 import { createMcpServer } from './server.ts';

@@ -2,7 +2,7 @@
 // again.
 import type { McpProtocol, McpRequest } from '../protocol/mcp.ts';
 import { actor, type Context } from '../runtime/actor.ts';
-import { MCP } from '../settings/limits.ts';
+import { MCP } from '../settings/mcp_limits.ts';
 import { McpEndpoint } from './http.ts';
 
 export interface McpConfig {

@@ -2,7 +2,7 @@
 // docs/reference.md "MCP resources".
 import type { Client } from '../client/create_client.ts';
 import { isBerthError } from '../client/errors.ts';
-import { MCP } from '../settings/limits.ts';
+import { MCP } from '../settings/mcp_limits.ts';
 import type { Workplace } from './tool.ts';
 
 /** One kind of resource, as data. */

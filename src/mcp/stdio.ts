@@ -6,7 +6,7 @@ import {
   StdioServerTransport,
   serveStdio,
 } from '../adapters/mcp_sdk.ts';
-import { MCP } from '../settings/limits.ts';
+import { MCP } from '../settings/mcp_limits.ts';
 import { FollowedResources, listenedUris } from './resources.ts';
 import { createMcpServer } from './server.ts';
 import type { Workplace } from './tool.ts';

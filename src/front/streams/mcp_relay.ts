@@ -1,7 +1,8 @@
 // Passes requests to /mcp on to the thread that answers them, and the parts of a streamed answer back.
 import type { McpCallersProtocol, McpRequest } from '../../protocol/mcp.ts';
 import type { Handlers, Node } from '../../runtime/actor.ts';
-import { MCP, SERVICE } from '../../settings/limits.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { MCP } from '../../settings/mcp_limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
 /** A request that is passed on. */
