@@ -14,9 +14,10 @@ import type { CheckedCall, ToolCall, Workplace } from './tool.ts';
 import { listedTools, toolNamed } from './tool_table.ts';
 
 const INSTRUCTIONS =
-  'Berth runs and watches the services of this machine. Start servers with its tools, never in a shell with &: ' +
-  'they survive your session, wait for readiness, and keep their logs. `list` shows what there is, `stack_up` ' +
-  'brings up the project, `explain` says why something does not run, `logs_search` searches what was printed.';
+  'Berth runs and watches the services of this machine. Start servers with its tools, never in a shell with ' +
+  '&: they survive your session, wait for readiness, and keep their logs. `list` shows what there is, ' +
+  '`stack_up` brings up the project, `explain` says why something does not run, `logs_search` searches what ' +
+  'was printed.';
 
 /** How long clients may keep the list of tools, which changes only with the version. */
 const LIST_TTL_MS = 3_600_000;

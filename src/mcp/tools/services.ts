@@ -129,7 +129,7 @@ const explain = defineTool({
   name: 'explain',
   title: 'Explain a service',
   description:
-    'Why a service is as it is, with its last lines, who holds its port, how it ended, and what to do next. ' +
+    'Why a service is as it is, with its last lines, who holds its port, how it ended, and what to do. ' +
     'Use it when a service has crashed or does not become ready.',
   effect: 'reads',
   isRepeatable: true,

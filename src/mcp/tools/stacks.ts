@@ -97,9 +97,9 @@ const stackUp = defineTool({
   name: 'stack_up',
   title: 'Bring up a project',
   description:
-    'Starts all services of a stack, each after what it depends on. Without `stack`, it does what `berth up` ' +
-    'does in the folder: it registers what berth.yaml says (or Procfile, compose file, package.json), starts ' +
-    'what is new, restarts what has changed and removes what is gone.',
+    'Starts all services of a stack, each after what it depends on. Without `stack`, it does what ' +
+    '`berth up` does in the folder: it registers what berth.yaml says (or Procfile, compose file, ' +
+    'package.json), starts what is new, restarts what has changed and removes what is gone.',
   effect: 'changes',
   isRepeatable: true,
   operations: ['getStack', 'listServices', 'getService', 'startService'],

@@ -139,8 +139,8 @@ const wait = defineTool({
   }),
   run: waitFor,
   text: ({ met, waitedMs, status, line, event }, { name = 'any service' }) => {
-    if (!met)
-      return `Not within ${seconds(waitedMs)}${status === null ? '' : `: ${name} is ${status}`}. Wait again, or ask \`explain\`.`;
+    const state = status === null ? '' : `: ${name} is ${status}`;
+    if (!met) return `Not within ${seconds(waitedMs)}${state}. Wait again, or ask \`explain\`.`;
     if (line !== null) return line;
     if (event) return `${event.id} ${event.type} ${JSON.stringify(event.data)}`;
     return `${name} is ${status} after ${seconds(waitedMs)}.`;
