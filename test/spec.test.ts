@@ -40,6 +40,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/services/{name}/restart', 200],
   ['POST', '/v1/services/{name}/sleep', 200],
   ['POST', '/v1/services/{name}/wake', 200],
+  ['POST', '/v1/groups/{name}/restart', 200],
   ['POST', '/v1/groups/{name}/sleep', 200],
   ['POST', '/v1/groups/{name}/wake', 200],
   ['POST', '/v1/services/{name}/signal', 200],
