@@ -29,6 +29,7 @@ export const EVENT_DATA = {
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'service.slept': z.object({ name: nameShape }),
   'service.woke': z.object({ name: nameShape, ms: milliseconds }),
+  'agent.forced': z.object({ name: nameShape, agent: nameShape, operation: z.string() }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
   'cluster.refused': z.object({ name: z.string(), clusterId: id }),
   'cluster.accepted': z.object({ name: z.string(), clusterId: id }),

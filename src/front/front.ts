@@ -1,5 +1,6 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { AgentTokens } from '../adapters/agent_tokens.ts';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { serviceAddress } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
@@ -13,6 +14,7 @@ import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
+import { CommandOwners } from './api/command_owners.ts';
 import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
@@ -25,6 +27,7 @@ import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import { AgentConnections } from './streams/agent_connections.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { MergedLogs } from './streams/merged_logs.ts';
@@ -177,7 +180,9 @@ class HttpFront implements Front {
       logJobs: options.logJobs,
       terminals: this.terminals,
       streams: new OpenStreams(node.clock, options.streamLimits),
-      keys: new AccessKeys(token, node.clock),
+      agentConnections: new AgentConnections(),
+      commandOwners: new CommandOwners(node.clock),
+      keys: new AccessKeys(token, node.clock, new AgentTokens(statePaths(daemonInfo.stateDir).agentKey)),
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       requests: new RequestCounts(),
@@ -194,11 +199,12 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
-    const { views, starts } = this.app;
+    const { agentConnections, views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
     const onServicesChanged = (): void => {
       onRoutesChanged();
       mergedLogs.onServicesChanged();
+      agentConnections.check();
     };
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
     await node.start('views', serviceViewsActor, targets);

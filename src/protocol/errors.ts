@@ -19,6 +19,10 @@ export const ERRORS = {
     status: 403,
     hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
+  forbidden_owner: {
+    status: 403,
+    hint: 'An agent works with what is of its own stack. Ask the person who runs it for anything else.',
+  },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
   unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },

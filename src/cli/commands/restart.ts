@@ -1,6 +1,6 @@
 // berth restart
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, durationOption, textOption } from '../kit/command.ts';
+import { defineCommand, durationOption, FORCE_OPTIONS, textOption } from '../kit/command.ts';
 import { selectServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote } from '../kit/start_service.ts';
@@ -12,10 +12,11 @@ export const restartCommand = defineCommand({
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
     timeout: durationOption('--timeout <time>', 'time each service has to start'),
     grace: durationOption('--grace <time>', 'time each service has to end'),
+    ...FORCE_OPTIONS,
     ...SCOPE_OPTIONS,
   },
-  run: async (context, names, { group, timeout, grace, ...choice }) => {
-    const client = await context.client();
+  run: async (context, names, { force, group, timeout, grace, ...choice }) => {
+    const client = await context.clientFor(force);
     const all = await selectServices(client, names, { ...choice, group });
     return runBatch(
       context,

@@ -4,6 +4,7 @@
 
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
+import { type AgentLife, isAgentForm } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
@@ -38,9 +39,11 @@ export interface Verdict {
   refusal: Failure | null;
   /** The origin of an allowed extension or page, for the CORS headers of every answer; else empty. */
   origin: string;
+  /** The agent whose token the request carries; null: it is of a person, or of nobody. */
+  agent: AgentLife | null;
 }
 
-const PASS: Verdict = { refusal: null, origin: '' };
+const PASS: Verdict = { refusal: null, origin: '', agent: null };
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
@@ -110,9 +113,16 @@ export class Guard {
     } else if (!this.origins.has(origin)) {
       if (!this.allowedOrigins.has(origin) && !isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
-      verdict = { refusal: null, origin };
+      verdict = { refusal: null, origin, agent: null };
     }
-    return this.isAuthorized(exchange)
+    const given = givenToken(exchange);
+    if (isAgentForm(given) && !this.options.cloudOnly && !this.options.keys.accepts(given)) {
+      const agent = this.options.keys.agentOf(given);
+      if (agent) return { ...verdict, agent };
+      // Whoever shows such a token is held to it, even where none is required.
+      return refuse('unauthorized', 'the token of the agent is wrong', verdict.origin);
+    }
+    return this.isAuthorized(exchange, given)
       ? verdict
       : refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
   }
@@ -125,13 +135,13 @@ export class Guard {
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
   }
 
-  private isAuthorized(exchange: HttpExchange): boolean {
+  private isAuthorized(exchange: HttpExchange, given: string): boolean {
     const { path } = exchange;
     const { cloudOnly, cloudKeys } = this.options;
     const isCloud = cloudOnly || (cloudKeys !== null && isCloudPath(path));
     const keys = isCloud ? cloudKeys : this.options.keys;
     if (keys === null || isPublicPath(path) || isPreflight(exchange)) return true;
-    return (!isCloud && !keys.isRequired) || keys.accepts(givenToken(exchange));
+    return (!isCloud && !keys.isRequired) || keys.accepts(given);
   }
 }
 
@@ -163,5 +173,5 @@ function refuse(
   message: string,
   origin = '',
 ): Verdict {
-  return { refusal: fail(code, message), origin };
+  return { refusal: fail(code, message), origin, agent: null };
 }

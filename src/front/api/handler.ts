@@ -7,6 +7,7 @@ import type {
   WebSocketHandlers,
 } from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
+import type { Reach } from './reach.ts';
 
 /** What a request is about. */
 interface RequestTarget<Q = unknown> {
@@ -14,6 +15,8 @@ interface RequestTarget<Q = unknown> {
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
+  /** What the caller reaches; null: everything, as it is no agent. */
+  readonly reach: Reach | null;
 }
 
 export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
@@ -43,9 +46,14 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 interface HandlerKinds<Q, B, A> {
   /**
    * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
-   * not have by themselves comes later.
+   * not have by themselves comes later. `reach` null: everything.
    */
-  read: (app: AppContext, key: string, query: Q | null) => Uint8Array | null | Promise<Uint8Array | null>;
+  read: (
+    app: AppContext,
+    key: string,
+    query: Q | null,
+    reach: Reach | null,
+  ) => Uint8Array | null | Promise<Uint8Array | null>;
   /** The answer, or its bytes. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */

@@ -1,18 +1,21 @@
 // Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
 // needed parts of the request are read before the first await.
 import type { KeyKind } from '../../api/operation.ts';
+import type { AgentLife } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
+import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
 import type { AppContext } from './app_context.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
+import { Reach } from './reach.ts';
 import { EMPTY_HEADERS, HttpReply, preflightHeaders, type ReplyContext } from './reply.ts';
 import type { RouteMatch, Router } from './router.ts';
 import type { Route, RouteOf } from './routes.ts';
@@ -52,6 +55,19 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${key}`);
 }
 
+/** A request whose route is known. */
+interface RoutedRequest {
+  exchange: HttpExchange;
+  reply: HttpReply;
+  /** The name or id in the path; empty without one. */
+  key: string;
+  /** null: the request does not come with the token of an agent. */
+  agent: AgentLife | null;
+}
+
+/** A request that the caller may make. `reach` null: everything. */
+type PermittedRequest = Omit<RoutedRequest, 'agent'> & { reach: Reach | null };
+
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
@@ -76,13 +92,13 @@ export class RequestHandler {
         new HttpReply(exchange, '', this.context).fail(failure, [], true);
         return;
       }
-      const { refusal, origin } = guard.check(exchange);
+      const { refusal, origin, agent } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, this.context);
       // A connection for another name was not meant for this daemon.
       if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
       else {
         if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
-        this.route(exchange, reply);
+        this.route(exchange, reply, agent);
       }
     } catch (error) {
       reply ??= new HttpReply(exchange, '', this.context);
@@ -103,12 +119,12 @@ export class RequestHandler {
       reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
   }
 
-  private route(exchange: HttpExchange, reply: HttpReply): void {
+  private route(exchange: HttpExchange, reply: HttpReply, agent: AgentLife | null): void {
     const { method, path } = exchange;
     const { router } = this.options;
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
-    if (found && route) this.run(exchange, reply, route, decodeKey(found));
+    if (found && route) this.run({ exchange, reply, key: decodeKey(found), agent }, route);
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -122,23 +138,27 @@ export class RequestHandler {
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
-  private run(exchange: HttpExchange, reply: HttpReply, route: Route, key: string): void {
+  private run({ exchange, reply, key, agent }: RoutedRequest, route: Route): void {
     reply.operation = route.id;
-    const { phase } = this.options.app;
+    const { app } = this.options;
+    const { phase } = app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
+    const reach = agent && new Reach(app.views, agent);
+    if (reach) checkAgentRight(route, key, reach, app);
+    const request: PermittedRequest = { exchange, reply, key, reach };
     switch (route.kind) {
       case 'read':
-        this.runRead(exchange, reply, route, key);
+        this.runRead(request, route);
         return;
       case 'call':
-        this.runCall(exchange, reply, route, key);
+        this.runCall(request, route);
         return;
       case 'stream':
-        this.runStream(exchange, reply, route, key);
+        this.runStream(request, route);
         return;
       case 'socket':
-        this.runUpgrade(exchange, reply, route, key);
+        this.runUpgrade(request, route);
         return;
       default:
         route satisfies never;
@@ -166,12 +186,12 @@ export class RequestHandler {
     }
   }
 
-  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
+  private runRead({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'read'>): void {
     const { app } = this.options;
     const query = exchange.query();
     const values = query === '' ? null : readQuery(query, route.query);
     const read = (): Uint8Array | Promise<Uint8Array> => {
-      const bytes = route.run(app, key, values);
+      const bytes = route.run(app, key, values, reach);
       if (!(bytes instanceof Promise)) return knownBytes(route, key, bytes);
       return bytes.then((later) => knownBytes(route, key, later));
     };
@@ -180,18 +200,27 @@ export class RequestHandler {
     else this.settle(reply, route, result);
   }
 
-  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
+  private runCall({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'call'>): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const { parseBody, status, headers } = route;
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const request = { app, key, query, body: null, host, accept, bearer, status, headers };
+    const request = { app, key, query, reach, body: null, host, accept, bearer, status, headers };
+    const forced = reach ? null : forcedEvent(route, key, exchange.header('berth-agent'), app);
+    // It is told before it is done.
+    const work = (): unknown =>
+      forced
+        ? app
+            .ref('events')
+            .ask('append', { events: [forced] })
+            .then(() => route.run(request))
+        : route.run(request);
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
-      ? this.runWithBody(exchange, route, parseBody, request)
-      : this.whenServed(route, () => route.run(request));
+      ? this.runWithBody(exchange, route, parseBody, request, work)
+      : this.whenServed(route, work);
     this.settle(reply, request, result);
   }
 
@@ -220,17 +249,20 @@ export class RequestHandler {
     route: RouteOf<'call'>,
     parse: (value: unknown) => Promise<unknown>,
     request: RequestContext,
+    work: () => unknown,
   ): Promise<unknown> {
     if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     return exchange.readBody(limits).then(async (bytes) => {
       if (bytes.length > 0 || route.body !== null) request.body = await parse(parseBody(bytes));
-      return this.whenServed(route, () => route.run(request));
+      const { app, body, reach } = request;
+      if (reach) await checkAgentBody(route, body, reach, app);
+      return this.whenServed(route, work);
     });
   }
 
-  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, key: string): void {
+  private runStream({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'stream'>): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const headers = reply.withCors(route.headers);
@@ -240,17 +272,18 @@ export class RequestHandler {
       if (exchange.method !== 'HEAD') {
         const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
         if (stream) app.streams.add(stream);
+        if (stream && reach) app.agentConnections.addStream(reach, stream);
         return stream;
       }
       exchange.send(route.status, headers, { length: null });
       return null;
     };
     const lastEventId = exchange.header('last-event-id');
-    const opened = this.whenServed(route, () => route.run({ app, key, query, lastEventId, open }));
+    const opened = this.whenServed(route, () => route.run({ app, key, query, reach, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, key: string): void {
+  private runUpgrade({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'socket'>): void {
     const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
@@ -262,6 +295,8 @@ export class RequestHandler {
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
     const query = readQuery(exchange.query(), route.query);
     reply.count(101);
-    exchange.acceptWebSocket(protocol, route.run({ app: this.options.app, key, query }));
+    const { app } = this.options;
+    const open = route.run({ app, key, query, reach });
+    exchange.acceptWebSocket(protocol, reach ? app.agentConnections.guardSocket(reach, open) : open);
   }
 }

@@ -6,6 +6,7 @@ import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/nam
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
@@ -27,7 +28,7 @@ const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(nam
 const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
-  list: ({ views }) => views.agents(),
+  list: ({ views }, _key, _query, reach) => views.agents(specFilter(reach)),
 
   spinup: async ({ app, body }) => {
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
