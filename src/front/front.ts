@@ -171,6 +171,9 @@ class HttpFront implements Front {
     const views = new ServiceViews();
     views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
+    const agents = new AgentTokens(statePaths(daemonInfo.stateDir).agentKey);
+    const keys = new AccessKeys(token, node.clock, agents);
+    keys.shares.onEnded = (id) => this.terminals.endShare(id);
     this.app = {
       views,
       cloud: new CloudGate(cloud ?? noCloud()),
@@ -182,7 +185,7 @@ class HttpFront implements Front {
       streams: new OpenStreams(node.clock, options.streamLimits),
       agentConnections: new AgentConnections(),
       commandOwners: new CommandOwners(node.clock),
-      keys: new AccessKeys(token, node.clock, new AgentTokens(statePaths(daemonInfo.stateDir).agentKey)),
+      keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       requests: new RequestCounts(),
@@ -201,8 +204,10 @@ class HttpFront implements Front {
     const { node, onRoutesChanged } = this.options;
     const { agentConnections, views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
+    const { shares } = this.app.keys;
     const onServicesChanged = (): void => {
       onRoutesChanged();
+      shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
       agentConnections.check();
     };
@@ -280,6 +285,7 @@ class HttpFront implements Front {
     this.app.streams.close();
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
+    this.app.keys.shares.endAll();
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.failPending();

@@ -17,6 +17,8 @@ import {
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { PAGE } from '../../settings/limits.ts';
+import { type Caller, USER } from './caller.ts';
+import { ShareTokens, shareIdIn } from './share_tokens.ts';
 
 const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
 
@@ -60,6 +62,8 @@ interface AgentSecrets {
 const NO_AGENTS: AgentSecrets = { secretOf: () => null };
 
 export class AccessKeys {
+  /** The tokens of this half of the API that are good for one terminal. */
+  readonly shares: ShareTokens;
   private readonly clock: Clock;
   private readonly agents: AgentSecrets;
   /** Bearers are made of it: they end with the daemon. */
@@ -73,6 +77,7 @@ export class AccessKeys {
   constructor(token: string, clock: Clock, agents: AgentSecrets = NO_AGENTS) {
     this.clock = clock;
     this.agents = agents;
+    this.shares = new ShareTokens(clock);
     this.reload(token);
   }
 
@@ -85,6 +90,7 @@ export class AccessKeys {
   reload(token: string): boolean {
     if (token === this.token) return false;
     this.withdrawCodes();
+    this.shares.endAll();
     this.token = token;
     this.accepted = [token, formatBearer(TOKEN_KEY_ID, hmac(token, bearerText(this.life)))].map(
       (text) => new Secret(text),
@@ -99,6 +105,24 @@ export class AccessKeys {
     if (!this.isRequired) return false;
     if (this.accepted.some((secret) => secret.equals(given))) return true;
     return given.startsWith('berth.page-') && this.isBearer(given);
+  }
+
+  /**
+   * Who shows `given`; null: it is no good. A share token is one of few rights even where no token is needed,
+   * and of none once its share has ended; whoever shows the token of an agent is held to it in the same way.
+   */
+  callerOf(given: string): Caller | null {
+    if (isAgentForm(given) && !this.accepts(given)) {
+      const life = this.agentOf(given);
+      return life && { kind: 'agent', life };
+    }
+    const id = shareIdIn(given);
+    if (id === null) return !this.isRequired || this.accepts(given) ? USER : null;
+    const { share, secret } = this.shares.find(id) ?? { share: null, secret: '' };
+    const isKnown = [`${id}.${secret}`, formatBearer(id, hmac(secret, bearerText(this.life)))].some((text) =>
+      new Secret(text).equals(given),
+    );
+    return share && isKnown ? { kind: 'share', share } : null;
   }
 
   /**
@@ -124,9 +148,10 @@ export class AccessKeys {
       throw fail('invalid_spec', 'nonce must be 22 to 86 characters of base64url');
     const { life } = this;
     const id = key ?? TOKEN_KEY_ID;
-    // An agent has its token whether or not one is required.
-    if (!this.isRequired && !parseAgentKeyId(id)) return { proof: null, life };
-    const secret = this.secretOf(id);
+    const shared = this.shares.find(id);
+    // An agent and a share have their tokens whether or not one is required.
+    if (!this.isRequired && !shared && !parseAgentKeyId(id)) return { proof: null, life };
+    const secret = shared?.secret ?? this.secretOf(id);
     if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }

@@ -4,13 +4,13 @@
 
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
-import { type AgentLife, isAgentForm } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import type { AccessKeys } from './access_keys.ts';
+import { type Caller, USER } from './caller.ts';
 import { isPublicPath } from './public_paths.ts';
 
 /** The settings that say which pages may call, and that may change at run time. */
@@ -39,11 +39,11 @@ export interface Verdict {
   refusal: Failure | null;
   /** The origin of an allowed extension or page, for the CORS headers of every answer; else empty. */
   origin: string;
-  /** The agent whose token the request carries; null: it is of a person, or of nobody. */
-  agent: AgentLife | null;
+  /** Who sends the request, if it is accepted. */
+  caller: Caller;
 }
 
-const PASS: Verdict = { refusal: null, origin: '', agent: null };
+const PASS: Verdict = { refusal: null, origin: '', caller: USER };
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
@@ -113,18 +113,11 @@ export class Guard {
     } else if (!this.origins.has(origin)) {
       if (!this.allowedOrigins.has(origin) && !isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
-      verdict = { refusal: null, origin, agent: null };
+      verdict = { refusal: null, origin, caller: USER };
     }
-    const given = givenToken(exchange);
-    if (isAgentForm(given) && !this.options.cloudOnly && !this.options.keys.accepts(given)) {
-      const agent = this.options.keys.agentOf(given);
-      if (agent) return { ...verdict, agent };
-      // Whoever shows such a token is held to it, even where none is required.
-      return refuse('unauthorized', 'the token of the agent is wrong', verdict.origin);
-    }
-    return this.isAuthorized(exchange, given)
-      ? verdict
-      : refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
+    const caller = this.callerOf(exchange);
+    if (!caller) return refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
+    return caller === USER ? verdict : { ...verdict, caller };
   }
 
   /** The slow comparison of a Host, for another case or a trailing dot. */
@@ -135,13 +128,20 @@ export class Guard {
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
   }
 
-  private isAuthorized(exchange: HttpExchange, given: string): boolean {
+  /** null: the token is missing or wrong. */
+  private callerOf(exchange: HttpExchange): Caller | null {
     const { path } = exchange;
     const { cloudOnly, cloudKeys } = this.options;
     const isCloud = cloudOnly || (cloudKeys !== null && isCloudPath(path));
     const keys = isCloud ? cloudKeys : this.options.keys;
-    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return true;
-    return (!isCloud && !keys.isRequired) || keys.accepts(given);
+    const given = givenToken(exchange);
+    const agent = cloudOnly ? null : this.options.keys.agentOf(given);
+    // An agent is one everywhere, and the cloud part is among what it may not use.
+    if (agent) return { kind: 'agent', life: agent };
+    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
+    // The cloud's token is always required.
+    if (isCloud) return keys.accepts(given) ? USER : null;
+    return keys.callerOf(given);
   }
 }
 
@@ -173,5 +173,5 @@ function refuse(
   message: string,
   origin = '',
 ): Verdict {
-  return { refusal: fail(code, message), origin, agent: null };
+  return { refusal: fail(code, message), origin, caller: USER };
 }

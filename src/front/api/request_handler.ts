@@ -1,15 +1,16 @@
 // Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
 // needed parts of the request are read before the first await.
 import type { KeyKind } from '../../api/operation.ts';
-import type { AgentLife } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+import { AnswerParts, BLANK_LINE, sendParts } from '../streams/answer_parts.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
 import type { AppContext } from './app_context.ts';
+import type { Caller } from './caller.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
@@ -55,18 +56,13 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${key}`);
 }
 
-/** A request whose route is known. */
-interface RoutedRequest {
-  exchange: HttpExchange;
-  reply: HttpReply;
-  /** The name or id in the path; empty without one. */
-  key: string;
-  /** null: the request does not come with the token of an agent. */
-  agent: AgentLife | null;
-}
+/** What a route is called for, and by whom. */
+type Called = Pick<RequestContext, 'key' | 'caller' | 'reach'>;
 
-/** A request that the caller may make. `reach` null: everything. */
-type PermittedRequest = Omit<RoutedRequest, 'agent'> & { reach: Reach | null };
+/** Whether a share may be for `route`, which is no matter of other callers; undefined: a path without one, which is no secret to users alone. */
+function mayCall(caller: Caller, route: Route | undefined, key: string | null): boolean {
+  return caller.kind !== 'share' || (route?.isShared === true && key === caller.share.agent);
+}
 
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
 export class RequestHandler {
@@ -92,13 +88,13 @@ export class RequestHandler {
         new HttpReply(exchange, '', this.context).fail(failure, [], true);
         return;
       }
-      const { refusal, origin, agent } = guard.check(exchange);
+      const { refusal, origin, caller } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, this.context);
       // A connection for another name was not meant for this daemon.
       if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
       else {
         if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
-        this.route(exchange, reply, agent);
+        this.route(exchange, reply, caller);
       }
     } catch (error) {
       reply ??= new HttpReply(exchange, '', this.context);
@@ -119,12 +115,17 @@ export class RequestHandler {
       reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
   }
 
-  private route(exchange: HttpExchange, reply: HttpReply, agent: AgentLife | null): void {
+  private route(exchange: HttpExchange, reply: HttpReply, caller: Caller): void {
     const { method, path } = exchange;
     const { router } = this.options;
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
-    if (found && route) this.run({ exchange, reply, key: decodeKey(found), agent }, route);
+    const key = found && route ? decodeKey(found) : null;
+    if (!mayCall(caller, route, key))
+      throw fail('forbidden_token', 'the token is good for something else than this');
+    const { views } = this.options.app;
+    const reach = caller.kind === 'agent' ? new Reach(views, caller.life) : null;
+    if (route && key !== null) this.run(exchange, reply, route, { key, caller, reach });
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -138,27 +139,26 @@ export class RequestHandler {
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
-  private run({ exchange, reply, key, agent }: RoutedRequest, route: Route): void {
+  private run(exchange: HttpExchange, reply: HttpReply, route: Route, by: Called): void {
+    const { key, reach } = by;
     reply.operation = route.id;
     const { app } = this.options;
     const { phase } = app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
-    const reach = agent && new Reach(app.views, agent);
     if (reach) checkAgentRight(route, key, reach, app);
-    const request: PermittedRequest = { exchange, reply, key, reach };
     switch (route.kind) {
       case 'read':
-        this.runRead(request, route);
+        this.runRead(exchange, reply, route, by);
         return;
       case 'call':
-        this.runCall(request, route);
+        this.runCall(exchange, reply, route, by);
         return;
       case 'stream':
-        this.runStream(request, route);
+        this.runStream(exchange, reply, route, by);
         return;
       case 'socket':
-        this.runUpgrade(request, route);
+        this.runUpgrade(exchange, reply, route, by);
         return;
       default:
         route satisfies never;
@@ -186,7 +186,8 @@ export class RequestHandler {
     }
   }
 
-  private runRead({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'read'>): void {
+  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, by: Called): void {
+    const { key, reach } = by;
     const { app } = this.options;
     const query = exchange.query();
     const values = query === '' ? null : readQuery(query, route.query);
@@ -200,26 +201,21 @@ export class RequestHandler {
     else this.settle(reply, route, result);
   }
 
-  private runCall({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'call'>): void {
+  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const { parseBody, status, headers } = route;
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const request = { app, key, query, reach, body: null, host, accept, bearer, status, headers };
-    const forced = reach ? null : forcedEvent(route, key, exchange.header('berth-agent'), app);
+    const request = { ...by, app, query, body: null, host, accept, bearer, status, headers };
+    const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
+    const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
     // It is told before it is done.
-    const work = (): unknown =>
-      forced
-        ? app
-            .ref('events')
-            .ask('append', { events: [forced] })
-            .then(() => route.run(request))
-        : route.run(request);
+    const work = (): unknown => (forced ? tell().then(() => route.run(request)) : route.run(request));
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
-      ? this.runWithBody(exchange, route, parseBody, request, work)
+      ? this.runWithBody(exchange, route, parseBody, { request, work })
       : this.whenServed(route, work);
     this.settle(reply, request, result);
   }
@@ -231,12 +227,12 @@ export class RequestHandler {
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
-      reply.value(head.status, head.headers, result);
+      this.answer(reply, head, result);
       return;
     }
     this.pending.add(reply);
     result
-      .then((value) => reply.value(head.status, head.headers, value))
+      .then((value) => this.answer(reply, head, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
@@ -244,12 +240,28 @@ export class RequestHandler {
       });
   }
 
+  private answer(
+    reply: HttpReply,
+    { status, headers }: { readonly status: number; readonly headers: ResponseHeaders },
+    value: unknown,
+  ): void {
+    if (!(value instanceof AnswerParts)) {
+      reply.value(status, headers, value);
+      return;
+    }
+    const { streams } = this.options.app;
+    streams.assertRoom();
+    const stream = reply.stream(headers, BLANK_LINE);
+    if (!stream) return;
+    streams.add(stream);
+    sendParts(value, stream);
+  }
+
   private runWithBody(
     exchange: HttpExchange,
     route: RouteOf<'call'>,
     parse: (value: unknown) => Promise<unknown>,
-    request: RequestContext,
-    work: () => unknown,
+    { request, work }: { request: RequestContext; work: () => unknown },
   ): Promise<unknown> {
     if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
@@ -262,28 +274,22 @@ export class RequestHandler {
     });
   }
 
-  private runStream({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'stream'>): void {
+  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const headers = reply.withCors(route.headers);
     app.streams.assertRoom();
     const open = () => {
-      reply.count(route.status);
-      if (exchange.method !== 'HEAD') {
-        const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
-        if (stream) app.streams.add(stream);
-        if (stream && reach) app.agentConnections.addStream(reach, stream);
-        return stream;
-      }
-      exchange.send(route.status, headers, { length: null });
-      return null;
+      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+      if (stream) app.streams.add(stream);
+      if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
+      return stream;
     };
     const lastEventId = exchange.header('last-event-id');
-    const opened = this.whenServed(route, () => route.run({ app, key, query, reach, lastEventId, open }));
+    const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade({ exchange, reply, key, reach }: PermittedRequest, route: RouteOf<'socket'>): void {
+  private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, by: Called): void {
     const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
@@ -296,7 +302,7 @@ export class RequestHandler {
     const query = readQuery(exchange.query(), route.query);
     reply.count(101);
     const { app } = this.options;
-    const open = route.run({ app, key, query, reach });
-    exchange.acceptWebSocket(protocol, reach ? app.agentConnections.guardSocket(reach, open) : open);
+    const open = route.run({ ...by, app, query });
+    exchange.acceptWebSocket(protocol, by.reach ? app.agentConnections.guardSocket(by.reach, open) : open);
   }
 }
