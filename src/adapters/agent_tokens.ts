@@ -1,5 +1,5 @@
-// The tokens of agents: docs/reference.md "Token of an agent". Each is made of a key file and of the run of the
-// agent's process, so none is stored, and each outlives the daemon.
+// The tokens of agents: docs/reference.md "Token of an agent". Each is made of a key file and of the run of
+// the agent's process, so none is stored, and each outlives the daemon.
 import { createHmac } from 'node:crypto';
 import { type AgentLife, agentKeyId, agentSecretText, formatKey } from '../protocol/access_key.ts';
 import { fail } from '../protocol/errors.ts';

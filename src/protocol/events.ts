@@ -13,6 +13,7 @@ export const EVENT_TYPES = [
   'service.slept',
   'service.woke',
   'agent.forced',
+  'agent.state',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',

@@ -23,6 +23,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.slept': ({ name }) => `${name} sleeps`,
   'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
   'agent.forced': ({ name, agent, operation }) => `a person did ${operation} to ${name} within ${agent}`,
+  'agent.state': ({ name, state, previous }) => `${name} is ${state} (was ${previous})`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
   'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,

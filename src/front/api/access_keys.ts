@@ -126,8 +126,8 @@ export class AccessKeys {
   }
 
   /**
-   * The agent whose token, or bearer, `given` is; whether it still lives is not checked. null: it is nobody's.
-   * Fails key_unusable.
+   * The agent whose token, or bearer, `given` is; whether it still lives is not checked. null: it is
+   * nobody's. Fails key_unusable.
    */
   agentOf(given: string): AgentLife | null {
     if (!isAgentForm(given)) return null;

@@ -59,7 +59,10 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
 /** What a route is called for, and by whom. */
 type Called = Pick<RequestContext, 'key' | 'caller' | 'reach'>;
 
-/** Whether a share may be for `route`, which is no matter of other callers; undefined: a path without one, which is no secret to users alone. */
+/**
+ * Whether `caller` may call `route` at all: a share is for a few. undefined: a path without a route, which is
+ * no secret to others.
+ */
 function mayCall(caller: Caller, route: Route | undefined, key: string | null): boolean {
   return caller.kind !== 'share' || (route?.isShared === true && key === caller.share.agent);
 }

@@ -45,6 +45,8 @@ const agentsOf = (app: AppContext) => app.ref('agents');
 export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }, _key, _query, reach) => views.agents(specFilter(reach)),
 
+  read: ({ views }, name) => views.agent(name),
+
   spinup: async ({ app, body }) => {
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
     const { agentDomain, gatewayPort } = app.daemonInfo;
