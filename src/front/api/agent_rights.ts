@@ -1,5 +1,5 @@
-// Whether an agent may do what it asks for, for every operation in one place:
-// docs/reference.md "Token of an agent". The column `agentRight` of the operations says what is to be checked.
+// Whether an agent may do what it asks for, for every operation in one place. The column `agentRight` of the
+// operations says what is to be checked: docs/reference.md "Token of an agent".
 import type { KeyKind, Operation } from '../../api/operation.ts';
 import type { SpinupInput } from '../../protocol/agents.ts';
 import type { CommandInput } from '../../protocol/commands.ts';
