@@ -8,6 +8,7 @@ import type { StartTimes } from '../metrics/start_times.ts';
 import type { AgentConnections } from '../streams/agent_connections.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { McpRelay } from '../streams/mcp_relay.ts';
 import type { MergedLogs } from '../streams/merged_logs.ts';
 import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
@@ -45,6 +46,7 @@ export interface AppContext {
   readonly mergedLogs: MergedLogs;
   readonly logJobs: LogJobs;
   readonly terminals: TerminalSockets;
+  readonly mcp: McpRelay;
   readonly streams: OpenStreams;
   readonly agentConnections: AgentConnections;
   readonly commandOwners: CommandOwners;
