@@ -13,7 +13,7 @@ import {
   type RuleRegion,
   type ScreenRule,
 } from '../protocol/screen_rules.ts';
-import { AGENT_STATE } from '../settings/limits.ts';
+import { AGENT_STATE } from '../settings/agent_limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
 import { parseToml, TomlFault } from '../settings/toml.ts';
 import { linearRegex, RegexError } from './linear_regex.ts';
@@ -101,7 +101,7 @@ const lineOf = (lines: readonly string[], field: string): number =>
   );
 
 /** The rules in `text`. Each is read by itself, so that a fault concerns one alone. */
-export async function readRules(text: string, file: string): Promise<RulesFile> {
+async function readRules(text: string, file: string): Promise<RulesFile> {
   const lines = text.split('\n');
   const heads = lines.flatMap((line, index) => (HEAD.test(line) ? [index] : []));
   const found: RulesFile = { rules: [], faults: [] };

@@ -1,5 +1,5 @@
-// Tries the rules of an agent on what its terminal shows. Screens and rules are untrusted, so this runs on job
-// threads, like the drawing itself: docs/reference.md "Screen rules".
+// Tries the rules of an agent on what its terminal shows. Screens and rules are untrusted, so this runs on
+// job threads, like the drawing itself: docs/reference.md "Screen rules".
 import type {
   ReadStateTask,
   RuleMatch,
@@ -7,7 +7,7 @@ import type {
   ScreenRule,
   StateReading,
 } from '../protocol/screen_rules.ts';
-import { AGENT_STATE } from '../settings/limits.ts';
+import { AGENT_STATE } from '../settings/agent_limits.ts';
 import { type LinearRegex, linearRegex } from './linear_regex.ts';
 import { openTerminalScreen } from './terminal_screen.ts';
 
@@ -88,7 +88,7 @@ function questionOf(lines: readonly string[], first: number): string[] {
     .map((line) => line.replace(FRAME, ''));
 }
 
-/** What the rules of `set` say about `shown`: the first that holds, of the screen and of what is beside it. */
+/** What the rules of `set` say about `shown`: the first that holds, of the screen and of what is beside. */
 export async function tryRules(
   set: RuleSet,
   shown: ShownTexts,

@@ -6,7 +6,8 @@ import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT, AGENT_STATE, SHARE } from '../settings/limits.ts';
+import { AGENT_STATE } from '../settings/agent_limits.ts';
+import { AGENT, SHARE } from '../settings/limits.ts';
 import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {

@@ -1,6 +1,7 @@
 // Every command: its name, its summary, and the part of the build that holds it. The commands used most are
 // loaded with this table; the other two parts are loaded when one of their commands is called.
 
+import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
 import { completeCommand } from './commands/complete.ts';
 import { helpCommand } from './commands/help.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -206,24 +207,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentListCommand,
   },
-  {
-    name: 'agent states',
-    summary: 'show what agents are doing, and who waits for an answer',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentStatesCommand,
-  },
-  {
-    name: 'agent explain',
-    summary: 'show why an agent is in its state',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentExplainCommand,
-  },
-  {
-    name: 'agent report',
-    summary: 'report the state of an agent, as its hooks do',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentReportCommand,
-  },
+  ...AGENT_STATE_ROWS,
   {
     name: 'agent logs',
     summary: 'show the output of an agent',
@@ -301,12 +285,14 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon start',
     summary: 'start the daemon in the background',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
     summary: 'stop the daemon, and its services unless it is set to keep them',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
@@ -319,6 +305,7 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon restart',
     summary: 'stop the daemon and start it again',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonRestartCommand,
   },
   {
@@ -332,6 +319,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service install'],
     summary: 'start the daemon at login (systemd, launchd)',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
@@ -339,6 +327,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service uninstall'],
     summary: 'stop starting the daemon at login',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {

@@ -57,6 +57,7 @@ function threadData({ settings, stateDir, hostEntry, umask, configPath }: Daemon
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
     rulesFolder: rulesFolder(configPath),
+    api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
     addressRule: {
       allow: settings.cloud.allow_addresses,

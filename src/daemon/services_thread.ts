@@ -27,6 +27,7 @@ import { deferred } from '../runtime/deferred.ts';
 import { agentRulesUrl } from '../settings/build_paths.ts';
 import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
+import { agentAccess } from './agent_access.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
@@ -87,6 +88,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
   });
   const environment = inheritedEnvironment(process.env);
+  const accessOfAgents = agentAccess(data);
   const probes = probeMeans(node.clock);
   const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
@@ -94,6 +96,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
+    agentAccess: accessOfAgents,
     umask: data.umask,
     ...probes,
     hashInputs,

@@ -85,7 +85,7 @@ export interface AuthorityView {
   lines: string[];
 }
 
-export interface AgentExplanation {
+export interface StateExplanation {
   status: AgentStatus;
   authorities: AuthorityView[];
   /** Epoch milliseconds at which the screen was drawn last; null: never. */
@@ -107,7 +107,7 @@ export interface AgentStateProtocol {
    * is in then. `afterMs`: only states since that time, in epoch milliseconds; 0: any.
    */
   awaitState(message: { for: AgentStateName[]; afterMs: number; timeoutMs: number }): AgentStatus;
-  agentExplanation(message: Record<string, never>): AgentExplanation;
+  agentExplanation(message: Record<string, never>): StateExplanation;
   /** The agent's own hook tells its state. Fails not_running without a process. `sessionId` null: none. */
   reportState(message: {
     state: ReportedState;

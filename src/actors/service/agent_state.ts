@@ -1,16 +1,16 @@
 // What the agent of one service is doing, for all who ask or wait: docs/reference.md "State of an agent".
 // The state that was told last is kept with the run at the host, so that a later daemon repeats no event.
 import type {
-  AgentExplanation,
   AgentStateName,
   AgentStateProtocol,
   AgentStatus,
+  StateExplanation,
   StateReason,
 } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
-import { type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { AgentTerminal } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -104,7 +104,7 @@ export class AgentState {
   }
 
   /** What each authority says. */
-  explain(): AgentExplanation {
+  explain(): StateExplanation {
     const nothing = { authorities: [], drawnAt: null };
     return { status: this.status(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
   }
@@ -248,3 +248,12 @@ export class AgentState {
     this.isAnnouncing = false;
   }
 }
+
+/** The messages of an agent's state. */
+export const agentStateHandlers = (context: Context, agent: AgentState): Handlers<AgentStateProtocol> => ({
+  agentStatus: () => agent.status(),
+  agentExplanation: () => agent.explain(),
+  awaitState: (message) => context.replyLater(agent.awaitState(message)),
+  reportState: (message) => agent.report(message),
+  terminalMoved: (message) => agent.onMoved(message),
+});

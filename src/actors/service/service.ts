@@ -20,7 +20,7 @@ import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { AgentState } from './agent_state.ts';
+import { AgentState, agentStateHandlers } from './agent_state.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
@@ -392,11 +392,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      agentStatus: () => service.agent.status(),
-      agentExplanation: () => service.agent.explain(),
-      reportState: (message) => service.agent.report(message),
-      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
-      terminalMoved: (message) => service.agent.onMoved(message),
+      ...agentStateHandlers(context, service.agent),
     };
   },
   { drainMs: 1_000 },

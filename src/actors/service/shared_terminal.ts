@@ -12,7 +12,8 @@ import {
   viewerShare,
 } from '../../protocol/terminal.ts';
 import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/actor.ts';
-import { AGENT, AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import { AGENT } from '../../settings/limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
 
 const READ_BYTES = 64 * 1024;
@@ -304,8 +305,8 @@ export class SharedTerminal {
   }
 
   /**
-   * The output since the log offset `from`, as far as a state needs it; null: all that a screen is drawn from.
-   * Fails daemon_busy after drawing has taken too long.
+   * The output since the log offset `from`, as far as a state needs it; null: all that a screen is drawn
+   * from. Fails daemon_busy after drawing has taken too long.
    */
   drawableOutput(from: number | null): DrawableOutput {
     if (!this.isDrawable()) throw fail('daemon_busy', 'the screen takes too long to draw');

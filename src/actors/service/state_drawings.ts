@@ -2,7 +2,7 @@
 // those that have paused come first, those that move all the time wait for what is left.
 import type { ReadStateTask, StateReading } from '../../protocol/screen_rules.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
 /** Draws a screen and tries rules on it. `prepare` is called when it is the turn of the job. */
 export type ReadState = (prepare: () => ReadStateTask) => Promise<StateReading>;

@@ -1,5 +1,5 @@
 // All that tells what the agent of one run is doing: its terminal, its screen, its hook, and what was typed.
-import type { AgentExplanation, AuthorityView, HookWord } from '../../protocol/agent_state.ts';
+import type { AuthorityView, HookWord, StateExplanation } from '../../protocol/agent_state.ts';
 import type { Context } from '../../runtime/actor.ts';
 import type { AgentTerminal, TerminalSize } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -85,7 +85,7 @@ export class StateEvidence {
   }
 
   /** What each authority says, and by what. */
-  explain(isStarting: boolean): Omit<AgentExplanation, 'status'> {
+  explain(isStarting: boolean): Omit<StateExplanation, 'status'> {
     const facts = this.facts(isStarting);
     const words = wordsOf(facts);
     const { hook, terminal } = facts;

@@ -2,7 +2,8 @@
 // few kilobytes stand for the screen, and nothing follows the terminal in between.
 import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT, AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import { AGENT } from '../../settings/limits.ts';
 import type { DrawableOutput } from './shared_terminal.ts';
 import type { ReadState, StateDrawings } from './state_drawings.ts';
 

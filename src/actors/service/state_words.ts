@@ -8,7 +8,7 @@ import type {
   TerminalReading,
 } from '../../protocol/agent_state.ts';
 import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
 /** What one authority says. */
 export interface StateWord {
@@ -49,8 +49,8 @@ export interface DecidedState {
 const quietAt = ({ terminal }: StateFacts): number => (terminal.lastOutputAt ?? 0) + AGENT_STATE.outputMs;
 
 /**
- * What a hook has said last, as long as the screen does not show that it is over: a question that a person has
- * answered, or work that ended without a word, as by an interrupt.
+ * What a hook has said last, as long as the screen does not show that it is over: a question that a person
+ * has answered, or work that ended without a word, as by an interrupt.
  */
 function hookWord(facts: StateFacts): StateWord | null {
   const { drawn, hook, now, typedAt } = facts;
@@ -104,8 +104,7 @@ const decided = (
  */
 const knowsPrompt = ({ drawn, rules }: StateFacts): boolean =>
   drawn !== null &&
-  rules !== null &&
-  rules.rules.some(({ state, within }) => state === 'idle' && within === 'screen');
+  (rules?.rules.some(({ state, within }) => state === 'idle' && within === 'screen') ?? false);
 
 /** The state of an agent that has a process, or is getting one. */
 export function decideState(facts: StateFacts): DecidedState {
