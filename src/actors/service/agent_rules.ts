@@ -1,5 +1,5 @@
-// The rules for screens, which agents of a thread share. They are read again when an agent starts, so a change
-// of a file needs no restart: docs/reference.md "Screen rules".
+// The rules for screens, which agents of a thread share. They are read again when an agent starts, so a
+// change of a file needs no restart: docs/reference.md "Screen rules".
 import { ANY_TYPE, type LoadedRules, type RuleSet } from '../../protocol/screen_rules.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 
