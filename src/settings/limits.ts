@@ -279,6 +279,21 @@ export const AGENT = {
   maxKeys: 1_000,
 } as const;
 
+/** docs/reference.md "Prompt". */
+export const PROMPT = {
+  maxBytes: 256 * KIB,
+  /** Prompts of one agent that wait for their turn. */
+  maxQueued: 100,
+  defaultTimeoutMs: 600_000,
+  /** A program that prints nothing for so long after a prompt has not taken it. */
+  stalledMs: 5_000,
+  /** Silence after which a program has taken the text, and the longest time that it may need for that. */
+  echoRestMs: 30,
+  maxEchoMs: 2_000,
+  /** Last lines of the screen, where nothing tells the lines of the question. */
+  questionLines: 12,
+} as const;
+
 /** docs/reference.md "Shared terminals". */
 export const SHARE = {
   maxMinutes: 10_080,

@@ -200,7 +200,8 @@ export class RequestHandler {
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const request = { ...by, app, query, body: null, host, accept, bearer, status, headers };
+    const onGone = (listener: () => void): void => exchange.onGone(listener);
+    const request = { ...by, app, query, body: null, host, accept, bearer, onGone, status, headers };
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, request)

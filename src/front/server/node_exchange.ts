@@ -158,6 +158,14 @@ export class NodeExchange implements HttpExchange {
     return stream;
   }
 
+  onGone(listener: () => void): void {
+    const tell = (): void => {
+      if (!this.ended) listener();
+    };
+    if (this.res.destroyed) tell();
+    else this.res.on('close', tell);
+  }
+
   markTrusted(): void {
     this.onTrusted();
   }

@@ -93,6 +93,8 @@ class UwsExchange implements HttpExchange {
   /** uWebSockets.js still holds the response, so it demands a listener for the client's going. */
   private needsAbortHandler = true;
   private onAborted: (() => void) | null = null;
+  private isGone = false;
+  private goneListener: (() => void) | null = null;
   private body: IncomingBody | null = null;
 
   constructor(bodies: BodyBudget, res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
@@ -157,6 +159,11 @@ class UwsExchange implements HttpExchange {
     return stream;
   }
 
+  onGone(listener: () => void): void {
+    if (this.isGone) listener();
+    else this.goneListener = listener;
+  }
+
   /** Strangers are not bounded here: uWebSockets.js does not say which connection a request came on. */
   markTrusted(): void {}
 
@@ -203,8 +210,12 @@ class UwsExchange implements HttpExchange {
     if (!this.needsAbortHandler) return;
     // For requests answered at once as well, the listener would cost a quarter of all requests per second.
     this.res.onAborted(() => {
+      const wasAnswered = this.ended;
       this.ended = true;
       this.onAborted?.();
+      if (wasAnswered) return;
+      this.isGone = true;
+      this.goneListener?.();
     });
   }
 
