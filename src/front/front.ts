@@ -25,6 +25,7 @@ import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import { AgentWaits } from './streams/agent_waits.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { MergedLogs } from './streams/merged_logs.ts';
@@ -179,6 +180,7 @@ class HttpFront implements Front {
       logJobs: options.logJobs,
       terminals: this.terminals,
       streams: new OpenStreams(node.clock, options.streamLimits),
+      agentWaits: new AgentWaits(node.clock, (name) => views.standing(name)),
       keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
@@ -198,13 +200,15 @@ class HttpFront implements Front {
     const { node, onRoutesChanged } = this.options;
     const { views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
-    const { shares } = this.app.keys;
+    const { agentWaits, keys } = this.app;
     const onServicesChanged = (): void => {
       onRoutesChanged();
-      shares.retainAgents((name) => views.spec(name)?.agent != null);
+      agentWaits.look();
+      keys.shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
     };
-    const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
+    const onAgentsChanged = (): void => agentWaits.look();
+    const targets = { views, starts, logs, mergedLogs, events, onServicesChanged, onAgentsChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     node.onPeerLost((peer) => {
@@ -271,6 +275,7 @@ class HttpFront implements Front {
   async close(): Promise<void> {
     this.shutdown();
     for (const server of this.servers) server.stopListening();
+    this.app.agentWaits.end();
     this.events.close();
     this.logs.end();
     this.mergedLogs.end();

@@ -2,6 +2,7 @@
 // actors can wait for each other.
 
 import type { PlacementKey } from '../runtime/actor.ts';
+import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
 import type { CommandProtocol } from './commands.ts';
@@ -11,6 +12,7 @@ import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { PortsProtocol } from './ports.ts';
+import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { SchedulesProtocol } from './schedules.ts';
 import type { ServiceProtocol } from './service.ts';
@@ -36,7 +38,9 @@ interface Actors {
   [service: `service:${string}`]: ServiceProtocol &
     TerminalProtocol &
     WatchedServiceProtocol &
-    CommandProtocol;
+    CommandProtocol &
+    AgentStateProtocol &
+    PromptProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
   watcher: WatcherProtocol;

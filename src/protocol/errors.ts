@@ -42,7 +42,10 @@ export const ERRORS = {
   name_in_use: { status: 409, hint: 'Choose another name, or remove what has it.' },
   not_running: { status: 409, hint: 'Start it first.' },
   no_prompt: { status: 409, hint: 'Agents of this type are servers: use what they serve.' },
-  agent_blocked: { status: 409, hint: 'Answer the question in `details`, with keys or attached; then try again.' },
+  agent_blocked: {
+    status: 409,
+    hint: 'Answer the question in `details`, with keys or attached; then try again.',
+  },
   agent_working: { status: 409, hint: 'Wait until it is idle, or send the prompt with "queue": true.' },
   writer_attached: { status: 409, hint: 'Observe it, or take over with takeover=true.' },
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },

@@ -7,18 +7,20 @@ const ENTER = '\r';
 /** The longest line that a terminal keeps for a program that reads whole lines (N_TTY_BUF_SIZE). */
 const MAX_TYPED_LINE_BYTES = 4_095;
 
-/** What no terminal types as text: control characters but tab and newline, those of C1 included. */
-const CONTROL = /[^\P{Cc}\t\n]/u;
+/** What cannot be typed as text: control characters but tab and newline, and halves of surrogate pairs. */
+const UNTYPABLE = /[^\P{Cc}\t\n]|\p{Cs}/u;
 
 const nameOf = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
 /** Why no program could be typed `text`; null: one can. */
 export function faultOfPrompt(text: string): string | null {
-  const found = CONTROL.exec(text);
-  if (found?.[0] === '\r') return 'must have newlines in place of carriage returns';
-  if (found) return `must have no control character: there is ${nameOf(found[0])} at ${found.index}`;
-  return text.isWellFormed() ? null : 'must be whole characters: half a surrogate pair is none';
+  const found = UNTYPABLE.exec(text);
+  if (!found) return null;
+  const where = `there is ${nameOf(found[0])} at ${found.index}`;
+  return found[0] === '\r'
+    ? `must have newlines in place of carriage returns: ${where}`
+    : `must have no control characters and no halves of characters: ${where}`;
 }
 
 /** How a program takes text at this moment. */
@@ -46,8 +48,8 @@ export function typedPrompt(
 }
 
 /**
- * The lines of `after` that `before` does not have, in their order. A line that is there twice has appeared once
- * when it was there once before.
+ * The lines of `after` that `before` does not have, in their order. A line that is there twice has appeared
+ * once when it was there once before.
  */
 export function appearedLines(before: readonly string[], after: readonly string[]): string[] {
   const known = new Map<string, number>();

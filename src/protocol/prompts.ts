@@ -22,8 +22,8 @@ export interface PromptReply {
 /** Handled by `service:<name>` of an agent. */
 export interface PromptProtocol {
   /**
-   * Types the prompt and submits it. Fails not_running, no_prompt, agent_blocked, agent_working, agent_stalled,
-   * wait_timeout, and invalid_spec for a text that cannot arrive exactly.
+   * Types the prompt and submits it. Fails not_running, no_prompt, agent_blocked, agent_working,
+   * agent_stalled, wait_timeout, and invalid_spec for a text that cannot arrive exactly.
    */
   prompt(message: PromptMessage): PromptReply;
   /** The client has gone: a prompt that waits for its turn is not typed. Harmless for one that is over. */

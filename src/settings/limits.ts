@@ -279,29 +279,24 @@ export const AGENT = {
   maxKeys: 1_000,
 } as const;
 
-/** docs/reference.md "Prompt". */
-export const PROMPT = {
-  maxBytes: 256 * KIB,
-  /** Prompts of one agent that wait for their turn. */
-  maxQueued: 100,
-  defaultTimeoutMs: 600_000,
-  /** A program that prints nothing for so long after a prompt has not taken it. */
-  stalledMs: 5_000,
-  /** Silence after which a program has taken the text, and the longest time that it may need for that. */
-  echoRestMs: 30,
-  maxEchoMs: 2_000,
-  /** Last lines of the screen, where nothing tells the lines of the question. */
-  questionLines: 12,
-} as const;
-
-/** docs/reference.md "Shared terminals". */
-export const SHARE = {
-  maxMinutes: 10_080,
-  /** Shares of all agents that are open at once, and viewers of one share. */
-  maxOpen: 256,
-  maxViewers: 16,
-  /** Longest time between two looks at the clock, while there is a share. */
-  lookMs: 30_000,
+/** What agents are doing: docs/reference.md "State of an agent". */
+export const AGENT_STATE = {
+  /** Output that came within this time counts as work, where nothing else tells. */
+  outputMs: 3_000,
+  /** A process that has printed nothing is `starting` for this long. */
+  startingMs: 3_000,
+  /** Silence after which the output of a terminal has paused. */
+  pauseMs: 100,
+  /** Shortest interval between two notices about a terminal that moves now and then. */
+  noticeIntervalMs: 150,
+  /** Interval between notices about a terminal that moves all the time. */
+  movingNoticeMs: 1_000,
+  /** Interval at which the host looks at the terminals that move, while there are any. */
+  lookIntervalMs: 30,
+  /** Shortest interval between two events about one agent. */
+  eventIntervalMs: 250,
+  /** The longest wait of a request for a state. */
+  maxWaitMs: 24 * 3_600_000,
 } as const;
 
 /** The page at `/`: docs/reference.md "Sessions of the page". */

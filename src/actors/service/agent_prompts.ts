@@ -7,7 +7,8 @@ import { appearedLines, typedPrompt } from '../../protocol/prompt_text.ts';
 import type { PromptMessage, PromptReply } from '../../protocol/prompts.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT_STATE, PROMPT } from '../../settings/limits.ts';
+import { PROMPT } from '../../settings/agent_limits.ts';
+import { AGENT_STATE } from '../../settings/limits.ts';
 import { PasteMode } from './paste_mode.ts';
 import type { ServiceLog } from './service_log.ts';
 
@@ -52,7 +53,7 @@ interface SubmittedPrompt {
   before: string[] | null;
 }
 
-/** What a look has found; or that there is nothing yet, and when time alone may change that (ms; null: never). */
+/** What a look has found; or that there is nothing yet, and the ms after which time may change that. */
 type Look<T> = { found: T } | { againMs: number | null };
 const NOT_YET = { againMs: null } as const;
 
@@ -136,7 +137,7 @@ export class AgentPrompts {
     return submitted;
   }
 
-  /** Types the text and the key that submits it. Resolves with the log offset from which output answers it. */
+  /** Types text and submitting key. Resolves with the log offset from which output answers it. */
   private async typeAll(
     prompt: OpenPrompt,
     run: string,
@@ -155,7 +156,10 @@ export class AgentPrompts {
     await this.untilTaken(prompt, from, pauseMs);
     const status = this.options.status();
     if (status.state === 'blocked')
-      throw await this.blocked(status, `${name} asks something since the prompt was typed, so it was not submitted`);
+      throw await this.blocked(
+        status,
+        `${name} asks something since the prompt was typed, so it was not submitted`,
+      );
     this.assertRuns(run);
     const end = log.end();
     await this.options.type(enter);
@@ -207,7 +211,7 @@ export class AgentPrompts {
     return quietMs >= AGENT_STATE.outputMs ? { found: true } : { againMs: AGENT_STATE.outputMs - quietMs };
   }
 
-  /** The text has been taken: what it has made the program print has come to a rest, or that takes too long. */
+  /** Resolves when what the text makes the program print has come to a rest, or takes too long. */
   private async untilTaken(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
     const { clock, log } = this.options;
     const earliest = clock.monotonic() + pauseMs;
@@ -265,8 +269,11 @@ export class AgentPrompts {
   /** The refusal of a prompt while the agent waits for an answer, with the lines of its question. */
   private async blocked({ question }: AgentStatus, message: string): Promise<Failure> {
     const shown = await tolerateFailure(this.options.readLines(), () => []);
-    const lines = question.length > 0 ? question : shown.filter((line) => line !== '').slice(-PROMPT.questionLines);
-    return fail('agent_blocked', message, { details: lines.map((line) => ({ path: 'question', message: line })) });
+    const lines =
+      question.length > 0 ? question : shown.filter((line) => line !== '').slice(-PROMPT.questionLines);
+    return fail('agent_blocked', message, {
+      details: lines.map((line) => ({ path: 'question', message: line })),
+    });
   }
 
   private pasteMode(run: string, logFrom: number): PasteMode {
@@ -281,31 +288,35 @@ export class AgentPrompts {
   /** Looks until something is found; null at the monotonic time `latest`. Fails when the client has gone. */
   private until<T>(prompt: OpenPrompt, latest: number, look: () => Look<T>): Promise<T | null> {
     const { clock, log, watchState } = this.options;
-    return new Promise((resolve, reject) => {
+    let again = (): void => {};
+    const ends = [watchState(() => again()), log.watch(() => again())];
+    prompt.onChange = () => again();
+    const found = new Promise<T | null>((resolve, reject) => {
       let cancel = (): void => {};
-      const ends = [watchState(() => again()), log.watch(() => again())];
+      let isOver = false;
       const done = (settle: () => void): void => {
+        isOver = true;
         cancel();
-        for (const end of ends.splice(0)) end();
-        prompt.onChange = () => {};
         settle();
       };
-      const again = (): void => {
-        if (ends.length === 0) return;
+      again = () => {
+        if (isOver) return;
         cancel();
         try {
           if (prompt.isCancelled) throw cancelled();
           const seen = look();
-          if ('found' in seen) return done(() => resolve(seen.found));
           const left = latest - clock.monotonic();
-          if (left <= 0) return done(() => resolve(null));
-          cancel = clock.after(Math.min(left, seen.againMs ?? left), again);
+          if ('found' in seen) done(() => resolve(seen.found));
+          else if (left <= 0) done(() => resolve(null));
+          else cancel = clock.after(Math.min(left, seen.againMs ?? left), again);
         } catch (error) {
           done(() => reject(error));
         }
       };
-      prompt.onChange = again;
       again();
+    });
+    return found.finally(() => {
+      for (const end of ends) end();
     });
   }
 }
@@ -313,7 +324,7 @@ export class AgentPrompts {
 const cancelled = (): Failure => fail('daemon_busy', 'its client has gone');
 
 /** The refusal of a text. */
-export function textFault(fault: string): Failure {
+function textFault(fault: string): Failure {
   const message = `text cannot arrive exactly: ${fault}`;
   return fail('invalid_spec', message, { details: [{ path: 'text', message }] });
 }

@@ -41,6 +41,8 @@ export class AgentTerminal {
   private isFollowingLog = false;
   /** The last viewer of a run that has ended has left. */
   private onTold: () => void = () => {};
+  /** Called after viewers have come or left. */
+  onViewers: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -50,14 +52,28 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
+  /** How many watch it. */
+  get viewerCount(): number {
+    return this.current?.terminal.viewerCount ?? 0;
+  }
+
   attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
     this.of(run, size).terminal.attach(viewer, observes);
     this.followWhileWatched();
+    this.onViewers();
   }
 
-  /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
-  screen(run: string, size: TerminalSize, ansi: boolean): Promise<ScreenReading> {
-    return this.of(run, size).terminal.readScreen(ansi);
+  /**
+   * What a viewer of `run` would see now; `isWhole`: after the lines that have left the screen upwards. Fails
+   * daemon_busy when it takes too long to draw.
+   */
+  screen(run: string, size: TerminalSize, ansi: boolean, isWhole = false): Promise<ScreenReading> {
+    return this.of(run, size).terminal.readScreen(ansi, isWhole);
+  }
+
+  /** Types bytes as they are. Resolves when the program has room. Fails daemon_busy. */
+  async typeBytes(run: string, size: TerminalSize, data: Uint8Array): Promise<void> {
+    await this.of(run, size).input.type(data);
   }
 
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
@@ -85,6 +101,7 @@ export class AgentTerminal {
   detach(viewer: string): null {
     this.current?.input.leave(viewer);
     this.current?.terminal.detach(viewer);
+    this.onViewers();
     return null;
   }
 

@@ -110,6 +110,10 @@ export class SharedTerminal {
     return this.viewers.size > 0;
   }
 
+  get viewerCount(): number {
+    return this.viewers.size;
+  }
+
   /** `observes`: nothing happens that the program would notice, such as a change of its size. */
   attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;
