@@ -171,6 +171,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
+    name: 'group restart',
+    summary: 'restart a group in dependency order',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupRestartCommand,
+  },
+  {
     name: 'logs',
     summary: 'show the output of services',
     heading: WATCHING,

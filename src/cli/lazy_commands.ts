@@ -30,7 +30,12 @@ export {
 } from './commands/daemon_autostart.ts';
 export { doctorCommand } from './commands/doctor.ts';
 export { eventsCommand } from './commands/events.ts';
-export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
+export {
+  groupListCommand,
+  groupRestartCommand,
+  groupStartCommand,
+  groupStopCommand,
+} from './commands/group.ts';
 export {
   clusterAddCommand,
   clusterListCommand,
