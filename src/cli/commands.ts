@@ -278,6 +278,12 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
+  {
+    name: 'mcp',
+    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).mcpCommand,
+  },
   ...K8S_ROWS,
   {
     name: 'daemon',

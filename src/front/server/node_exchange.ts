@@ -158,12 +158,12 @@ export class NodeExchange implements HttpExchange {
     return stream;
   }
 
-  onGone(listener: () => void): void {
-    const tell = (): void => {
-      if (!this.ended) listener();
-    };
-    if (this.res.destroyed) tell();
-    else this.res.on('close', tell);
+  whenGone(onGone: () => void): void {
+    if (this.res.destroyed) onGone();
+    else
+      this.res.on('close', () => {
+        if (!this.ended) onGone();
+      });
   }
 
   markTrusted(): void {

@@ -93,8 +93,6 @@ class UwsExchange implements HttpExchange {
   /** uWebSockets.js still holds the response, so it demands a listener for the client's going. */
   private needsAbortHandler = true;
   private onAborted: (() => void) | null = null;
-  private isGone = false;
-  private goneListener: (() => void) | null = null;
   private body: IncomingBody | null = null;
 
   constructor(bodies: BodyBudget, res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
@@ -159,9 +157,9 @@ class UwsExchange implements HttpExchange {
     return stream;
   }
 
-  onGone(listener: () => void): void {
-    if (this.isGone) listener();
-    else this.goneListener = listener;
+  whenGone(onGone: () => void): void {
+    if (this.ended) onGone();
+    else this.onAborted = onGone;
   }
 
   /** Strangers are not bounded here: uWebSockets.js does not say which connection a request came on. */
@@ -210,12 +208,8 @@ class UwsExchange implements HttpExchange {
     if (!this.needsAbortHandler) return;
     // For requests answered at once as well, the listener would cost a quarter of all requests per second.
     this.res.onAborted(() => {
-      const wasAnswered = this.ended;
       this.ended = true;
       this.onAborted?.();
-      if (wasAnswered) return;
-      this.isGone = true;
-      this.goneListener?.();
     });
   }
 
