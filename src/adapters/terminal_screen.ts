@@ -25,8 +25,8 @@ export interface TerminalScreen {
   writeRest(bytes: Uint8Array, isOver: () => boolean): Promise<void>;
   /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
-  /** What it shows, as text. */
-  read(ansi: boolean): ScreenReading;
+  /** What it shows, as text; `isWhole`: after the lines that have left it upwards. */
+  read(ansi: boolean, isWhole?: boolean): ScreenReading;
   close(): void;
 }
 
@@ -122,8 +122,8 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     },
     snapshot: (lines = SCROLLBACK_LINES) =>
       Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
-    read: (ansi) => ({
-      ...{ cols, rows, title, lines: screenLines(terminal, ansi) },
+    read: (ansi, isWhole = false) => ({
+      ...{ cols, rows, title, lines: screenLines(terminal, ansi, isWhole) },
       cursor: { x: Math.min(terminal.buffer.active.cursorX, cols - 1), y: terminal.buffer.active.cursorY },
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
@@ -166,13 +166,14 @@ export async function readScreen({
   bytes,
   budgetMs,
   ansi,
+  isWhole,
 }: ReadScreenTask): Promise<ScreenReading> {
   const terminal = await openTerminalScreen(cols, rows);
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
     await terminal.writeRest(bytes, () => performance.now() > until);
-    return terminal.read(ansi);
+    return terminal.read(ansi, isWhole);
   } finally {
     terminal.close();
   }

@@ -24,4 +24,10 @@ export const AGENT_STATE_ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentReportCommand,
   },
+  {
+    name: 'agent wait',
+    summary: 'wait until agents are idle, ask something or have ended',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentWaitCommand,
+  },
 ];

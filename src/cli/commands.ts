@@ -233,6 +233,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent prompt',
+    summary: 'give an agent a prompt, and show its answer with --wait',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentPromptCommand,
+  },
+  {
     name: 'agent share',
     summary: 'let others watch the terminal of an agent for a while',
     heading: AGENTS,

@@ -1,4 +1,4 @@
-// The numbers of agents' states.
+// The numbers of states, prompts and shared terminals that users or several files depend on.
 import { KIB } from './limits.ts';
 
 /** What agents are doing: docs/reference.md "State of an agent". */
@@ -36,4 +36,29 @@ export const AGENT_STATE = {
   maxSessionId: 200,
   /** The longest wait of a request for a state. */
   maxWaitMs: 24 * 3_600_000,
+} as const;
+
+/** docs/reference.md "Prompt". */
+export const PROMPT = {
+  maxBytes: 256 * KIB,
+  /** Prompts of one agent that wait for their turn. */
+  maxQueued: 100,
+  defaultTimeoutMs: 600_000,
+  /** A program that prints nothing for so long after a prompt has not taken it. */
+  stalledMs: 5_000,
+  /** Silence after which a program has taken the text, and the longest time that it may need for that. */
+  echoRestMs: 30,
+  maxEchoMs: 2_000,
+  /** Last lines of the screen, where nothing tells the lines of the question. */
+  questionLines: 12,
+} as const;
+
+/** docs/reference.md "Shared terminals". */
+export const SHARE = {
+  maxMinutes: 10_080,
+  /** Shares of all agents that are open at once, and viewers of one share. */
+  maxOpen: 256,
+  maxViewers: 16,
+  /** Longest time between two looks at the clock, while there is a share. */
+  lookMs: 30_000,
 } as const;

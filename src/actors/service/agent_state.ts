@@ -56,6 +56,7 @@ export class AgentState {
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
   private readonly waiters = new Set<Waiter>();
+  private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
   /** Called with the id of its conversation, as its hook tells it. */
@@ -118,6 +119,12 @@ export class AgentState {
     this.keep();
     this.decide();
     return this.status();
+  }
+
+  /** Calls `onChange` after every change of the status. Returns a function that ends it. */
+  watchStatus(onChange: () => void): () => void {
+    this.watchers.add(onChange);
+    return () => void this.watchers.delete(onChange);
   }
 
   /** See `AgentStateProtocol.awaitState`. */
@@ -192,6 +199,7 @@ export class AgentState {
     } else told.reason = reason;
     this.publish();
     this.settleWaiters();
+    for (const onChange of [...this.watchers]) onChange();
   }
 
   /** When a state began that is told now: an agent without a process has exited when that has ended. */
