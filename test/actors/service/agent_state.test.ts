@@ -1,8 +1,11 @@
 // What an agent is doing, as its service tells it: to the views, in events, and to those who wait.
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { LogWriter } from '../../../src/logs/writer.ts';
 import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agent_state.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { AGENT_STATE } from '../../../src/settings/agent_limits.ts';
+import { eventually } from '../../kit/eventually.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
 
 interface Told {
@@ -125,4 +128,37 @@ it('flaps without flooding the journal', async () => {
   expect(before).toBeGreaterThan(40);
   await world.advance(60_000);
   expect(changes().length - before).toBeLessThanOrEqual(1);
+});
+
+it('asks, by its screen and by its hook, and says why', async () => {
+  const { world, agent: ref, moved, status } = await agent();
+  const run = await running(world).then(() => world.host.row?.run ?? '');
+  const log = new LogWriter(join(world.config.logs, 'web'), { maxBytes: 1_000_000, keep: 2 }, Date.now);
+  log.append(1, run, Buffer.from('Overwrite it? [y/N] '));
+  moved();
+  await eventually(() => status().state === 'blocked');
+  expect(status()).toMatchObject({
+    question: ['Overwrite it? [y/N]'],
+    reason: { authority: 'screen', rule: 'yes-or-no' },
+  });
+  const { authorities } = await ref.ask('agentExplanation', {});
+  expect(authorities.map(({ authority, state }) => [authority, state])).toEqual([
+    ['hook', null],
+    ['osc', null],
+    ['screen', 'blocked'],
+    ['output', 'working'],
+  ]);
+  expect(authorities[2]).toMatchObject({ rule: 'yes-or-no', lines: ['Overwrite it? [y/N]'] });
+  const told = await ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  expect(told).toMatchObject({ state: 'blocked', reason: { authority: 'screen' } });
+  log.append(1, run, Buffer.from('\r\n'.repeat(40)));
+  moved();
+  await eventually(() => status().state === 'idle');
+  expect(status()).toMatchObject({ reason: { authority: 'hook', rule: 'reported' }, question: [] });
+  expect(world.host.row?.memo.hook).toMatchObject({ state: 'idle' });
+  log.close();
+  world.host.exit(0);
+  await world.advance(after(0));
+  const refused = ref.ask('reportState', { state: 'idle', message: null, sessionId: null });
+  await expect(refused).rejects.toMatchObject({ code: 'not_running' });
 });

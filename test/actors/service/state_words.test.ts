@@ -1,0 +1,73 @@
+// Who is believed, and for how long.
+import { expect, it } from 'vitest';
+import { decideState, type StateFacts } from '../../../src/actors/service/state_words.ts';
+import type { HookWord, ReportedState, TerminalSignals } from '../../../src/protocol/agent_state.ts';
+import type { RuleSet, StateReading } from '../../../src/protocol/screen_rules.ts';
+
+const NOW = 1_000_000;
+const SIGNALS: TerminalSignals = { title: '', progress: null, notification: null };
+
+/** A screen on which a rule of that state holds, drawn so long ago. */
+function drawn(state: ReportedState | null, agoMs = 100): StateFacts['drawn'] {
+  const screen = state && { name: 'shown', state, file: '', lines: [] };
+  const reading: StateReading = { screen, beside: null, question: [], snapshot: null, title: '', ms: 1 };
+  return { reading, at: NOW - agoMs };
+}
+
+const hook = (state: ReportedState, agoMs: number): HookWord => ({ state, message: null, at: NOW - agoMs });
+
+const decide = (facts: Partial<StateFacts>, quietMs = 60_000): string => {
+  const { state, reason } = decideState({
+    ...{ now: NOW, isStarting: false, startedAt: 0, typedAt: null, hook: null, drawn: null, rules: null },
+    terminal: { lastOutputAt: NOW - quietMs, isMoving: false, signals: SIGNALS },
+    ...facts,
+  });
+  return `${state} ${reason.authority}`;
+};
+
+it('believes the hook before the screen, and a question before all', () => {
+  expect(decide({ hook: hook('working', 50), drawn: drawn('idle', 100) })).toBe('working hook');
+  expect(decide({ hook: hook('idle', 50), drawn: drawn('working') })).toBe('idle hook');
+  expect(decide({ hook: hook('idle', 50), drawn: drawn('blocked') })).toBe('blocked screen');
+  expect(decide({ hook: hook('blocked', 50), drawn: drawn('idle') })).toBe('blocked hook');
+});
+
+it('lets the word of a hook end with what it was about', () => {
+  const asked = hook('blocked', 5_000);
+  expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn('working', 2_000) })).toBe(
+    'working screen',
+  );
+  expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn('working', 4_000) })).toBe('blocked hook');
+  expect(decide({ hook: asked, typedAt: NOW - 6_000, drawn: drawn('working', 2_000) })).toBe('blocked hook');
+  expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn(null, 2_000) })).toBe('blocked hook');
+  const works = hook('working', 9_000);
+  expect(decide({ hook: works, drawn: drawn('idle', 4_000) }, 4_000)).toBe('idle screen');
+  expect(decide({ hook: works, drawn: drawn('idle', 1_000) }, 1_000)).toBe('working hook');
+});
+
+it('takes progress for work as long as the output is fresh', () => {
+  const progress = { state: 3, percent: 0 } as const;
+  const shows = (quietMs: number) =>
+    decide({
+      drawn: drawn('idle'),
+      terminal: { lastOutputAt: NOW - quietMs, isMoving: false, signals: { ...SIGNALS, progress } },
+    });
+  expect(shows(5_000)).toBe('working osc');
+  expect(shows(11_000)).toBe('idle screen');
+});
+
+it('is blocked on a quiet screen that nobody knows, where the prompt is known', () => {
+  const set = (state: ReportedState): RuleSet => ({
+    id: state,
+    rules: [
+      {
+        ...{ name: 'prompt', state, within: 'screen', last: null, file: '' },
+        ...{ contains: ['>'], any: [], absent: [], matches: [] },
+      },
+    ],
+  });
+  expect(decide({ drawn: drawn(null), rules: set('idle') })).toBe('blocked output');
+  expect(decide({ drawn: drawn(null), rules: set('idle') }, 1_000)).toBe('working output');
+  expect(decide({ drawn: drawn(null), rules: set('blocked') })).toBe('idle output');
+  expect(decide({ drawn: null, rules: set('idle') })).toBe('idle output');
+});
