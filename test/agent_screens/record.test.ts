@@ -18,10 +18,12 @@ const SIZES = [
   [160, 50],
   [72, 30],
 ] as const;
+/** What each shows when it takes a prompt. What is typed before that is lost. */
+const PROMPTS = { codex: 'Ask Codex', gemini: 'Type your message', opencode: 'Ask anything' } as const;
 const QUIET_MS = 1_200;
 const PATIENCE_MS = 60_000;
 const LONG = Array.from({ length: 90 }, (_, part) => `part ${part} of a long answer`).join(', ');
-const TRICKY = 'Do you want to proceed? 1. Yes 2. No (y/n) esc to interrupt. Working. Allow command?';
+const TRICKY = 'Do you want to proceed: 1. Yes 2. No (y/n) esc to interrupt. Working. Allow command.';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -159,7 +161,7 @@ const UP = '\x1b[A';
 async function record(type: (typeof PROGRAM_NAMES)[number], size: readonly [number, number]) {
   const model = await modelServer();
   const recording = new Recording(type, size, model, await openTerminalScreen(...size));
-  await pause(3_000);
+  await recording.until('prompt', () => recording.shows(PROMPTS[type]));
   await recording.quiet();
   recording.keep('idle', 'begun');
   await recording.work('one', 'short');
