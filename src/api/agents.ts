@@ -1,8 +1,13 @@
 // The operations of agents: docs/reference.md "Endpoints".
 import { operationsOf } from './operation.ts';
-import { followedLogs, logTail } from './query_fields.ts';
+import { followedLogs, logTail, timeout } from './query_fields.ts';
 
 const operation = operationsOf('agents');
+
+const force = {
+  kind: 'flag',
+  summary: 'true: also where no conversation is known; the next start begins a new one',
+} as const;
 
 export const agents = {
   list: operation({
@@ -32,6 +37,28 @@ export const agents = {
     summary: 'Stop an agent if need be and remove it',
     answer: 'AgentRemoved',
     errors: ['unknown_agent', 'storage_full'],
+    keyKind: 'agent',
+  }),
+  sleep: operation({
+    id: 'sleepAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/sleep',
+    summary: 'End the process of an idle agent and keep its conversation and its screen',
+    query: { force },
+    answer: 'SleepResult',
+    errors: ['unknown_agent', 'not_running', 'agent_working', 'agent_blocked', 'no_session', 'storage_full'],
+    keyKind: 'agent',
+  }),
+  wake: operation({
+    id: 'wakeAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/wake',
+    summary: 'Resume the conversation of an agent without a process; one that runs is left alone',
+    query: { force, timeout },
+    answer: 'StartResult',
+    errors: ['unknown_agent', 'no_session', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'agent',
   }),
   logs: operation({

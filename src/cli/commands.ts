@@ -225,6 +225,18 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent sleep',
+    summary: 'end idle agents, and keep their conversations',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentSleepCommand,
+  },
+  {
+    name: 'agent wake',
+    summary: 'go on with the conversations of agents that sleep',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentWakeCommand,
+  },
+  {
     name: 'agent start',
     summary: 'start agents that were stopped',
     heading: AGENTS,

@@ -32,8 +32,10 @@ function describeEvent(event: LifecycleEvent): string {
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'service.slept':
+    case 'agent.slept':
       return `${event.data.name} sleeps`;
     case 'service.woke':
+    case 'agent.woke':
       return `${event.data.name} was woken in ${event.data.ms} ms`;
     case 'port.conflict':
       return `port ${event.data.port}: ${event.data.claimedBy} wants it, ${event.data.holder} has it`;

@@ -1,6 +1,7 @@
 // The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
+import type { RunSession } from './agent_sessions.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
@@ -58,6 +59,8 @@ export interface RunMetadata {
   doorPort?: number;
   /** It is not put to sleep for being idle. */
   awake?: true;
+  /** Of an agent: the conversation that it was given. */
+  session?: RunSession;
 }
 
 export interface SpawnReply {

@@ -279,6 +279,16 @@ export const AGENT = {
   maxKeys: 1_000,
 } as const;
 
+/** Conversations of agents: docs/reference.md "Sessions of agents". */
+export const SESSION = {
+  /** Shortest time of `sleep`. */
+  minIdleMs: 1_000,
+  /** The longest that a command may take which lists conversations. */
+  searchMs: 10_000,
+  /** The beginning of a title that programs show whole in the title of their window. */
+  titleChars: 24,
+} as const;
+
 /** The page at `/`: docs/reference.md "Sessions of the page". */
 export const PAGE = {
   /** Life of a code that takes a browser to the page. */

@@ -80,9 +80,13 @@ class Registry {
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
     const doors = new Map(this.config.store.table('doors').all());
-    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
-    const isAsleep = (name: string): boolean =>
-      doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
+    const sessions = new Map(this.config.store.table('sessions').all());
+    const isAwaited = (name: string): boolean => doors.has(name) || sessions.has(name);
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, isAwaited) : [];
+    const isAsleep = (name: string): boolean => {
+      const run = ends.get(name)?.run ?? null;
+      return doors.get(name)?.asleepAfter === run || (run !== null && sessions.get(name)?.asleep?.after === run);
+    };
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));

@@ -19,6 +19,7 @@ import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { AgentSession } from './agent_session.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
@@ -50,6 +51,7 @@ class SupervisedService {
   private readonly context: Context;
   private readonly name: string;
   readonly door: ServiceDoor;
+  readonly session: AgentSession;
   private readonly effects: ServiceEffects;
   private readonly life: ServiceLifecycle;
   private readonly tasks: TaskStarts;
@@ -82,11 +84,23 @@ class SupervisedService {
       stop: () => this.machine.stop(null),
       onChanged: () => this.life.publish(),
     });
+    this.session = new AgentSession({
+      context,
+      name,
+      effects,
+      table: store.table('sessions'),
+      known: () => this.life.snapshot(),
+      status: () => this.agent.status(),
+      screen: (run) => terminal.keptScreen(run, this.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE),
+      stop: () => this.machine.stop(null),
+      onChanged: () => this.life.publish(),
+    });
     this.life = new ServiceLifecycle({
       context,
       name,
       effects,
       door: this.door,
+      session: this.session,
       probes: {
         probe,
         execProbe,
@@ -133,6 +147,10 @@ class SupervisedService {
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
     this.files.release();
+    if (this.session.isKept) {
+      const kept = last ? this.session.suspend() : this.session.ended();
+      return kept.then(() => this.machine.stop(graceMs));
+    }
     if (!this.door.isOpen) return this.machine.stop(graceMs);
     const told = last ? this.door.suspend() : this.door.forget();
     return told
@@ -145,8 +163,10 @@ class SupervisedService {
 
   /** Starts the service; for a wake, after the stop that is under way. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { wake = false, awake = false, slot } = message;
+    const { wake = false, awake = false, force = false, slot } = message;
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
+    if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
+    this.session.asked(wake, force);
     const { end, state } = this.life.snapshot();
     this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
     this.door.asked(awake);
@@ -158,10 +178,16 @@ class SupervisedService {
     return tolerateFailure(state.stop.promise, () => null).then(begin);
   }
 
-  sleep(): Promise<SleepReply> {
-    this.life.registered();
+  sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
+    const { spec } = this.life.registered();
     this.restarting = null;
-    return this.door.sleep();
+    return spec.agent ? this.session.sleep(force) : this.door.sleep();
+  }
+
+  /** Wakes an agent that sleeps. Fails as a start does. */
+  private async awake(): Promise<void> {
+    await this.session.settled();
+    if (this.session.isAsleep) await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
   }
 
   /**
@@ -196,6 +222,7 @@ class SupervisedService {
       await this.door.forget();
       await this.machine.stop(graceMs);
       await this.door.closed();
+      await this.session.forget();
       await this.effects.forget();
     } catch (error) {
       reopen();
@@ -240,11 +267,15 @@ class SupervisedService {
 
   attach(viewer: string): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
+    if (this.session.isAsleep || this.session.isFallingAsleep)
+      return this.awake().then(() => this.attach(viewer));
     this.terminal.attach(viewer, ...this.liveTerminal());
     return null;
   }
 
   async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
+    const { kept } = this.session;
+    if (kept) return this.terminal.screenThen(kept.run, kept.screen, ansi);
     return this.terminal.screen(...this.liveTerminal(), ansi);
   }
 
@@ -342,7 +373,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
       start: (message) => context.replyLater(service.start(message)),
-      sleep: () => context.replyLater(service.sleep()),
+      sleep: (message) => context.replyLater(service.sleep(message)),
       knocked: () => door.knocked(),
       idle: () => context.replyLater(door.idle()),
       doorLost: () => door.lost(),

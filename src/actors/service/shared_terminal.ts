@@ -110,6 +110,10 @@ export class SharedTerminal {
     return this.viewers.size > 0;
   }
 
+  get size(): { cols: number; rows: number } {
+    return { cols: this.cols, rows: this.rows };
+  }
+
   attach(viewer: string): void {
     const { isWhole = false } = this.options;
     this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });

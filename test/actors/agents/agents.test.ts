@@ -25,6 +25,7 @@ const spinup = (name: string, more: Partial<SpinupInput> = {}): SpinupInput => (
   cols: 120,
   rows: 32,
   stack: null,
+  sleep: null,
   ...more,
 });
 

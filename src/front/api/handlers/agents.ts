@@ -7,7 +7,8 @@ import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 import { readLogs, streamLogs } from './logs.ts';
-import { deadline, stopMs } from './service_lookup.ts';
+import { SESSION } from '../../../settings/limits.ts';
+import { deadline, startMs, stopMs } from './service_lookup.ts';
 
 /** The spec of an agent. Throws unknown_agent, also for a service that is not an agent. */
 function findAgent(app: AppContext, name: string): SpecRow {
@@ -16,10 +17,11 @@ function findAgent(app: AppContext, name: string): SpecRow {
   return spec;
 }
 
-/** Throws unknown_agent, and not_running for an agent without a process. */
+/** Throws unknown_agent, and not_running for an agent without a process, unless it sleeps. */
 function findRunning(app: AppContext, name: string): void {
   findAgent(app, name);
-  if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
+  const state = app.views.state(name);
+  if (!state?.process && state?.status !== 'sleeping') throw fail('not_running', `the agent ${name} does not run`);
 }
 
 const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(name));
@@ -49,6 +51,18 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     const spec = findAgent(app, name);
     const { port } = await agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
     return { removed: true, name, port };
+  },
+
+  sleep: ({ app, key: name, query: { force } }) => {
+    const spec = findAgent(app, name);
+    const limit = deadline(stopMs(spec, null), SESSION.searchMs);
+    return terminalOf(app, name).ask('sleep', { force: force ?? false }, limit);
+  },
+
+  wake: ({ app, key: name, query: { force, timeout } }) => {
+    const spec = findAgent(app, name);
+    const wanted = { timeoutMs: timeout, wait: true, join: true, wake: true, force: force ?? false };
+    return terminalOf(app, name).ask('start', wanted, deadline(startMs(spec, timeout), SESSION.searchMs));
   },
 
   logs: ({ app, key: name, query }) => readLogs(app, findAgent(app, name), query),
