@@ -4,7 +4,7 @@ import { AGENT_TYPES, codingAgent } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT } from '../settings/limits.ts';
+import { AGENT, SHARE } from '../settings/limits.ts';
 import { agentType, nameShape, pid, place, port } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {
@@ -112,6 +112,34 @@ export const KeysRequest = new RequestBody(KeysShape, (value) => {
   const { keys = [], text = '' } = validate(KeysShape, value, faults);
   return { keys, text };
 });
+
+const ShareShape = objectShape({
+  mode: z.literal('observe', 'must be observe').optional(),
+  minutes: integerField(1, SHARE.maxMinutes),
+}).meta({ id: 'ShareInput' });
+
+export type ShareRequest = z.input<typeof ShareShape>;
+export const ShareRequest = new RequestBody(ShareShape, (value) => validate(ShareShape, value, []));
+
+const Share = z.object({
+  id: z.string(),
+  name: nameShape,
+  mode: z.literal('observe'),
+  createdAt: z.string(),
+  expiresAt: z.string(),
+});
+
+export type Shared = z.infer<typeof Shared>;
+export const Shared = Share.extend({
+  token: z.string().meta({ description: 'It is shown only now' }),
+}).meta({ id: 'Shared' });
+
+export type AgentShare = z.infer<typeof AgentShare>;
+export const AgentShare = Share.extend({ viewers: z.int() }).meta({ id: 'AgentShare' });
+
+export const ShareList = z.object({ shares: z.array(AgentShare) });
+
+export const SharesRevoked = z.object({ name: nameShape, revoked: z.array(z.string()) });
 
 export const Typed = z.object({ name: nameShape, bytes: z.int().min(0) });
 

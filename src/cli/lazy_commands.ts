@@ -11,6 +11,7 @@ export {
 export { agentAttachCommand } from './commands/agent_attach.ts';
 export { agentSleepCommand, agentWakeCommand } from './commands/agent_sleep.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
+export { agentShareCommand } from './commands/agent_share.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {

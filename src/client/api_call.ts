@@ -44,7 +44,7 @@ export const pathOf = ({ path }: Operation, name = ''): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(name));
 
 /** Omits undefined and null values and empty lists. The items of a list are joined with commas. */
-function queryString(query: AnyRequest['query'] = {}): string {
+export function queryString(query: AnyRequest['query'] = {}): string {
   const pairs = Object.entries(query)
     .filter(([, value]) => value != null && !(Array.isArray(value) && value.length === 0))
     .map(([key, value]) => [key, String(value)]);

@@ -19,6 +19,10 @@ export const ERRORS = {
     status: 403,
     hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
+  forbidden_token: {
+    status: 403,
+    hint: 'A share token opens the terminal of its agent to watch, and its screen.',
+  },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
   unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },
@@ -39,6 +43,7 @@ export const ERRORS = {
   agent_blocked: { status: 409, hint: 'Answer it first: its screen has the question.' },
   agent_working: { status: 409, hint: 'Wait until it is idle.' },
   no_session: { status: 409, hint: 'With force=true a new conversation is begun.' },
+  writer_attached: { status: 409, hint: 'Observe it, or take over with takeover=true.' },
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
   workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },

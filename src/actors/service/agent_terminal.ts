@@ -51,8 +51,8 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
-  attach(viewer: string, run: string, size: TerminalSize): void {
-    this.of(run, size).terminal.attach(viewer);
+  attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
+    this.of(run, size).terminal.attach(viewer, observes);
     this.followWhileWatched();
   }
 

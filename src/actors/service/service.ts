@@ -265,11 +265,11 @@ class SupervisedService {
     return null;
   }
 
-  attach(viewer: string): null | Promise<null> {
+  attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
-    if (this.session.isAsleep || this.session.isFallingAsleep)
-      return this.awake().then(() => this.attach(viewer));
-    this.terminal.attach(viewer, ...this.liveTerminal());
+    if (!observes && (this.session.isAsleep || this.session.isFallingAsleep))
+      return this.awake().then(() => this.attach({ viewer, observes }));
+    this.terminal.attach(viewer, ...this.liveTerminal(), observes);
     return null;
   }
 
@@ -398,8 +398,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return terminal.onLogGrowth();
       },
       prepare: (message) => service.prepare(message),
-      attach: ({ viewer }) => {
-        const attached = service.attach(viewer);
+      attach: (message) => {
+        const attached = service.attach(message);
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),

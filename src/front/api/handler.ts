@@ -7,6 +7,7 @@ import type {
   WebSocketHandlers,
 } from '../server/http_server.ts';
 import type { AppContext } from './app_context.ts';
+import type { Caller } from './caller.ts';
 
 /** What a request is about. */
 interface RequestTarget<Q = unknown> {
@@ -14,6 +15,8 @@ interface RequestTarget<Q = unknown> {
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
+  /** Who asks. One with few rights comes only to operations that are meant for it. */
+  readonly caller: Caller;
 }
 
 export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
