@@ -110,6 +110,10 @@ export class SharedTerminal {
     return this.viewers.size > 0;
   }
 
+  get viewerCount(): number {
+    return this.viewers.size;
+  }
+
   attach(viewer: string): void {
     const { isWhole = false } = this.options;
     this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });

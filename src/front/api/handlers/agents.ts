@@ -29,6 +29,8 @@ const agentsOf = (app: AppContext) => app.ref('agents');
 export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
 
+  read: ({ views }, name) => views.agent(name),
+
   spinup: async ({ app, body }) => {
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
     const { agentDomain, gatewayPort } = app.daemonInfo;
