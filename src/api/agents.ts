@@ -18,6 +18,16 @@ export const agents = {
     summary: 'Every agent, ordered by name',
     answer: 'AgentList',
   }),
+  read: operation({
+    id: 'getAgent',
+    kind: 'read',
+    method: 'GET',
+    path: '/v1/agents/{name}',
+    summary: 'One agent',
+    answer: 'AgentDetail',
+    errors: ['unknown_agent'],
+    keyKind: 'agent',
+  }),
   spinup: operation({
     id: 'spinUpAgent',
     kind: 'call',

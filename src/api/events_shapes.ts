@@ -2,6 +2,7 @@
 import { z } from '../adapters/zod.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/events.ts';
 import {
+  agentState,
   cpu,
   endCause,
   exitCode,
@@ -13,6 +14,7 @@ import {
   rssMB,
   sessionId,
   signal,
+  stateReason,
   time,
   utcTimeShape,
 } from './answer_fields.ts';
@@ -30,6 +32,12 @@ export const EVENT_DATA = {
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'service.slept': z.object({ name: nameShape }),
   'service.woke': z.object({ name: nameShape, ms: milliseconds }),
+  'agent.state': z.object({
+    name: nameShape,
+    state: agentState,
+    previous: agentState,
+    reason: stateReason,
+  }),
   'agent.slept': z.object({ name: nameShape, sessionId }),
   'agent.woke': z.object({ name: nameShape, sessionId, ms: milliseconds }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),

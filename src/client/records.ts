@@ -3,7 +3,15 @@
 import type { z } from '../adapters/zod.ts';
 import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 
-export type { Agent, AgentRemoved, AgentShare, Shared, SpinupRequest, SpunUp } from '../api/agents_shapes.ts';
+export type {
+  Agent,
+  AgentDetail,
+  AgentRemoved,
+  AgentShare,
+  Shared,
+  SpinupRequest,
+  SpunUp,
+} from '../api/agents_shapes.ts';
 export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/clusters_shapes.ts';
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';

@@ -2,6 +2,7 @@
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { RunSession } from './agent_sessions.ts';
+import type { TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
@@ -61,6 +62,8 @@ export interface RunMetadata {
   awake?: true;
   /** Of an agent: the conversation that it was given. */
   session?: RunSession;
+  /** Of an agent: the state that was told last. */
+  told?: ToldState;
 }
 
 export interface SpawnReply {
@@ -165,6 +168,11 @@ export interface HostProtocol {
   forget(message: { service: string }): null;
   /** From now on `service:<name>` gets `grew` when its log grows, at most once per turn. */
   follow(message: { service: string; on: boolean }): null;
+  /**
+   * From now on `service:<name>` gets `terminalMoved` when the output of the terminal of a run begins, pauses
+   * or goes on. Replies with what is known of it.
+   */
+  watchTerminal(message: { run: string; on: boolean }): TerminalReading;
   /**
    * Input to the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the version
    * before replies at once.

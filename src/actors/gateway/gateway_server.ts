@@ -187,10 +187,10 @@ export class Gateway {
     const hasBody = isChunked || Number(length ?? 0) > 0;
     const begin = (to: GatewayRoute): void =>
       new ProxiedRequest({ request, response, route: to, head, hasBody, isChunked }, this.pool).start();
-    if (!route.isAsleep) return begin(route);
-    this.awake(route).then(begin, (error: Error) =>
-      sendErrorPage(request, response, unreachablePage(route, error.message)),
-    );
+    const refuse = (error: Error): void =>
+      sendErrorPage(request, response, unreachablePage(route, error.message));
+    if (route.isAsleep) this.awake(route).then(begin, refuse);
+    else begin(route);
   }
 
   /** `route` as it is once its agent is awake. Rejects as the wake does. */

@@ -85,7 +85,9 @@ class Registry {
     const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, isAwaited) : [];
     const isAsleep = (name: string): boolean => {
       const run = ends.get(name)?.run ?? null;
-      return doors.get(name)?.asleepAfter === run || (run !== null && sessions.get(name)?.asleep?.after === run);
+      return (
+        doors.get(name)?.asleepAfter === run || (run !== null && sessions.get(name)?.asleep?.after === run)
+      );
     };
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });

@@ -8,7 +8,12 @@ import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import { type ScreenJobs, SharedTerminal, type SharedTerminalOptions, type TerminalExit } from './shared_terminal.ts';
+import {
+  type ScreenJobs,
+  SharedTerminal,
+  type SharedTerminalOptions,
+  type TerminalExit,
+} from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
 
 /** Shared by the terminals of all services of a thread. */
@@ -42,6 +47,8 @@ export class AgentTerminal {
   private isFollowingLog = false;
   /** The last viewer of a run that has ended has left. */
   private onTold: () => void = () => {};
+  /** Called after viewers have come or left. */
+  onViewers: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -51,9 +58,15 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
+  /** How many watch it. */
+  get viewerCount(): number {
+    return this.current?.terminal.viewerCount ?? 0;
+  }
+
   attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
     this.of(run, size).terminal.attach(viewer, observes);
     this.followWhileWatched();
+    this.onViewers();
   }
 
   /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
@@ -100,6 +113,7 @@ export class AgentTerminal {
   detach(viewer: string): null {
     this.current?.input.leave(viewer);
     this.current?.terminal.detach(viewer);
+    this.onViewers();
     return null;
   }
 

@@ -280,7 +280,6 @@ export class ServiceLifecycle {
   /** Has the door follow, and publishes the service to the views, if it is registered. */
   publish(): void {
     this.options.door.follow();
-    this.options.session.follow();
     if (!this.stored) return;
     this.options.effects.publish(this.view());
     this.options.onChanged();
@@ -299,9 +298,9 @@ export class ServiceLifecycle {
         .prepared(run, stored)
         .then((prepared) => door.spawn(run, prepared, this.lastEnd.value))
         .then(
-        (reply) => this.state === state && this.spawned(state, reply),
-        (error: unknown) => this.state === state && this.unspawned(state, error),
-      ),
+          (reply) => this.state === state && this.spawned(state, reply),
+          (error: unknown) => this.state === state && this.unspawned(state, error),
+        ),
     );
     return run;
   }

@@ -3,6 +3,7 @@
 // attach again.
 import { join } from 'node:path';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
+import type { AgentStateProtocol } from '../../protocol/agent_state.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
@@ -20,6 +21,7 @@ import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentSession } from './agent_session.ts';
+import { AgentState } from './agent_state.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
@@ -56,6 +58,7 @@ class SupervisedService {
   private readonly life: ServiceLifecycle;
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
+  readonly agent: AgentState;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
@@ -91,7 +94,8 @@ class SupervisedService {
       table: store.table('sessions'),
       known: () => this.life.snapshot(),
       status: () => this.agent.status(),
-      screen: (run) => terminal.keptScreen(run, this.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE),
+      screen: (run) =>
+        terminal.keptScreen(run, this.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE),
       stop: () => this.machine.stop(null),
       onChanged: () => this.life.publish(),
     });
@@ -111,7 +115,10 @@ class SupervisedService {
       },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
-      onChanged: () => this.files.update(),
+      onChanged: () => {
+        this.files.update();
+        this.agent.update();
+      },
       onUnhealthy: (run, check) => {
         const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
         const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
@@ -127,6 +134,10 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
+    const viewers = (): number => terminal.viewerCount;
+    const { life, session } = this;
+    this.agent = new AgentState({ context, name, effects, life, log, session, viewers });
+    terminal.onViewers = () => this.agent.update();
   }
 
   private watchFiles(): FileWatch {
@@ -243,6 +254,7 @@ class SupervisedService {
     this.log.resumeFollow();
     await this.machine.adopt();
     this.files.resume();
+    this.agent.resume();
     const { stored, state } = this.life.snapshot();
     if (!stored && state.phase === 'idle') this.endSoon();
     return null;
@@ -359,7 +371,11 @@ class SupervisedService {
   }
 }
 
-type ServiceMessages = ServiceProtocol & TerminalProtocol & WatchedServiceProtocol & CommandProtocol;
+type ServiceMessages = ServiceProtocol &
+  TerminalProtocol &
+  WatchedServiceProtocol &
+  CommandProtocol &
+  AgentStateProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -408,6 +424,9 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
+      agentStatus: () => service.agent.status(),
+      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
+      terminalMoved: (message) => service.agent.onMoved(message),
     };
   },
   { drainMs: 1_000 },

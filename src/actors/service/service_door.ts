@@ -282,7 +282,8 @@ export class ServiceDoor {
     const { state, stored } = this.options.known();
     const run = liveRun(state);
     const behind = run?.metadata.doorPort === undefined ? null : run;
-    const port = behind?.metadata.doorPort ?? (this.row && stored && doorRule(stored.spec) ? stored.spec.port : null);
+    const port =
+      behind?.metadata.doorPort ?? (this.row && stored && doorRule(stored.spec) ? stored.spec.port : null);
     if (port === null) return null;
     if (!behind || state.phase !== 'running' || this.isAsleepAfter(behind.id) || !behind.metadata.port)
       return { port, target: null, idleMs: null };

@@ -110,6 +110,10 @@ export class SharedTerminal {
     return this.viewers.size > 0;
   }
 
+  get viewerCount(): number {
+    return this.viewers.size;
+  }
+
   get size(): { cols: number; rows: number } {
     return { cols: this.cols, rows: this.rows };
   }

@@ -24,6 +24,7 @@ export interface AgentWakeOptions extends SessionOptions {
 /** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
   agents: async ({ signal }: CallOptions = {}) => (await call(endpoint, agents.list, { signal })).agents,
+  agent: (name: string, { signal }: CallOptions = {}) => call(endpoint, agents.read, { name, signal }),
   spinup: (spec: SpinupRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.spinup, { body: spec, signal }),
   removeAgent: (name: string, { signal }: CallOptions = {}) =>

@@ -14,7 +14,10 @@ let port: number;
 const closers: (() => unknown)[] = [];
 
 beforeEach(async () => {
-  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] }, neverWake);
+  gateway = new Gateway(
+    { agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [TOKEN] },
+    neverWake,
+  );
   port = await listenAnywhere(gateway);
 });
 afterEach(async () => {

@@ -5,13 +5,13 @@ import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
+import { SESSION } from '../../../settings/limits.ts';
 import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
 import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
 import { readLogs, streamLogs } from './logs.ts';
-import { SESSION } from '../../../settings/limits.ts';
 import { deadline, startMs, stopMs } from './service_lookup.ts';
 
 /** The spec of an agent. Throws unknown_agent, also for a service that is not an agent. */
@@ -25,7 +25,8 @@ function findAgent(app: AppContext, name: string): SpecRow {
 function findRunning(app: AppContext, name: string): void {
   findAgent(app, name);
   const state = app.views.state(name);
-  if (!state?.process && state?.status !== 'sleeping') throw fail('not_running', `the agent ${name} does not run`);
+  if (!state?.process && state?.status !== 'sleeping')
+    throw fail('not_running', `the agent ${name} does not run`);
 }
 
 /** How `caller` may view a terminal. Throws forbidden_token, and invalid_spec. */
@@ -45,6 +46,8 @@ const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
+
+  read: ({ views }, name) => views.agent(name),
 
   spinup: async ({ app, body }) => {
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
