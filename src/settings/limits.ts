@@ -284,7 +284,7 @@ export const SESSION = {
   /** Shortest time of `sleep`. */
   minIdleMs: 1_000,
   /** The longest that a command may take which lists conversations. */
-  searchMs: 10_000,
+  searchMs: 30_000,
   /** The beginning of a title that programs show whole in the title of their window. */
   titleChars: 24,
 } as const;

@@ -47,6 +47,8 @@ export interface AgentSessionOptions {
 const flagsOf = ({ spec: { agent } }: StoredService): SessionFlags | null =>
   (agent && codingAgent(agent.agentType)?.session) ?? null;
 
+const ENTER = 0x0d;
+
 const FORCE_HINT =
   'With force=true (--force) it goes on all the same, and the next start begins a new conversation.';
 
@@ -128,7 +130,7 @@ export class AgentSession {
     if (!flags) return stored;
     const before = isForced ? null : this.row;
     const id = before?.id ?? (flags.begin === null ? null : randomUUID());
-    const woke = !isForced && this.isAsleep;
+    const woke = !isForced && this.row?.asleep?.after === this.options.known().end?.run;
     // Nothing was said yet, so there is nothing to resume. A command of the user's own may say something.
     const isNew = flags.begin !== null && !before?.isBegun;
     const isBegun = before?.isBegun ?? spec.cmd !== codingAgent(spec.agent?.agentType ?? null)?.cmd;
@@ -146,9 +148,9 @@ export class AgentSession {
     await this.note({ ...this.row, id, isBegun: true });
   }
 
-  /** Something is typed into its terminal. */
-  typed(): void {
-    if (this.row === null || this.row.isBegun) return;
+  /** `data` is typed into its terminal. With Enter there is something to resume; a terminal answers without. */
+  typed(data: Uint8Array): void {
+    if (this.row === null || this.row.isBegun || !data.includes(ENTER)) return;
     this.inBackground(this.note({ ...this.row, isBegun: true }));
   }
 

@@ -163,6 +163,8 @@ export class AgentState {
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
+    // The journal has its sleep already.
+    if (!told && state === 'asleep') this.announced = state;
     if (told?.state !== state) {
       const kept = told ? null : this.watched?.run.metadata.told;
       const since = kept?.state === state ? kept.since : this.sinceOf(state, now);

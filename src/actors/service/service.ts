@@ -138,6 +138,7 @@ class SupervisedService {
     const { life, session } = this;
     this.agent = new AgentState({ context, name, effects, life, log, session, viewers });
     terminal.onViewers = () => this.agent.update();
+    terminal.onTyped = (data) => session.typed(data);
   }
 
   private watchFiles(): FileWatch {
