@@ -62,6 +62,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['DELETE', '/v1/agents/{name}/share', 200],
   ['POST', '/v1/agents/{name}/keys', 200],
   ['POST', '/v1/commands', 201],
+  ['GET', '/k8s/workloads/{id}', 200],
   ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],

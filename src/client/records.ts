@@ -30,7 +30,7 @@ export type {
 export type { NewStack, Stack } from '../api/stacks_shapes.ts';
 export type { Version } from '../api/system_shapes.ts';
 export type { NewTether, Tether } from '../api/tethers_shapes.ts';
-export type { AutoSleepSettings, Workload } from '../api/workloads_shapes.ts';
+export type { AutoSleepSettings, Workload, WorkloadDetail } from '../api/workloads_shapes.ts';
 export type { AgentType } from '../protocol/agent_types.ts';
 export type { ClusterCapabilities } from '../protocol/cloud.ts';
 export type { RestartPolicy, ServiceStatus } from '../protocol/service.ts';

@@ -6,6 +6,7 @@ import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.t
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+import { AnswerParts, BLANK_LINE, sendParts } from '../streams/answer_parts.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
@@ -215,17 +216,34 @@ export class RequestHandler {
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
-      reply.value(head.status, head.headers, result);
+      this.answer(reply, head, result);
       return;
     }
     this.pending.add(reply);
     result
-      .then((value) => reply.value(head.status, head.headers, value))
+      .then((value) => this.answer(reply, head, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
         if (this.pending.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();
       });
+  }
+
+  private answer(
+    reply: HttpReply,
+    { status, headers }: { readonly status: number; readonly headers: ResponseHeaders },
+    value: unknown,
+  ): void {
+    if (!(value instanceof AnswerParts)) {
+      reply.value(status, headers, value);
+      return;
+    }
+    const { streams } = this.options.app;
+    streams.assertRoom();
+    const stream = reply.stream(headers, BLANK_LINE);
+    if (!stream) return;
+    streams.add(stream);
+    sendParts(value, stream);
   }
 
   private runWithBody(
@@ -246,17 +264,11 @@ export class RequestHandler {
   private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const headers = reply.withCors(route.headers);
     app.streams.assertRoom();
     const open = () => {
-      reply.count(route.status);
-      if (exchange.method !== 'HEAD') {
-        const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
-        if (stream) app.streams.add(stream);
-        return stream;
-      }
-      exchange.send(route.status, headers, { length: null });
-      return null;
+      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+      if (stream) app.streams.add(stream);
+      return stream;
     };
     const lastEventId = exchange.header('last-event-id');
     const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
