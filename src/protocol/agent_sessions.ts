@@ -15,6 +15,12 @@ export interface SessionFlags {
 
 /** How the id of a conversation is found while its process lives. */
 export type SessionSearch =
+  /**
+   * The program has a file of the conversation that Berth has begun once something was said. A glob in the folder
+   * that `variable` names, or else in `otherwise` of the home directory; `$BRIEF` stands for the first eight
+   * characters of the id.
+   */
+  | { readonly keptFile: { readonly variable: string; readonly otherwise: string; readonly glob: string } }
   /** In the path of a file that the process holds open: the first group of the expression. */
   | { readonly openFile: string }
   /**
@@ -28,7 +34,7 @@ export type SessionSearch =
 export interface StoredSession {
   /** null: its program has told none yet. */
   id: string | null;
-  /** Something was typed: from now on there may be something to resume. */
+  /** Its program has it, so there is something to resume. */
   isBegun?: true;
   /** It was put to sleep, or its machine or its host has gone, and nobody has ended it. */
   asleep?: {

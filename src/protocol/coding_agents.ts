@@ -67,7 +67,9 @@ export const CODING_AGENTS = {
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
-      find: null,
+      find: {
+        keptFile: { variable: 'CLAUDE_CONFIG_DIR', otherwise: '.claude', glob: 'projects/*/$SESSION.jsonl' },
+      },
     },
     hooks: {
       file: '.claude/settings.local.json',
@@ -118,7 +120,13 @@ export const CODING_AGENTS = {
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
-      find: null,
+      find: {
+        keptFile: {
+          variable: 'GEMINI_CLI_HOME',
+          otherwise: '',
+          glob: '.gemini/tmp/*/chats/session-*-$BRIEF.json*',
+        },
+      },
     },
     hooks: {
       file: '.gemini/settings.json',

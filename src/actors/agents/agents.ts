@@ -83,10 +83,11 @@ class Agents {
 
   private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
     const { name, agentType, env, cols, rows, sleep, stack } = input;
-    const { spec: before } = await this.registry().ask('specOf', { name });
+    const { isAsleep, spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
-    if (before) await this.refuseIfAsleep(name);
+    if (isAsleep)
+      throw fail('already_running', `${name} is asleep`, { hint: 'Wake it, or remove it first.' });
     const cwd = input.cwd ?? homedir();
     return completeRegistration({
       name,
@@ -107,13 +108,6 @@ class Agents {
     if (!run || run.end) return;
     if (run.stopping) throw fail('daemon_busy', `${name} is being stopped`);
     throw fail('already_running', `${name} is running already`);
-  }
-
-  /** A new conversation would take the place of the one that it has. */
-  private async refuseIfAsleep(name: string): Promise<void> {
-    const { state } = await this.context.ref(serviceAddress(name)).ask('agentStatus', {});
-    if (state !== 'asleep') return;
-    throw fail('already_running', `${name} is asleep`, { hint: 'Wake it, or remove it first.' });
   }
 
   /**

@@ -30,19 +30,19 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
 }
 
 /**
- * The states of services without a process and a pending restart, for which nobody waits. Their actors start
- * on demand.
+ * The states of services without a process and a pending restart that are not in `held`. Their actors start on
+ * demand.
  */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
   runs: readonly LedgerRun[],
-  isAwaited: (name: string) => boolean,
+  held: ReadonlySet<string>,
 ): ServiceState[] {
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || isAwaited(name) || end?.restart ? [] : restingState(name, end);
+    return withRun.has(name) || held.has(name) || end?.restart ? [] : restingState(name, end);
   });
 }
 

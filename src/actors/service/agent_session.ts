@@ -4,6 +4,9 @@
 // What is known is in the store before a stop, so that whoever finds the end of the run knows that it sleeps.
 // The id is in the host's ledger too, with the run that was given it.
 import { randomUUID } from 'node:crypto';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { hasFile } from '../../adapters/has_file.ts';
 import { inOpenFile } from '../../adapters/process/open_files.ts';
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import {
@@ -46,8 +49,6 @@ export interface AgentSessionOptions {
 /** How the conversations of an agent are continued; null: they are not. */
 const flagsOf = ({ spec: { agent } }: StoredService): SessionFlags | null =>
   (agent && codingAgent(agent.agentType)?.session) ?? null;
-
-const ENTER = 0x0d;
 
 const FORCE_HINT =
   'With force=true (--force) it goes on all the same, and the next start begins a new conversation.';
@@ -131,13 +132,11 @@ export class AgentSession {
     const before = isForced ? null : this.row;
     const id = before?.id ?? (flags.begin === null ? null : randomUUID());
     const woke = !isForced && this.row?.asleep?.after === this.options.known().end?.run;
-    // Nothing was said yet, so there is nothing to resume. A command of the user's own may say something.
-    const isNew = flags.begin !== null && !before?.isBegun;
-    const isBegun = before?.isBegun ?? spec.cmd !== codingAgent(spec.agent?.agentType ?? null)?.cmd;
-    if (before !== this.row || id !== this.id)
-      await this.note(id === null ? null : { ...before, id, ...(isBegun && { isBegun }) });
+    if (before !== this.row || id !== this.id) await this.note(id === null ? null : { ...before, id });
     if (id === null) return stored;
     run.metadata = { ...run.metadata, session: { id, ...(woke && { woke }) } };
+    // Nothing was said yet, so there is nothing to resume.
+    const isNew = flags.begin !== null && !this.row?.isBegun && !this.isKeptByProgram(flags, id, stored);
     const cmd = commandWithSession(spec.cmd, isNew ? (flags.begin ?? '') : flags.resume, id);
     return { ...stored, spec: { ...spec, cmd } };
   }
@@ -146,12 +145,6 @@ export class AgentSession {
   async learn(id: string): Promise<void> {
     if (!isSessionId(id) || (this.id === id && this.row?.isBegun)) return;
     await this.note({ ...this.row, id, isBegun: true });
-  }
-
-  /** `data` is typed into its terminal. With Enter there is something to resume; a terminal answers without. */
-  typed(data: Uint8Array): void {
-    if (this.row === null || this.row.isBegun || !data.includes(ENTER)) return;
-    this.inBackground(this.note({ ...this.row, isBegun: true }));
   }
 
   /** To be called after each change of the service, of what the agent does, and of who watches it. */
@@ -163,7 +156,7 @@ export class AgentSession {
     const { run } = state;
     const { session } = run.metadata;
     // A daemon that was killed may have had no room for it.
-    if (this.row === null && session) this.inBackground(this.note({ id: session.id, isBegun: true }));
+    if (this.row === null && session) this.inBackground(this.note({ id: session.id }));
     // That daemon had decided and not stopped it yet: it goes on as it is.
     if (this.row?.asleep?.after === run.id && !this.sleeping) this.inBackground(this.ended());
     const { state: doing, since, viewers } = status();
@@ -281,15 +274,28 @@ export class AgentSession {
   private async searchNow(run: LiveRun, isThorough: boolean): Promise<void> {
     const { known } = this.options;
     const { stored } = known();
-    const find = stored && flagsOf(stored)?.find;
-    if (!find) return;
-    if ('openFile' in find) {
+    const flags = stored && flagsOf(stored);
+    if (!stored || !flags?.find) return;
+    const { find } = flags;
+    if ('keptFile' in find) {
+      if (this.id !== null && this.isKeptByProgram(flags, this.id, stored)) await this.learn(this.id);
+    } else if ('openFile' in find) {
       const id = inOpenFile(run.pid, new RegExp(find.openFile));
       if (id !== null) await this.learn(id);
     } else if (isThorough || this.id === null) {
       const id = await this.listed(run, find.command);
       if (id !== null && liveRun(known().state)?.id === run.id) await this.learn(id);
     }
+  }
+
+  /** The program has a file of the conversation `id`. */
+  private isKeptByProgram({ find }: SessionFlags, id: string, stored: StoredService): boolean {
+    if (!find || !('keptFile' in find)) return false;
+    const { glob, variable, otherwise } = find.keptFile;
+    const { effects } = this.options;
+    const home = effects.variable(stored, 'HOME') ?? homedir();
+    const pattern = glob.replaceAll('$SESSION', id).replaceAll('$BRIEF', id.slice(0, 8));
+    return hasFile(effects.variable(stored, variable) ?? join(home, otherwise), pattern);
   }
 
   /** The conversation of `run` among those that `command` lists; null: none, or it cannot be told. */

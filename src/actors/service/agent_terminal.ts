@@ -49,8 +49,6 @@ export class AgentTerminal {
   private onTold: () => void = () => {};
   /** Called after viewers have come or left. */
   onViewers: () => void = () => {};
-  /** Called with what is typed. */
-  onTyped: (data: Uint8Array) => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -173,10 +171,7 @@ export class AgentTerminal {
       ...special,
     });
     const input = new TerminalInput({
-      write: (data) => {
-        this.onTyped(data);
-        return effects.writeInput(run, data);
-      },
+      write: (data) => effects.writeInput(run, data),
       onTaken: (viewer) => viewers.tell('inputTaken', { viewer }),
     });
     return { run, terminal, input };

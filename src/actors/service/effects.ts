@@ -278,10 +278,15 @@ export class ServiceEffects {
 
   /** The PATH in which the shell of the service looks for programs; null: it has none. */
   searchPath(known: StoredService | null): string | null {
+    return this.variable(known, 'PATH');
+  }
+
+  /** A variable as a start of the service would have it; null: it has none. */
+  variable(known: StoredService | null, variable: string): string | null {
     if (!known) return null;
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     const rows = childEnvironment(this.baseOf(stored), stored.spec, '');
-    return rows.find(([key]) => key === 'PATH')?.[1] ?? null;
+    return rows.find(([key]) => key === variable)?.[1] ?? null;
   }
 
   private baseOf({ baseEnv }: Pick<StoredService, 'baseEnv'>): EnvironmentRows {

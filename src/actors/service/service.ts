@@ -20,7 +20,7 @@ import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { AgentSession } from './agent_session.ts';
+import type { AgentSession } from './agent_session.ts';
 import { AgentState } from './agent_state.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
@@ -28,10 +28,11 @@ import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
 import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
-import { ServiceLifecycle } from './lifecycle.ts';
+import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { ServiceDoor } from './service_door.ts';
+import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
+import { createDoor, createLife, createSession, type ServiceParts } from './service_parts.ts';
 import { liveRun } from './state.ts';
 import { TaskStarts } from './task_starts.ts';
 
@@ -46,16 +47,16 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
 }
 
 /** The requests of a service beyond the table of its phases. */
-class SupervisedService {
+class SupervisedService implements ServiceParts {
   readonly machine: ServiceMachine;
   readonly log: ServiceLog;
   readonly terminal: AgentTerminal;
-  private readonly context: Context;
-  private readonly name: string;
+  readonly context: Context;
+  readonly name: string;
   readonly door: ServiceDoor;
   readonly session: AgentSession;
-  private readonly effects: ServiceEffects;
-  private readonly life: ServiceLifecycle;
+  readonly effects: ServiceEffects;
+  readonly life: ServiceLifecycle;
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
@@ -67,7 +68,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
+    const { screens, logs, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -77,60 +78,9 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
-    this.door = new ServiceDoor({
-      context,
-      name,
-      effects,
-      table: store.table('doors'),
-      ports,
-      known: () => this.life.snapshot(),
-      stop: () => this.machine.stop(null),
-      onChanged: () => this.life.publish(),
-    });
-    this.session = new AgentSession({
-      context,
-      name,
-      effects,
-      table: store.table('sessions'),
-      known: () => this.life.snapshot(),
-      status: () => this.agent.status(),
-      screen: (run) =>
-        terminal.keptScreen(run, this.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE),
-      stop: () => this.machine.stop(null),
-      onChanged: () => this.life.publish(),
-    });
-    this.life = new ServiceLifecycle({
-      context,
-      name,
-      effects,
-      door: this.door,
-      session: this.session,
-      probes: {
-        probe,
-        execProbe,
-        clock: context.clock,
-        host: effects.questions,
-        log,
-        onDefect: (error) => context.crash(error),
-      },
-      bootedAt,
-      lastLines: (run) => log.lastLines(run),
-      onChanged: () => {
-        this.files.update();
-        this.agent.update();
-      },
-      onUnhealthy: (run, check) => {
-        const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
-        const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
-        told.then(() => this.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
-      },
-      onEnded: (run, { exitCode, signal }) => {
-        effects.untrack(run);
-        this.files.onEnded(run);
-        this.door.release();
-        terminal.onRunEnded(run.id, { exitCode, signal });
-      },
-    });
+    this.door = createDoor(this, config);
+    this.session = createSession(this, config);
+    this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
@@ -138,7 +88,6 @@ class SupervisedService {
     const { life, session } = this;
     this.agent = new AgentState({ context, name, effects, life, log, session, viewers });
     terminal.onViewers = () => this.agent.update();
-    terminal.onTyped = (data) => session.typed(data);
   }
 
   private watchFiles(): FileWatch {
