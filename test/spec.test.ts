@@ -65,6 +65,8 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/agents/{name}/wake', 200],
   ['POST', '/v1/commands', 201],
   ['GET', '/k8s/workloads/{id}', 200],
+  ['POST', '/k8s/workloads/sleep', 200],
+  ['POST', '/k8s/workloads/wake', 200],
   ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],

@@ -3,6 +3,7 @@
 
 import type { LabelText } from './labels.ts';
 import type { TetherRow } from './tethers.ts';
+import type { WorkloadSelection } from './workload_selection.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
@@ -245,6 +246,29 @@ export interface TetherTarget {
   replicas: number;
 }
 
+/** A sleep or wake of many workloads. */
+export interface BulkChange extends WorkloadSelection {
+  to: 'asleep' | 'awake';
+  /** Of a sleep: for so long connections do not wake them. */
+  holdMs: number | null;
+  /** Nothing is changed. */
+  isDryRun: boolean;
+}
+
+export const BULK_OUTCOMES = ['changed', 'unchanged', 'would_change', 'failed'] as const;
+
+/** What became of one workload. */
+export interface BulkResult extends Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'> {
+  id: string;
+  clusterId: string;
+  outcome: (typeof BULK_OUTCOMES)[number];
+  /** Afterwards; null: the change failed. */
+  replicas: number | null;
+  /** Of what failed. */
+  code: string | null;
+  message: string | null;
+}
+
 /**
  * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
  * every stored workload to the views and watches every cluster that was synced before.
@@ -275,6 +299,8 @@ export interface WorkloadsProtocol {
    * by request holds the door.
    */
   wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
+  /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
+  changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
   /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };
