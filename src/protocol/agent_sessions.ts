@@ -16,17 +16,17 @@ export interface SessionFlags {
 /** How the id of a conversation is found while its process lives. */
 export type SessionSearch =
   /**
-   * The program has a file of the conversation that Berth has begun once something was said. A glob in the folder
-   * that `variable` names, or else in `otherwise` of the home directory; `$BRIEF` stands for the first eight
-   * characters of the id.
+   * The program has a file of the conversation that Berth has begun once something was said. A glob in the
+   * folder that `variable` names, or else in `otherwise` of the home directory; `$BRIEF` stands for the first
+   * eight characters of the id.
    */
   | { readonly keptFile: { readonly variable: string; readonly otherwise: string; readonly glob: string } }
   /** In the path of a file that the process holds open: the first group of the expression. */
   | { readonly openFile: string }
   /**
-   * In the output of a command that runs in the place of the process: a line for each conversation with its id
-   * and its title, a tab between them, the latest first. `$SINCE` stands for the start of the process in epoch
-   * milliseconds. The title that the program shows in its window tells them apart.
+   * In the output of a command that runs in the place of the process: a line for each conversation with its
+   * id and its title, a tab between them, the latest first. `$SINCE` stands for the start of the process in
+   * epoch milliseconds. The title that the program shows in its window tells them apart.
    */
   | { readonly command: string };
 

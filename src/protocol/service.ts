@@ -328,9 +328,9 @@ export interface ServiceProtocol {
     force?: boolean;
   }): StartReply;
   /**
-   * Harmless when it sleeps. Fails sleep_refused for a service without `sleep`. An agent sleeps only while it is
-   * idle: fails agent_working and agent_blocked otherwise, and no_session without a known conversation unless
-   * `force`.
+   * Harmless when it sleeps. Fails sleep_refused for a service without `sleep`. An agent sleeps only while it
+   * is idle: fails agent_working and agent_blocked otherwise, and no_session without a known conversation
+   * unless `force`.
    */
   sleep(message: { force?: boolean }): SleepReply;
   /**

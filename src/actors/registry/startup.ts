@@ -30,8 +30,8 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
 }
 
 /**
- * The states of services without a process and a pending restart that are not in `held`. Their actors start on
- * demand.
+ * The states of services without a process and a pending restart that are not in `held`. Their actors start
+ * on demand.
  */
 export function idleStates(
   names: Iterable<string>,

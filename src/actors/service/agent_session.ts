@@ -1,5 +1,5 @@
-// The conversation of an agent, and its sleep: docs/reference.md "Sessions of agents". A conversation outlives
-// processes: every start but a forced one resumes it.
+// The conversation of an agent, and its sleep: docs/reference.md "Sessions of agents". A conversation
+// outlives processes: every start but a forced one resumes it.
 //
 // What is known is in the store before a stop, so that whoever finds the end of the run knows that it sleeps.
 // The id is in the host's ledger too, with the run that was given it.
@@ -171,9 +171,9 @@ export class AgentSession {
   }
 
   /**
-   * Ends the process and keeps the conversation. Harmless when it sleeps. Fails not_running, agent_working and
-   * agent_blocked; no_session where the conversation would be lost, unless `isForced`; storage_full, and as a
-   * stop does.
+   * Ends the process and keeps the conversation. Harmless when it sleeps. Fails not_running, agent_working
+   * and agent_blocked; no_session where the conversation would be lost, unless `isForced`; storage_full, and
+   * as a stop does.
    */
   sleep(isForced: boolean): Promise<SleepReply> {
     this.sleeping ??= Promise.resolve()

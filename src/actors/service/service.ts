@@ -22,32 +22,27 @@ import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } fr
 import { SERVICE } from '../../settings/limits.ts';
 import type { AgentSession } from './agent_session.ts';
 import { AgentState } from './agent_state.ts';
-import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
-import type { ProbeMeans } from './check_probes.ts';
+import { AgentTerminal, DEFAULT_TERMINAL_SIZE } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
-import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
+import { ServiceEffects } from './effects.ts';
 import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
 import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
-import { createDoor, createLife, createSession, type ServiceParts } from './service_parts.ts';
+import {
+  createDoor,
+  createLife,
+  createSession,
+  type ServiceConfig,
+  type SupervisedParts,
+} from './service_parts.ts';
 import { liveRun } from './state.ts';
 import { TaskStarts } from './task_starts.ts';
 
-/** Shared by all services of a thread. */
-export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
-  /** The host's log directory: one folder per service. */
-  logs: string;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
-  bootedAt: number;
-  /** The ports that services behind a door get. */
-  ports: readonly [from: number, to: number];
-}
-
 /** The requests of a service beyond the table of its phases. */
-class SupervisedService implements ServiceParts {
+class SupervisedService implements SupervisedParts {
   readonly machine: ServiceMachine;
   readonly log: ServiceLog;
   readonly terminal: AgentTerminal;

@@ -2,17 +2,27 @@
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { AgentSession } from './agent_session.ts';
 import type { AgentState } from './agent_state.ts';
-import { type AgentTerminal, DEFAULT_TERMINAL_SIZE } from './agent_terminal.ts';
-import type { ServiceEffects } from './effects.ts';
+import { type AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import type { ProbeMeans } from './check_probes.ts';
+import type { ServiceEffects, ServiceEffectsConfig } from './effects.ts';
 import type { FileWatch } from './file_watch.ts';
 import { ServiceLifecycle } from './lifecycle.ts';
 import type { ServiceMachine } from './machine.ts';
-import type { ServiceConfig } from './service.ts';
 import { ServiceDoor } from './service_door.ts';
 import type { ServiceLog } from './service_log.ts';
 
+/** Shared by all services of a thread. */
+export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
+  /** The host's log directory: one folder per service. */
+  logs: string;
+  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
+  bootedAt: number;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
+}
+
 /** A service as its parts see it; those that are made later than a part are there when it calls. */
-export interface ServiceParts {
+export interface SupervisedParts {
   readonly context: Context;
   readonly name: string;
   readonly effects: ServiceEffects;
@@ -26,7 +36,7 @@ export interface ServiceParts {
   readonly agent: AgentState;
 }
 
-export function createDoor(parts: ServiceParts, { ports, store }: ServiceConfig): ServiceDoor {
+export function createDoor(parts: SupervisedParts, { ports, store }: ServiceConfig): ServiceDoor {
   const { context, effects, name } = parts;
   return new ServiceDoor({
     context,
@@ -40,7 +50,7 @@ export function createDoor(parts: ServiceParts, { ports, store }: ServiceConfig)
   });
 }
 
-export function createSession(parts: ServiceParts, { store }: ServiceConfig): AgentSession {
+export function createSession(parts: SupervisedParts, { store }: ServiceConfig): AgentSession {
   const { context, effects, name, terminal } = parts;
   const size = () => parts.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE;
   return new AgentSession({
@@ -56,7 +66,7 @@ export function createSession(parts: ServiceParts, { store }: ServiceConfig): Ag
   });
 }
 
-export function createLife(parts: ServiceParts, config: ServiceConfig): ServiceLifecycle {
+export function createLife(parts: SupervisedParts, config: ServiceConfig): ServiceLifecycle {
   const { context, door, effects, log, name, session, terminal } = parts;
   const { bootedAt, execProbe, probe } = config;
   return new ServiceLifecycle({
