@@ -57,4 +57,15 @@ export const groups = {
     keyKind: 'group',
     isStored: false,
   }),
+  restart: operation({
+    id: 'restartGroup',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/groups/{name}/restart',
+    summary: 'Stop the members of a group in reverse order, then start them in dependsOn order',
+    query: { timeout, grace },
+    answer: 'GroupStarted',
+    errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed', 'dependency_failed'],
+    keyKind: 'group',
+  }),
 };

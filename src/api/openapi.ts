@@ -33,6 +33,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   clusters: 'Kubernetes clusters',
   workloads: 'Deployments and StatefulSets, put to sleep and woken',
   tethers: 'Local ports that lead to workloads',
+  mcp: 'The Model Context Protocol, for agents',
 };
 
 /**

@@ -10,9 +10,9 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
  * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they arrive.
- * `socket`: a WebSocket.
+ * `socket`: a WebSocket. `relay`: body and answer are passed on as they are.
  */
-export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
+export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
 export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'id';
@@ -60,7 +60,7 @@ export interface Operation<
   /** Of a `read`: the code for an unknown key. */
   readonly missing: MissingCode | null;
   /** The part of the daemon that the handler needs, started with the first request that needs it. */
-  readonly needs: 'cloud' | null;
+  readonly needs: 'cloud' | 'mcp' | null;
   /**
    * Answered in every phase of the daemon. The others are answered once it is ready, and changes only until
    * it shuts down.

@@ -171,6 +171,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
+    name: 'group restart',
+    summary: 'restart a group in dependency order',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupRestartCommand,
+  },
+  {
     name: 'logs',
     summary: 'show the output of services',
     heading: WATCHING,
@@ -271,6 +277,12 @@ const ROWS: readonly CommandRow[] = [
     summary: 'stop and remove agents',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
+  },
+  {
+    name: 'mcp',
+    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).mcpCommand,
   },
   ...K8S_ROWS,
   {

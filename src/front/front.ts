@@ -1,6 +1,7 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
+import { localUrl } from '../adapters/url_host.ts';
 import { serviceAddress } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
@@ -27,6 +28,8 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { mcpCallersActor } from './streams/mcp_callers_actor.ts';
+import { McpRelay } from './streams/mcp_relay.ts';
 import { MergedLogs } from './streams/merged_logs.ts';
 import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
@@ -60,6 +63,8 @@ export interface FrontOptions extends AccessSettings {
   cloud: CloudFront | null;
   /** Reads and searches the files of logs, on other threads. */
   logJobs: LogJobs;
+  /** Starts the thread of the Model Context Protocol unless it runs. Rejects with a Failure. */
+  ensureMcp: () => Promise<void>;
   /** Called at the first request for the API's document. */
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
@@ -178,6 +183,7 @@ class HttpFront implements Front {
       mergedLogs: this.mergedLogs,
       logJobs: options.logJobs,
       terminals: this.terminals,
+      mcp: new McpRelay(node, options.ensureMcp),
       streams: new OpenStreams(node.clock, options.streamLimits),
       keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
@@ -207,7 +213,9 @@ class HttpFront implements Front {
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
+    await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
     node.onPeerLost((peer) => {
+      if (peer === 'mcp') this.app.mcp.cut();
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
       this.mergedLogs.onServicesLost();
@@ -227,12 +235,16 @@ class HttpFront implements Front {
     const routes = cloud && !own ? ROUTES : DAEMON_ROUTES;
     const main = await this.openListener({ bind, port, routes, cloudOnly: false, kind: server });
     this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
+    const url = localUrl(bind, main.port);
+    this.app.mcp.address = { url, cloudUrl: url };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
     const routesOfCloud = [...HEALTH_ROUTES, ...CLOUD_ROUTES];
     // Strangers reach this one, perhaps through a proxy: node:http is strict in framing and knows each
     // connection.
     const listener = { ...own, routes: routesOfCloud, cloudOnly: true, kind: 'node:http' } as const;
     const other = await this.openListener(listener);
+    const scheme = own.tls ? 'https' : 'http';
+    this.app.mcp.address = { url, cloudUrl: localUrl(own.bind, other.port, scheme) };
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
@@ -262,6 +274,7 @@ class HttpFront implements Front {
     this.logs.cut();
     this.mergedLogs.cut();
     this.terminals.cut();
+    this.app.mcp.cut();
   }
 
   shutdown(): void {
@@ -274,6 +287,7 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.mergedLogs.end();
+    this.app.mcp.close();
     this.terminals.onServicesLost();
     this.app.streams.close();
     this.stopKeepAlive();

@@ -7,6 +7,7 @@ import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { McpRelay } from '../streams/mcp_relay.ts';
 import type { MergedLogs } from '../streams/merged_logs.ts';
 import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
@@ -43,6 +44,7 @@ export interface AppContext {
   readonly mergedLogs: MergedLogs;
   readonly logJobs: LogJobs;
   readonly terminals: TerminalSockets;
+  readonly mcp: McpRelay;
   readonly streams: OpenStreams;
   readonly keys: AccessKeys;
   /** null: there is no cloud part. */

@@ -7,6 +7,7 @@ import type {
   WebSocketHandlers,
 } from '../server/http_server.ts';
 import type { AnswerParts } from '../streams/answer_parts.ts';
+import type { RelayedAnswer, RelayedRequest } from '../streams/mcp_relay.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
 
@@ -54,6 +55,8 @@ interface HandlerKinds<Q, B, A> {
   call: (request: RequestContext<Q, B>) => A | Uint8Array | AnswerParts | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
+  /** null: the answer is streamed. */
+  relay: (request: RelayedRequest & { readonly app: AppContext }) => Promise<RelayedAnswer | null>;
   /** Runs before the upgrade: an exception is answered like any other error. */
   socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }

@@ -15,7 +15,14 @@ import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
-import { EMPTY_HEADERS, HttpReply, preflightHeaders, type ReplyContext } from './reply.ts';
+import {
+  EMPTY_HEADERS,
+  EVENT_STREAM_HEADERS,
+  HttpReply,
+  headersOf,
+  preflightHeaders,
+  type ReplyContext,
+} from './reply.ts';
 import type { RouteMatch, Router } from './router.ts';
 import type { Route, RouteOf } from './routes.ts';
 import { type PageLookup, sendStaticPage } from './static_pages.ts';
@@ -36,6 +43,12 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
   id: null,
 };
+
+/** The headers of a request that a `relay` passes on. */
+const RELAYED_HEADERS = [
+  ...['content-type', 'accept', 'authorization', 'berth-cloud-token'],
+  ...['mcp-protocol-version', 'mcp-method', 'mcp-name'],
+];
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
@@ -151,6 +164,9 @@ export class RequestHandler {
       case 'stream':
         this.runStream(exchange, reply, route, by);
         return;
+      case 'relay':
+        this.runRelay(exchange, reply, route);
+        return;
       case 'socket':
         this.runUpgrade(exchange, reply, route, by);
         return;
@@ -175,6 +191,8 @@ export class RequestHandler {
         return work();
       case 'cloud':
         return this.options.app.cloud.pass(work);
+      case 'mcp':
+        return this.options.app.mcp.ready().then(work);
       default:
         return needs satisfies never;
     }
@@ -219,9 +237,16 @@ export class RequestHandler {
       this.answer(reply, head, result);
       return;
     }
+    this.track(
+      reply,
+      result.then((value) => this.answer(reply, head, value)),
+    );
+  }
+
+  /** Holds `reply` as pending until `work`, which answers it, is done; its error is answered. */
+  private track(reply: HttpReply, work: Promise<void>): void {
     this.pending.add(reply);
-    result
-      .then((value) => this.answer(reply, head, value))
+    work
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
@@ -273,6 +298,35 @@ export class RequestHandler {
     const lastEventId = exchange.header('last-event-id');
     const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
+  }
+
+  private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>): void {
+    const { app } = this.options;
+    const headers = RELAYED_HEADERS.flatMap((name): [string, string][] => {
+      const value = exchange.header(name);
+      return value === '' ? [] : [[name, value]];
+    });
+    if (!isJsonType(exchange.header('content-type')))
+      throw fail('unsupported_media_type', 'the body is not application/json');
+    const gone = new AbortController();
+    const open = () => {
+      app.streams.assertRoom();
+      const stream = reply.stream(EVENT_STREAM_HEADERS, KEEP_ALIVE_COMMENT);
+      if (stream) app.streams.add(stream);
+      return stream;
+    };
+    const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
+    const work = exchange.readBody(limits).then((body) => {
+      exchange.whenGone(() => gone.abort());
+      return this.whenServed(route, () => route.run({ app, headers, body, signal: gone.signal, open }));
+    });
+    const relayed = work.then((answer) => {
+      if (answer === null) return;
+      const { status, contentType, body } = answer;
+      if (contentType === null) reply.empty(status, EMPTY_HEADERS);
+      else reply.bytes(status, headersOf(contentType), body);
+    });
+    this.track(reply, relayed);
   }
 
   private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, by: Called): void {

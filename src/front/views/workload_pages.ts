@@ -1,8 +1,9 @@
 // Lists of workloads by filter and in pages: docs/reference.md "Lists of workloads". A list is looked through
 // a slice at a time: the front answers other requests in between, however many workloads there are.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { WorkloadSelection } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import { selectorOfWorkloads, type WorkloadSelection } from '../../protocol/workload_selection.ts';
+import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import type { CloudViews, WorkloadEntry } from './cloud_views.ts';
 
 /** The place of a workload in the list of all. */
@@ -39,9 +40,9 @@ function* slicesOf(
 }
 
 /**
- * The workloads after `after` (null: from the first on) that `selection` has, by cluster and key; one array for
- * each slice of the list, which may be empty. What is added or removed later may be missing or still there.
- * Throws invalid_spec for a selector that is none.
+ * The workloads after `after` (null: from the first on) that `selection` has, by cluster and key; one array
+ * for each slice of the list, which may be empty. What is added or removed later may be missing or still
+ * there. Throws invalid_spec for a selector that is none.
  */
 export function workloadSlices(
   views: CloudViews,

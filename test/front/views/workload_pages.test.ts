@@ -8,9 +8,9 @@ import {
   workloadPage,
   workloadSlices,
 } from '../../../src/front/views/workload_pages.ts';
-import type { WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { WorkloadRow, WorkloadSelection } from '../../../src/protocol/cloud.ts';
 import { labelText } from '../../../src/protocol/labels.ts';
-import { ALL_WORKLOADS, type WorkloadSelection } from '../../../src/protocol/workload_selection.ts';
+import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 
 const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
   ...{ id, clusterId, kind: 'Deployment', namespace: `n${index % 3}`, name: id },

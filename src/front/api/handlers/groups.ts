@@ -42,4 +42,11 @@ export const groupHandlers: HandlersOf<typeof groups> = {
     const { services } = await app.ref('groups').ask('stop', message, deadline(...times));
     return { name, services };
   },
+
+  restart: async ({ app, key: name, query: { grace, timeout } }) => {
+    const times = membersOf(app, name).map((spec) => stopMs(spec, grace) + startMs(spec, timeout));
+    const message = { name, graceMs: grace, timeoutMs: timeout };
+    const { services } = await app.ref('groups').ask('restart', message, deadline(...times));
+    return { name, services };
+  },
 };
