@@ -6,6 +6,7 @@ import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import type { AgentStateProtocol } from '../../protocol/agent_state.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { PromptMessage, PromptProtocol, PromptReply } from '../../protocol/prompts.ts';
 import type {
   RunEnd,
   ServiceExplanation,
@@ -16,13 +17,14 @@ import type {
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
-import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
+import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { AgentRequests } from './agent_requests.ts';
 import type { AgentSession } from './agent_session.ts';
 import { AgentState } from './agent_state.ts';
-import { AgentTerminal, DEFAULT_TERMINAL_SIZE } from './agent_terminal.ts';
+import { AgentTerminal } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects } from './effects.ts';
 import { explainService } from './explain.ts';
@@ -55,6 +57,7 @@ class SupervisedService implements SupervisedParts {
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
+  readonly requests: AgentRequests;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
@@ -82,7 +85,17 @@ class SupervisedService implements SupervisedParts {
     const viewers = (): number => terminal.viewerCount;
     const { life, session } = this;
     this.agent = new AgentState({ context, name, effects, life, log, session, viewers });
+    this.agent.watchStatus(() => session.follow());
     terminal.onViewers = () => this.agent.update();
+    this.requests = new AgentRequests({
+      context,
+      name,
+      life: this.life,
+      log,
+      terminal,
+      agent: this.agent,
+      session,
+    });
   }
 
   private watchFiles(): FileWatch {
@@ -140,10 +153,12 @@ class SupervisedService implements SupervisedParts {
     return spec.agent ? this.session.sleep(force) : this.door.sleep();
   }
 
-  /** Wakes an agent that sleeps. Fails as a start does. */
-  private async awake(): Promise<void> {
+  /** Wakes an agent that sleeps. Resolves with whether it slept. Fails as a start does. */
+  private async awake(): Promise<boolean> {
     await this.session.settled();
-    if (this.session.isAsleep) await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
+    if (!this.session.isAsleep) return false;
+    await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
+    return true;
   }
 
   /**
@@ -226,26 +241,15 @@ class SupervisedService implements SupervisedParts {
     if (this.command) return this.command.attach(viewer);
     if (!observes && (this.session.isAsleep || this.session.isFallingAsleep))
       return this.awake().then(() => this.attach({ viewer, observes }));
-    this.terminal.attach(viewer, ...this.liveTerminal(), observes);
+    const [run, size] = this.requests.live();
+    this.terminal.attach(viewer, run.id, size, observes);
     return null;
   }
 
-  async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
-    const { kept } = this.session;
-    if (kept) return this.terminal.screenThen(kept.run, kept.screen, ansi);
-    return this.terminal.screen(...this.liveTerminal(), ansi);
-  }
-
-  async type(message: MessageOf<TerminalProtocol, 'type'>): Promise<ReplyOf<TerminalProtocol, 'type'>> {
-    return this.terminal.type(...this.liveTerminal(), message);
-  }
-
-  /** The run that has a terminal, and the size it was made with. Fails not_running. */
-  private liveTerminal(): [run: string, size: { cols: number; rows: number }] {
-    const { state, stored } = this.life.snapshot();
-    const run = liveRun(state);
-    if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
-    return [run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE];
+  /** Types a prompt; one that finds the agent asleep wakes it, and waits until it is idle. */
+  async prompt(message: PromptMessage): Promise<PromptReply> {
+    const isWoken = await this.awake();
+    return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);
   }
 
   async explain(): Promise<ServiceExplanation> {
@@ -320,7 +324,8 @@ type ServiceMessages = ServiceProtocol &
   TerminalProtocol &
   WatchedServiceProtocol &
   CommandProtocol &
-  AgentStateProtocol;
+  AgentStateProtocol &
+  PromptProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -364,8 +369,10 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),
-      screen: (message) => context.replyLater(service.screen(message)),
-      type: (message) => context.replyLater(service.type(message)),
+      screen: (message) => context.replyLater(service.requests.screen(message)),
+      type: (message) => context.replyLater(service.requests.type(message)),
+      prompt: (message) => context.replyLater(service.prompt(message)),
+      cancelPrompt: ({ id }) => service.requests.prompts.cancel(id),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
