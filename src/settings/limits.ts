@@ -279,26 +279,6 @@ export const AGENT = {
   maxKeys: 1_000,
 } as const;
 
-/** Conversations of agents: docs/reference.md "Sessions of agents". */
-export const SESSION = {
-  /** Shortest time of `sleep`. */
-  minIdleMs: 1_000,
-  /** The longest that a command may take which lists conversations. */
-  searchMs: 30_000,
-  /** The beginning of a title that programs show whole in the title of their window. */
-  titleChars: 24,
-} as const;
-
-/** docs/reference.md "Shared terminals". */
-export const SHARE = {
-  maxMinutes: 10_080,
-  /** Shares of all agents that are open at once, and viewers of one share. */
-  maxOpen: 256,
-  maxViewers: 16,
-  /** Longest time between two looks at the clock, while there is a share. */
-  lookMs: 30_000,
-} as const;
-
 /** What agents are doing: docs/reference.md "State of an agent". */
 export const AGENT_STATE = {
   /** Output that came within this time counts as work, where nothing else tells. */

@@ -21,7 +21,7 @@ import { codingAgent } from '../../protocol/agent_types.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LastEnd, SleepReply, StopReply, StoredService } from '../../protocol/service.ts';
 import { type Context, type Failure, tolerateFailure } from '../../runtime/actor.ts';
-import { SESSION } from '../../settings/limits.ts';
+import { SESSION } from '../../settings/agent_limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import type { RunOutcome } from './restart_policy.ts';

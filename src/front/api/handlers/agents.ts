@@ -5,7 +5,7 @@ import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
-import { SESSION } from '../../../settings/limits.ts';
+import { SESSION } from '../../../settings/agent_limits.ts';
 import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
 import type { Caller } from '../caller.ts';
