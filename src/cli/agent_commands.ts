@@ -1,4 +1,5 @@
 // The commands of agents. Those that agents share with services are loaded with this table.
+import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
 import { restartCommand } from './commands/restart.ts';
 import { startCommand } from './commands/start.ts';
 import { statusCommand } from './commands/status.ts';
@@ -24,6 +25,7 @@ export const AGENT_ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentListCommand,
   },
+  ...AGENT_STATE_ROWS,
   {
     name: 'agent logs',
     summary: 'show the output of an agent',
@@ -65,12 +67,6 @@ export const AGENT_ROWS: readonly CommandRow[] = [
     summary: 'give an agent a prompt, and show its answer with --wait',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentPromptCommand,
-  },
-  {
-    name: 'agent wait',
-    summary: 'wait until agents are idle, ask something or have ended',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentWaitCommand,
   },
   {
     name: 'agent share',

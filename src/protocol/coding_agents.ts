@@ -115,7 +115,7 @@ export const CODING_AGENTS = {
     cmd: 'gemini',
     install: 'npm install -g @google/gemini-cli',
     authorities: ALL,
-    rules: 'recorded',
+    rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
     session: {
       resume: '--resume "$SESSION"',
@@ -146,7 +146,7 @@ export const CODING_AGENTS = {
     cmd: 'opencode',
     install: 'npm install -g opencode-ai',
     authorities: ALL,
-    rules: 'recorded',
+    rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
     session: { resume: '--session "$SESSION"', begin: null, find: { command: OPENCODE_SESSIONS } },
     hooks: {

@@ -2,7 +2,7 @@
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
 import type { RunSession } from './agent_sessions.ts';
-import type { TerminalReading, ToldState } from './agent_state.ts';
+import type { HookWord, TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
@@ -64,6 +64,9 @@ export interface RunMetadata {
   session?: RunSession;
   /** Of an agent: the state that was told last. */
   told?: ToldState;
+  /** Of an agent: what its own hook has told last, and the id of its conversation. */
+  hook?: HookWord;
+  sessionId?: string;
 }
 
 export interface SpawnReply {

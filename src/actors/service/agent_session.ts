@@ -147,6 +147,11 @@ export class AgentSession {
     await this.note({ ...this.row, id, isBegun: true });
   }
 
+  /** As `learn`, without waiting for it. */
+  learnSoon(id: string): void {
+    this.inBackground(this.learn(id));
+  }
+
   /** To be called after each change of the service, of what the agent does, and of who watches it. */
   follow(): void {
     const { context, known, status } = this.options;

@@ -23,7 +23,7 @@ import { actor, type Context, type MessageOf, tolerateFailure } from '../../runt
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentRequests } from './agent_requests.ts';
 import type { AgentSession } from './agent_session.ts';
-import { AgentState } from './agent_state.ts';
+import { AgentState, agentStateHandlers } from './agent_state.ts';
 import { AgentTerminal } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects } from './effects.ts';
@@ -82,20 +82,19 @@ class SupervisedService implements SupervisedParts {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
-    const viewers = (): number => terminal.viewerCount;
     const { life, session } = this;
-    this.agent = new AgentState({ context, name, effects, life, log, session, viewers });
-    this.agent.watchStatus(() => session.follow());
-    terminal.onViewers = () => this.agent.update();
-    this.requests = new AgentRequests({
+    this.agent = new AgentState({
       context,
       name,
-      life: this.life,
+      effects,
+      life,
       log,
       terminal,
-      agent: this.agent,
+      screens: config.states,
       session,
     });
+    this.agent.watchStatus(() => session.follow());
+    this.requests = new AgentRequests({ context, name, life, log, terminal, agent: this.agent, session });
   }
 
   private watchFiles(): FileWatch {
@@ -376,9 +375,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      agentStatus: () => service.agent.status(),
-      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
-      terminalMoved: (message) => service.agent.onMoved(message),
+      ...agentStateHandlers(context, service.agent),
     };
   },
   { drainMs: 1_000 },

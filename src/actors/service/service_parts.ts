@@ -10,6 +10,7 @@ import { ServiceLifecycle } from './lifecycle.ts';
 import type { ServiceMachine } from './machine.ts';
 import { ServiceDoor } from './service_door.ts';
 import type { ServiceLog } from './service_log.ts';
+import type { StateScreens } from './state_screen.ts';
 
 /** Shared by all services of a thread. */
 export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
@@ -17,6 +18,7 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  states: StateScreens;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
 }
