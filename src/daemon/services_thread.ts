@@ -83,6 +83,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const screens = terminalScreens(node);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
+  const commandsWaiting = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -94,6 +95,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     logs: paths.logs,
     screens,
     viewersInThread,
+    commandsWaiting,
   }));
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };

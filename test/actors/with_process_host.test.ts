@@ -118,6 +118,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     logs: join(stateDir, 'logs'),
     screens: screensHere,
     viewersInThread: { count: 0 },
+    commandsWaiting: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);
   await node.start('groups', groupsActor, null);

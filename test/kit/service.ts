@@ -431,6 +431,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     ports: [21_000, 21_100],
     screens: screensHere,
     viewersInThread: { count: 0 },
+    commandsWaiting: { count: 0 },
   };
   const ref = services.ref<ServiceProtocol>('service:web');
   return {

@@ -40,6 +40,8 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   bootedAt: number;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
+  /** The commands of the thread that wait for their terminals. */
+  commandsWaiting: { count: number };
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -60,6 +62,7 @@ class SupervisedService {
   private cancelEnd = (): void => {};
   /** The command that this is in place of a service. */
   private command: CommandSession | null = null;
+  private readonly commandsWaiting: ServiceConfig['commandsWaiting'];
 
   constructor(context: Context, config: ServiceConfig) {
     const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
@@ -67,6 +70,7 @@ class SupervisedService {
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
     const terminal = new AgentTerminal(context, { screens, viewersInThread }, log, effects);
+    this.commandsWaiting = config.commandsWaiting;
     this.context = context;
     this.name = name;
     this.effects = effects;
@@ -229,12 +233,13 @@ class SupervisedService {
 
   /** Becomes a command, which no service is. */
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
-    const { context, effects, name, terminal } = this;
+    const { commandsWaiting, context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
     const stored = input.service === null ? null : effects.storedOf(input.service);
-    this.cancelEnd();
     const onOver = (): void => this.endSoon();
-    this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
+    const means = { context, name, effects, terminal, commandsWaiting };
+    this.command = new CommandSession({ ...means, stored, input, onOver });
+    this.cancelEnd();
     return null;
   }
 
