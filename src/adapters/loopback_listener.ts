@@ -82,7 +82,8 @@ function descriptorOf(server: Server): number {
 /**
  * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
  * client has half-closed, and are read as soon as there is a listener for their data; with `paused`, not
- * before they are resumed. One that comes when descriptors are short is reset. Rejects with the error of the system where it is not about the port.
+ * before they are resumed. One that comes when descriptors are short is reset. Rejects with the error of the
+ * system where it is not about the port.
  */
 export async function listenOnLoopback(
   port: number,

@@ -2,12 +2,10 @@
 // the first connection, and sends it all routes.
 import type { Socket } from 'node:net';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';
-import { areDescriptorsUsed } from '../adapters/process/open_files_limit.ts';
 import { listenFailure } from '../front/server/listen.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { Node } from '../runtime/actor.ts';
 import type { Settings } from '../settings/config.ts';
-import { DESCRIPTORS } from '../settings/limits.ts';
 import { report } from './daemon_log.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
@@ -99,8 +97,7 @@ export class GatewayController {
   private async handOver(socket: Socket): Promise<void> {
     socket.on('error', () => socket.destroy());
     const held = await this.holding;
-    // The gateway gets a duplicate of its descriptor.
-    if (held && (await this.open(held)) && !areDescriptorsUsed(DESCRIPTORS.dial)) {
+    if (held && (await this.open(held))) {
       const descriptor = await held.shareConnection(socket);
       if (descriptor !== null) this.gateway().tell('adopt', { descriptors: [descriptor] });
     }

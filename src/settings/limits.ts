@@ -154,6 +154,8 @@ export const WATCH = {
   maxDelayMs: 30_000,
   /** Changed files that the event names. */
   reportedPaths: 5,
+  /** Folders of one service, such as one that watches `/` by mistake. */
+  maxFolders: 50_000,
   /** Pause before the watches that the system has refused are asked for again. */
   retryMs: 30_000,
 } as const;
@@ -261,6 +263,8 @@ export const LOGS = {
   maxFollowJobs: 1_024,
   /** For a job of a search or a stream, with its wait for a thread. */
   jobDeadlineMs: 30_000,
+  /** Lines that are formatted for followers of one log at a time. */
+  maxStepLines: 1_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */
   maxSharedBytes: 8 * MIB,
 } as const;

@@ -20,8 +20,6 @@ export interface CommandSessionOptions {
   /** The service it runs beside; null: none. */
   stored: StoredService | null;
   input: CommandInput;
-  /** The commands of the thread that wait for their terminals. */
-  commandsWaiting: { count: number };
   /** Nothing of it is left. */
   onOver: () => void;
 }
@@ -35,7 +33,8 @@ export class CommandSession {
 
   /** Fails daemon_busy when too many wait for their terminals. */
   constructor(options: CommandSessionOptions) {
-    const { commandsWaiting, context } = options;
+    const { context, effects } = options;
+    const { commandsWaiting } = effects;
     if (commandsWaiting.count >= COMMAND.maxWaiting)
       throw fail('daemon_busy', `${commandsWaiting.count} commands wait for their terminals`);
     this.options = options;

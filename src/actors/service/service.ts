@@ -42,8 +42,6 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   bootedAt: number;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
-  /** The commands of the thread that wait for their terminals. */
-  commandsWaiting: { count: number };
 }
 
 /** The requests of a service beyond the table of its phases. */
@@ -65,7 +63,6 @@ class SupervisedService {
   private cancelEnd = (): void => {};
   /** The command that this is in place of a service. */
   private command: CommandSession | null = null;
-  private readonly commandsWaiting: ServiceConfig['commandsWaiting'];
 
   constructor(context: Context, config: ServiceConfig) {
     const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
@@ -73,7 +70,6 @@ class SupervisedService {
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
     const terminal = new AgentTerminal(context, { screens, viewersInThread }, log, effects);
-    this.commandsWaiting = config.commandsWaiting;
     this.context = context;
     this.name = name;
     this.effects = effects;
@@ -243,12 +239,11 @@ class SupervisedService {
 
   /** Becomes a command, which no service is. */
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
-    const { commandsWaiting, context, effects, name, terminal } = this;
+    const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
     const stored = input.service === null ? null : effects.storedOf(input.service);
     const onOver = (): void => this.endSoon();
-    const means = { context, name, effects, terminal, commandsWaiting };
-    this.command = new CommandSession({ ...means, stored, input, onOver });
+    this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
     this.cancelEnd();
     return null;
   }
