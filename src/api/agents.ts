@@ -1,8 +1,26 @@
 // The operations of agents: docs/reference.md "Endpoints".
+import { AGENT_STATES } from '../protocol/agent_state.ts';
+import { PROMPT } from '../settings/agent_limits.ts';
+import { HTTP } from '../settings/limits.ts';
 import { operationsOf } from './operation.ts';
 import { followedLogs, logTail } from './query_fields.ts';
 
 const operation = operationsOf('agents');
+
+/** The query of a wait for states. */
+const stateWait = {
+  for: {
+    kind: 'list',
+    of: AGENT_STATES,
+    summary: 'The states; default those in which it goes no further: idle, blocked, asleep, exited',
+  },
+  timeout: {
+    kind: 'integer',
+    least: 0,
+    most: HTTP.maxQueryDurationMs,
+    summary: `How long to wait (ms); default ${PROMPT.defaultTimeoutMs}`,
+  },
+} as const;
 
 export const agents = {
   list: operation({
@@ -10,6 +28,7 @@ export const agents = {
     kind: 'read',
     method: 'GET',
     path: '/v1/agents',
+    agentRight: 'part',
     summary: 'Every agent, ordered by name',
     answer: 'AgentList',
   }),
@@ -18,6 +37,7 @@ export const agents = {
     kind: 'read',
     method: 'GET',
     path: '/v1/agents/{name}',
+    agentRight: 'stack',
     summary: 'One agent',
     answer: 'AgentDetail',
     errors: ['unknown_agent'],
@@ -28,6 +48,7 @@ export const agents = {
     kind: 'call',
     method: 'POST',
     path: '/v1/agents/spinup',
+    agentRight: 'body',
     summary: 'Register an agent and start its process',
     status: 201,
     body: 'SpinupRequest',
@@ -39,6 +60,7 @@ export const agents = {
     kind: 'call',
     method: 'DELETE',
     path: '/v1/agents/{name}',
+    agentRight: 'stack',
     summary: 'Stop an agent if need be and remove it',
     answer: 'AgentRemoved',
     errors: ['unknown_agent', 'storage_full'],
@@ -49,6 +71,7 @@ export const agents = {
     kind: 'call',
     method: 'GET',
     path: '/v1/agents/{name}/logs',
+    agentRight: 'stack',
     summary: 'The last lines an agent has printed',
     query: logTail,
     answer: 'Logs',
@@ -60,6 +83,7 @@ export const agents = {
     kind: 'stream',
     method: 'GET',
     path: '/v1/agents/{name}/logs/stream',
+    agentRight: 'stack',
     summary: 'Every line an agent prints from now on',
     query: followedLogs,
     answer: 'LogLine',
@@ -71,6 +95,7 @@ export const agents = {
     kind: 'call',
     method: 'GET',
     path: '/v1/agents/{name}/screen',
+    agentRight: 'stack',
     summary: "What a viewer of an agent's terminal would see now",
     query: {
       format: {
@@ -89,17 +114,70 @@ export const agents = {
     kind: 'call',
     method: 'POST',
     path: '/v1/agents/{name}/keys',
+    agentRight: 'stack',
     summary: "Type keys or text into an agent's terminal",
     body: 'KeysRequest',
     answer: 'Typed',
     errors: ['invalid_spec', 'unknown_agent', 'not_running'],
     keyKind: 'agent',
   }),
+  wait: operation({
+    id: 'waitForAgent',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/{name}/wait',
+    agentRight: 'stack',
+    summary: 'Wait until an agent is in one of the states',
+    query: stateWait,
+    answer: 'AgentStanding',
+    errors: ['unknown_agent', 'wait_timeout'],
+    keyKind: 'agent',
+    isPrompt: false,
+  }),
+  waitForAll: operation({
+    id: 'waitForAgents',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/wait',
+    agentRight: 'part',
+    summary: 'Wait until any of the agents, or all, are in one of the states',
+    query: {
+      names: { kind: 'list', summary: 'The agents; default all' },
+      mode: { kind: 'word', of: ['any', 'all'], summary: 'Whether one of them is enough; default any' },
+      ...stateWait,
+    },
+    answer: 'AgentStandings',
+    errors: ['unknown_agent', 'wait_timeout'],
+    isPrompt: false,
+  }),
+  prompt: operation({
+    id: 'promptAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/prompt',
+    agentRight: 'stack',
+    summary: 'Type a prompt into the terminal of an agent, as a person would, and submit it',
+    body: 'PromptRequest',
+    answer: 'Prompted',
+    errors: [
+      'invalid_spec',
+      'unknown_agent',
+      'not_running',
+      'no_prompt',
+      'agent_blocked',
+      'agent_working',
+      'agent_stalled',
+      'wait_timeout',
+    ],
+    keyKind: 'agent',
+    isStored: false,
+  }),
   attach: operation({
     id: 'attachToAgent',
     kind: 'socket',
     method: 'GET',
     path: '/v1/agents/{name}/attach',
+    agentRight: 'stack',
     summary: 'The terminal of an agent, as a WebSocket',
     status: 101,
     protocol: 'berth.v1',
@@ -121,6 +199,7 @@ export const agents = {
     kind: 'call',
     method: 'POST',
     path: '/v1/agents/{name}/share',
+    agentRight: 'never',
     summary: "A token with which others may watch an agent's terminal for a while",
     status: 201,
     body: 'ShareRequest',
@@ -135,6 +214,7 @@ export const agents = {
     kind: 'call',
     method: 'GET',
     path: '/v1/agents/{name}/share',
+    agentRight: 'never',
     summary: 'The shares of an agent that are open, without their tokens',
     answer: 'ShareList',
     errors: ['unknown_agent'],
@@ -145,6 +225,7 @@ export const agents = {
     kind: 'call',
     method: 'DELETE',
     path: '/v1/agents/{name}/share',
+    agentRight: 'never',
     summary: 'End one share of an agent, or all',
     query: { id: { kind: 'word', summary: 'The share to end; default all' } },
     answer: 'SharesRevoked',

@@ -171,6 +171,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
+    name: 'group restart',
+    summary: 'restart a group in dependency order',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupRestartCommand,
+  },
+  {
     name: 'logs',
     summary: 'show the output of services',
     heading: WATCHING,
@@ -225,6 +231,18 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent prompt',
+    summary: 'give an agent a prompt, and show its answer with --wait',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentPromptCommand,
+  },
+  {
+    name: 'agent wait',
+    summary: 'wait until agents are idle, ask something or have ended',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentWaitCommand,
+  },
+  {
     name: 'agent share',
     summary: 'let others watch the terminal of an agent for a while',
     heading: AGENTS,
@@ -260,6 +278,12 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
+  {
+    name: 'mcp',
+    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).mcpCommand,
+  },
   ...K8S_ROWS,
   {
     name: 'daemon',
@@ -271,12 +295,14 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon start',
     summary: 'start the daemon in the background',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
     summary: 'stop the daemon, and its services unless it is set to keep them',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
@@ -289,6 +315,7 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon restart',
     summary: 'stop the daemon and start it again',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonRestartCommand,
   },
   {
@@ -302,6 +329,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service install'],
     summary: 'start the daemon at login (systemd, launchd)',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
@@ -309,6 +337,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service uninstall'],
     summary: 'stop starting the daemon at login',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {

@@ -9,8 +9,10 @@ export {
   agentSpinupCommand,
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
+export { agentPromptCommand } from './commands/agent_prompt.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';
+export { agentWaitCommand } from './commands/agent_wait.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {
@@ -28,7 +30,12 @@ export {
 } from './commands/daemon_autostart.ts';
 export { doctorCommand } from './commands/doctor.ts';
 export { eventsCommand } from './commands/events.ts';
-export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
+export {
+  groupListCommand,
+  groupRestartCommand,
+  groupStartCommand,
+  groupStopCommand,
+} from './commands/group.ts';
 export {
   clusterAddCommand,
   clusterListCommand,
@@ -45,6 +52,7 @@ export {
 } from './commands/k8s_workloads.ts';
 export { killCommand } from './commands/kill.ts';
 export { manPageCommand } from './commands/man_page.ts';
+export { mcpCommand } from './commands/mcp.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';

@@ -9,7 +9,9 @@ import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
 import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
+import { promptAgent, waitForAgents } from './agent_waits.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
@@ -32,7 +34,7 @@ function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.att
     const message = 'takeover must come with mode=write';
     throw fail('invalid_spec', message, { details: [{ path: 'takeover', message }] });
   }
-  if (caller.kind === 'user') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
+  if (caller.kind !== 'share') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
   if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
   return { mode: 'observe', takesOver: false, share: caller.share.id };
 }
@@ -42,7 +44,7 @@ const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(nam
 const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
-  list: ({ views }) => views.agents(),
+  list: ({ views }, _key, _query, reach) => views.agents(specFilter(reach)),
 
   read: ({ views }, name) => views.agent(name),
 
@@ -82,6 +84,30 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   keys: async ({ app, key: name, body }) => {
     findRunning(app, name);
     return { name, ...(await terminalOf(app, name).ask('type', body)) };
+  },
+
+  wait: async (request) => {
+    const { app, key: name } = request;
+    findAgent(app, name);
+    const [standing] = await waitForAgents(app, [name], 'any', request);
+    if (!standing) throw new Error('a wait for one agent ends without one');
+    return standing;
+  },
+  waitForAll: async (request) => {
+    const { app, query, reach } = request;
+    if (reach) for (const name of query.names ?? []) reach.assertName(name);
+    const isSeen = specFilter(reach);
+    const known = app.views
+      .specs()
+      .filter((spec) => spec.agent && (!isSeen || isSeen(spec)))
+      .map(({ name }) => name);
+    const names = [...new Set(query.names ?? known)];
+    if (names.length === 0) throw fail('unknown_agent', 'there are no agents');
+    return { agents: await waitForAgents(app, names, query.mode ?? 'any', request) };
+  },
+  prompt: ({ app, key: name, body, onGone }) => {
+    findRunning(app, name);
+    return promptAgent(app, name, body, onGone);
   },
 
   // The views know whether there is a terminal: no actor need be asked.
