@@ -50,6 +50,7 @@ export {
 } from './commands/k8s_workloads.ts';
 export { killCommand } from './commands/kill.ts';
 export { manPageCommand } from './commands/man_page.ts';
+export { mcpCommand } from './commands/mcp.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';

@@ -74,6 +74,7 @@ function createDaemonFront(
     node,
     cloud,
     logJobs: createLogJobs(node),
+    ensureMcp: () => threads.ensure('mcp'),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path) ?? docsPage(path),
     unreadyReason: () => threads.silenceOf('services'),

@@ -3,7 +3,6 @@
 
 import type { LabelText } from './labels.ts';
 import type { TetherRow } from './tethers.ts';
-import type { WorkloadSelection } from './workload_selection.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
@@ -244,6 +243,15 @@ export interface TetherTarget {
     Partial<Pick<ObservedWorkload, 'replicaSet'>> & { id: string };
   state: WorkloadState;
   replicas: number;
+}
+
+/** Workloads by what they are; null: anything. */
+export interface WorkloadSelection {
+  clusterId: string | null;
+  namespaces: readonly string[] | null;
+  states: readonly WorkloadState[] | null;
+  /** A label selector. */
+  selector: string | null;
 }
 
 /** A sleep or wake of many workloads. */

@@ -1,15 +1,6 @@
 // Which workloads a list has and a change of many concerns: docs/reference.md "Lists of workloads". Pure.
-import type { ObservedWorkload, StoredWorkload, WorkloadState } from './cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadSelection } from './cloud.ts';
 import { parseSelector } from './labels.ts';
-
-/** What is selected; null: anything. */
-export interface WorkloadSelection {
-  clusterId: string | null;
-  namespaces: readonly string[] | null;
-  states: readonly WorkloadState[] | null;
-  /** A label selector. */
-  selector: string | null;
-}
 
 export const ALL_WORKLOADS: WorkloadSelection = {
   clusterId: null,

@@ -112,7 +112,12 @@ describe('spinup', () => {
       ],
     });
     const one = await daemon.request('GET', '/v1/agents/my_bot');
-    expect(one.body).toMatchObject({ name: 'my_bot', pid: answer.body.pid, cmd: 'exec sleep 600', cols: 120 });
+    expect(one.body).toMatchObject({
+      name: 'my_bot',
+      pid: answer.body.pid,
+      cmd: 'exec sleep 600',
+      cols: 120,
+    });
     expect((await daemon.request('GET', '/v1/agents/nobody')).body.code).toBe('unknown_agent');
     expect((await daemon.request('GET', '/v1/services/my_bot')).body.group).toBe('Agents');
     expect((await daemon.request('GET', '/v1/groups')).body.groups).toEqual([

@@ -1,5 +1,5 @@
-// Sleep and wake of all workloads that a selector, namespaces or a cluster name: docs/reference.md "Sleep and
-// wake of many".
+// Sleep and wake of all workloads that a selector, namespaces or a cluster name:
+// docs/reference.md "Sleep and wake of many".
 import { BerthError } from '../../client/errors.ts';
 import { batchReporter } from '../kit/batch.ts';
 import { flagOption, listOption, textOption } from '../kit/command.ts';
@@ -25,7 +25,7 @@ export interface BulkOptions {
   dryRun: boolean;
 }
 
-/** Whether the options, and not names, say which workloads are meant. Throws a UsageError for both or none. */
+/** Whether options, not names, say which workloads are meant. Throws a UsageError for both or none. */
 export function isBulk(
   names: readonly string[],
   { cluster, namespace, selector, dryRun }: BulkOptions,

@@ -1,9 +1,8 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
 import type { BulkAnswer, BulkInput } from '../../../api/workloads_shapes.ts';
-import type { BulkChange } from '../../../protocol/cloud.ts';
+import type { BulkChange, WorkloadSelection } from '../../../protocol/cloud.ts';
 import { fail } from '../../../protocol/errors.ts';
-import type { WorkloadSelection } from '../../../protocol/workload_selection.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
 import { CLOUD_METRICS } from '../../metrics/cloud_metrics.ts';
 import { answerMetrics, readCloud } from '../../metrics/read_metrics.ts';
