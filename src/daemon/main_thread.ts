@@ -55,6 +55,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    notify: settings.notify,
     api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
     addressRule: {
@@ -88,6 +89,8 @@ export function createMainThread(
   const { note, lagMs } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
+    // They may have been read again.
+    notify: options.settings.notify,
     hostStart: isRestart ? 'running' : hostStart,
     mainHeartbeat,
     restoreStore: options.restoreStore && !isRestart,

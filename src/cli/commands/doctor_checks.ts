@@ -19,6 +19,7 @@ import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
 import { limitsTrouble } from './doctor_limits.ts';
+import { noticeFindings } from './doctor_notices.ts';
 
 export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
@@ -356,6 +357,15 @@ const watches = withLocal(async (_cli, { client, stateDir }) => {
   }
 });
 
+const notices = withLocal(async (_cli, { client, stateDir: path }) => {
+  if (!runningDaemon(path)) return [];
+  try {
+    return await noticeFindings(client);
+  } catch (error) {
+    return [{ state: 'warning', about: `notices cannot be asked for: ${messageOf(error)}` }];
+  }
+});
+
 const limits = withLocal(async (_cli, { stateDir: path }) => {
   const running = runningDaemon(path);
   if (!running) return [];
@@ -380,5 +390,6 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   agentHostNames,
   watches,
   limits,
+  notices,
   clusters,
 ];
