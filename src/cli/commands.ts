@@ -233,6 +233,18 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent prompt',
+    summary: 'give an agent a prompt, and show its answer with --wait',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentPromptCommand,
+  },
+  {
+    name: 'agent wait',
+    summary: 'wait until agents are idle, ask something or have ended',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentWaitCommand,
+  },
+  {
     name: 'agent share',
     summary: 'let others watch the terminal of an agent for a while',
     heading: AGENTS,

@@ -14,6 +14,7 @@ import type { HostProtocol } from './host.ts';
 import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
 import type { NoticesProtocol } from './notices.ts';
 import type { PortsProtocol } from './ports.ts';
+import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { SchedulesProtocol } from './schedules.ts';
 import type { ServiceProtocol } from './service.ts';
@@ -42,7 +43,8 @@ interface Actors {
     TerminalProtocol &
     WatchedServiceProtocol &
     CommandProtocol &
-    AgentStateProtocol;
+    AgentStateProtocol &
+    PromptProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
   notices: NoticesProtocol;
