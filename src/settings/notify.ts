@@ -1,5 +1,5 @@
-// `[[notify]]` of the configuration: docs/reference.md "Notices". No message has a value of it: the address of
-// a webhook or a topic is as secret as its key.
+// `[[notify]]` of the configuration: docs/reference.md "Notices". No message has a value of it: the address
+// of a webhook or a topic is as secret as its key.
 
 /** Where notices go. */
 export type NoticeTarget =

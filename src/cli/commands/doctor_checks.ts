@@ -6,27 +6,22 @@ import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { loadRules } from '../../adapters/screen_rules_file.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { createClient } from '../../client/create_client.ts';
 import { nodeTransport } from '../../client/node_transport.ts';
 import type { ClusterDetail } from '../../client/records.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { configFile } from '../../settings/config.ts';
+import { configFile, rulesFolder } from '../../settings/config.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import type { DoctorFinding } from './doctor_finding.ts';
 import { limitsTrouble } from './doctor_limits.ts';
 import { noticeFindings } from './doctor_notices.ts';
-
-export interface DoctorFinding {
-  state: 'ok' | 'warning' | 'wrong';
-  about: string;
-  /** How to fix it. */
-  fix?: string;
-}
 
 type DoctorCheck = (context: CommandContext) => Promise<DoctorFinding[]>;
 
@@ -357,14 +352,9 @@ const watches = withLocal(async (_cli, { client, stateDir }) => {
   }
 });
 
-const notices = withLocal(async (_cli, { client, stateDir: path }) => {
-  if (!runningDaemon(path)) return [];
-  try {
-    return await noticeFindings(client);
-  } catch (error) {
-    return [{ state: 'warning', about: `notices cannot be asked for: ${messageOf(error)}` }];
-  }
-});
+const notices = withLocal(async (_cli, { client, stateDir: path }) =>
+  runningDaemon(path) ? noticeFindings(client) : [],
+);
 
 const limits = withLocal(async (_cli, { stateDir: path }) => {
   const running = runningDaemon(path);
@@ -374,6 +364,17 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   const about = `limits of services: only memory is held, by the statistics of every 2 s; ${trouble}`;
   return ok(about);
 });
+
+/** The user's rules for screens. */
+const screenRules: DoctorCheck = async ({ globalOptions }) => {
+  const folder = rulesFolder(configFile(globalOptions.config, process.env).path);
+  const { faults } = await loadRules({ folders: [folder] });
+  return faults.map(({ file, line, message }) => ({
+    state: 'warning',
+    about: `a rule for screens is left out: ${file}:${line}: ${message}`,
+    fix: 'correct it; the next agent that starts has it',
+  }));
+};
 
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
@@ -389,6 +390,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   token,
   agentHostNames,
   watches,
+  screenRules,
   limits,
   notices,
   clusters,
