@@ -94,6 +94,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
+  const commandsWaiting = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -106,6 +107,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     logs: paths.logs,
     ...jobs,
     viewersInThread,
+    commandsWaiting,
   }));
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
