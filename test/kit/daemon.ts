@@ -47,6 +47,8 @@ export interface DaemonOptions {
   env?: Record<string, string>;
   /** Default: the build of this tree. */
   bin?: string;
+  /** More arguments. */
+  args?: readonly string[];
 }
 
 const folders: string[] = [];
@@ -147,7 +149,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   for (const key of Object.keys(env)) if (key.startsWith('BERTH_') && !options.env?.[key]) delete env[key];
   const child = spawn(
     process.execPath,
-    [options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config],
+    [options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config, ...(options.args ?? [])],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
       env,
