@@ -8,6 +8,7 @@ import { listeningSockets } from '../adapters/process/listeners.ts';
 import { otherUsers } from '../adapters/process/users.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
+import { docsPage } from '../front/api/docs_page.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
@@ -18,7 +19,7 @@ import { tokenWarnings } from '../settings/token_warnings.ts';
 import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
-import { report, reportDefect } from './daemon_log.ts';
+import { report, reportDefect, reportEvents } from './daemon_log.ts';
 import { GatewayController } from './gateway_controller.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import { createLogJobs } from './log_jobs.ts';
@@ -75,12 +76,13 @@ function createDaemonFront(
     logJobs: createLogJobs(node),
     ensureMcp: () => threads.ensure('mcp'),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
-    pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    pageLookup: (path) => dashboard(path) ?? schemaPage(path) ?? docsPage(path),
     unreadyReason: () => threads.silenceOf('services'),
     readSystem: systemReader(node, threads, stateDir, lagMs),
     onRoutesChanged: () => gateway.onRoutesChanged(),
     log: report,
     onDefect: reportDefect,
+    ...(options.verbose && { onEvents: reportEvents }),
     describePortHolder: portHolderName,
   });
 }
@@ -148,11 +150,13 @@ class RunningDaemon implements Daemon {
       const settings = await this.options.reload();
       const { auth, allowed_extensions, allowed_origins, logs } = settings;
       const allowedExtensions = allowed_extensions;
-      const { front, gateway, logLimits, cloudToken } = this.parts;
+      const { front, gateway, logLimits, cloudToken, node } = this.parts;
       front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
+      this.options.settings.notify = settings.notify;
+      node.ref('notices').tell('rules', { rules: settings.notify });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and origins, and log limits were read again');
+      report('token, allowed extensions and origins, notices, and log limits were read again');
       warnOfTokens(settings, this.options.configPath);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;

@@ -30,6 +30,8 @@ export interface DaemonOptions {
   umask: number;
   /** Whether the store goes back to its copy. */
   restoreStore: boolean;
+  /** Whether events are reported as they happen. */
+  verbose: boolean;
   /** The configuration file, which may be absent. */
   configPath: string;
   /** Reads the settings again; rejects with a SettingsError. */
@@ -56,6 +58,7 @@ function threadData({ settings, stateDir, hostEntry, umask, configPath }: Daemon
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    notify: settings.notify,
     rulesFolder: rulesFolder(configPath),
     api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
@@ -90,6 +93,8 @@ export function createMainThread(
   const { note, lagMs } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
+    // They may have been read again.
+    notify: options.settings.notify,
     hostStart: isRestart ? 'running' : hostStart,
     mainHeartbeat,
     restoreStore: options.restoreStore && !isRestart,

@@ -14,6 +14,8 @@ export const EVENT_TYPES = [
   'service.woke',
   'agent.forced',
   'agent.state',
+  'agent.slept',
+  'agent.woke',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',
@@ -30,7 +32,7 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 export const RUN_END_TYPES = [
   'service.stopped',
   'service.slept',
-  'service.crashed',
+  'agent.slept',
   'service.crashed',
   'service.completed',
 ] as const satisfies readonly EventType[];
@@ -93,6 +95,16 @@ export interface EventsProtocol {
   append(message: { events: NewEvent[] }): { lastId: number; earlier?: EventType };
   history(message: { types: string[] | null; names: string[] | null; since: number | null; limit: number }): {
     events: EventRecord[];
+  };
+  /**
+   * Returns the events after `after` that are no statistics; null: none, only where the journal is. From now
+   * on `notices.events` gets every new one.
+   */
+  watch(message: { after: number | null }): {
+    events: EventRecord[];
+    lastId: number;
+    /** Whether none after `after` is missing. */
+    isComplete: boolean;
   };
   /**
    * Returns what a front needs to serve replays by itself. From now on it gets every new event

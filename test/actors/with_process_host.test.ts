@@ -9,7 +9,8 @@ import { groupsActor } from '../../src/actors/groups/groups.ts';
 import { portsActor } from '../../src/actors/ports/ports.ts';
 import { registryActor } from '../../src/actors/registry/registry.ts';
 import { askHost } from '../../src/actors/service/check_probes.ts';
-import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
+import { serviceActor } from '../../src/actors/service/service.ts';
+import type { ServiceConfig } from '../../src/actors/service/service_parts.ts';
 import { connectHost } from '../../src/adapters/host/host_connection.ts';
 import { bootId } from '../../src/adapters/process/process_table.ts';
 import { limitProbes, socketProbe } from '../../src/adapters/ready_probe.ts';
@@ -121,6 +122,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     screens: screensHere,
     states: statesHere(systemClock),
     viewersInThread: { count: 0 },
+    commandsWaiting: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);
   await node.start('groups', groupsActor, null);

@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import { BytePump, pumpedSocket } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 
 export interface DoorConnectionOwner {
   /** A byte was carried, in either direction. */
@@ -33,12 +34,17 @@ export class DoorConnection {
     return this.service === null && !this.isOver;
   }
 
+  /** Whether the client has closed for good. One that has half-closed still reads. */
+  isGone(peers: LoopbackPeers): boolean {
+    return peers.isPeerGone(this.client) === true;
+  }
+
   /**
    * Carries the client to `service`, a fresh connection that reads by `fromService`. Ends that if the client
    * has gone meanwhile.
    */
   carry(service: Socket, fromService: BytePump, libc: Libc): void {
-    const toService = new BytePump(libc, () => this.owner.onMoved());
+    const toService = new BytePump(() => this.owner.onMoved());
     const accepted = this.client.removeAllListeners('close');
     const client = this.isOver ? null : pumpedSocket(accepted, toService, libc);
     if (!client) {

@@ -1,5 +1,6 @@
 // State: every record as it is on disk, the registrations and removals under way, whether the daemon is
-// shutting down. Rebuilt from: the store; work under way ends with its incarnation.
+// shutting down, the stacks that are being removed. Rebuilt from: the store; work under way ends with its
+// incarnation, and `stacks` looks again at the end of a removal.
 //
 // A registration waits only for registrations of the same name. Its record counts once it is on disk. Until
 // then, the rules that need the whole set consider both the stored and the pending records.
@@ -12,7 +13,8 @@ import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../pro
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
-import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
   actor,
@@ -21,6 +23,7 @@ import {
   type Handlers,
   type MessageOf,
   type Ref,
+  type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
@@ -55,6 +58,7 @@ class Registry {
   /** Pending registrations, by name. */
   private readonly registering = new Map<string, ServiceInput>();
   private readonly removing = new Set<string>();
+  private readonly closedStacks = new Set<string>();
   private isClosed = false;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -79,17 +83,25 @@ class Registry {
     // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
-    const doors = new Map(this.config.store.table('doors').all());
-    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
-    const isAsleep = (name: string): boolean =>
-      doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
+    const { store } = this.config;
+    const held = new Set(
+      [...store.table('doors').all(), ...store.table('sessions').all()].map(([name]) => name),
+    );
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, held) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
     if (autostart)
-      this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
+      this.inBackground(
+        autostartAll(
+          this.context,
+          this.services,
+          (name) => this.isAsleep(name),
+          () => this.isClosed,
+        ),
+      );
     return null;
   }
 
@@ -98,6 +110,7 @@ class Registry {
     created: boolean;
   }> {
     this.refuseChange(input.name);
+    this.refuseInClosedStack(input);
     return this.context.turn(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
@@ -140,13 +153,19 @@ class Registry {
     return { members };
   }
 
-  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
-    return { spec: this.services.get(name)?.spec ?? null };
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): ReplyOf<RegistryProtocol, 'specOf'> {
+    return { spec: this.services.get(name)?.spec ?? null, isAsleep: this.isAsleep(name) };
   }
 
   watchAgain(): null {
     for (const [name, { spec }] of this.services)
       if (spec.watch) this.context.ref(serviceAddress(name)).tell('watchAgain', {});
+    return null;
+  }
+
+  closeStack({ stack, isClosed }: MessageOf<RegistryProtocol, 'closeStack'>): null {
+    if (isClosed) this.closedStacks.add(stack);
+    else this.closedStacks.delete(stack);
     return null;
   }
 
@@ -227,9 +246,22 @@ class Registry {
     return { port: stored.spec.port };
   }
 
+  /** Whether the service sleeps, as a service with a door does or as an agent. */
+  private isAsleep(name: string): boolean {
+    const { store } = this.config;
+    const run = store.table('ends').get(name)?.run ?? null;
+    if (store.table('doors').get(name)?.asleepAfter === run) return true;
+    return run !== null && store.table('sessions').get(name)?.asleep?.after === run;
+  }
+
   private refuseChange(name: string): void {
     if (this.isClosed) throw fail('daemon_busy', 'the daemon is shutting down');
     if (this.removing.has(name)) throw fail('daemon_busy', `${name} is being removed`);
+  }
+
+  private refuseInClosedStack({ name, stack }: ServiceInput): void {
+    if (stack && this.closedStacks.has(stack) && !isHook(shortName(name, stack)))
+      throw fail('daemon_busy', `the stack ${stack} is being removed`);
   }
 
   private checkKind({ name, agent }: ServiceInput): void {
@@ -279,6 +311,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     watchAgain: () => registry.watchAgain(),
+    closeStack: (message) => registry.closeStack(message),
     close: () => registry.close(),
   };
 }

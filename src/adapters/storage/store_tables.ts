@@ -1,7 +1,9 @@
 // The tables of the embedded store, and the store as its users see it.
+import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
@@ -15,9 +17,15 @@ export interface StoreTables {
   ends: LastEnd;
   /** The doors that are open, by the name of their service. */
   doors: StoredDoor;
+  /** The conversations of agents, by the name of their agent. */
+  sessions: StoredSession;
   stacks: StoredStack;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
+  /** Notices that are not delivered yet, by id. */
+  notices: StoredNotice;
+  /** One row, `notices`: the last event that `notices` has a notice of. */
+  positions: number;
   /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
@@ -46,8 +54,11 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
   doors: { isText: true, isEssential: true },
+  sessions: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
   schedules: { isText: true, isEssential: true },
+  notices: { isText: true, isEssential: true },
+  positions: { isText: true, isEssential: true },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },
