@@ -92,8 +92,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const environment = inheritedEnvironment(process.env);
   const accessOfAgents = agentAccess(data);
   const probes = probeMeans(node.clock);
-  const jobs = terminalJobs(node, data.rulesFolder);
-  const hashInputs = inputHasher(node);
+  const jobs = { ...terminalJobs(node, data.rulesFolder), hashInputs: inputHasher(node) };
   const viewersInThread = { count: 0 };
   const commandsWaiting = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
@@ -102,7 +101,6 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     agentAccess: accessOfAgents,
     umask: data.umask,
     ...probes,
-    hashInputs,
     bootedAt: data.bootedAt,
     ports: data.servicePorts,
     logs: paths.logs,
