@@ -113,8 +113,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
   await node.start('events', eventsActor, journal);
-  const notices = { store: plain, rules: data.notify, environment, report };
-  await node.start('notices', noticesActor, notices);
+  await node.start('notices', noticesActor, { store: plain, rules: data.notify, environment, report });
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
