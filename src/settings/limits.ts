@@ -353,6 +353,25 @@ export const THREADS = {
   hostStartTimeoutMs: 10_000,
 } as const;
 
+/** docs/reference.md "Notices". */
+export const NOTICE = {
+  /** Of one rule, type and name, one is sent in this time. */
+  perKeyMs: 60_000,
+  /** A target has so long for one notice. */
+  timeoutMs: 10_000,
+  /** Pauses after failures: each is twice the one before. */
+  minBackoffMs: 1_000,
+  maxBackoffMs: 300_000,
+  /** A notice that could not be delivered for so long is given up. */
+  keepMs: 86_400_000,
+  /** Notices of one rule that wait; one more drops the oldest. */
+  maxWaiting: 500,
+  maxDataBytes: 16 * 1024,
+  maxTextLength: 500,
+  /** What is due is looked at so often, whatever the clock does. */
+  lookMs: 60_000,
+} as const;
+
 /** docs/reference.md "Metrics". */
 export const METRICS = {
   /** Workloads with metrics of their own; more are added up per namespace. */
