@@ -10,6 +10,7 @@ const PACKAGES = [
   '@xterm/addon-serialize',
   '@xterm/headless',
   'croner',
+  'jsonc-parser',
   'node-pty',
   'ignore',
   'picomatch',

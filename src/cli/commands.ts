@@ -237,6 +237,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentShareCommand,
   },
   {
+    name: 'agent init',
+    summary: 'have the coding agents of this project use berth',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentInitCommand,
+  },
+  {
     name: 'agent start',
     summary: 'start agents that were stopped',
     heading: AGENTS,

@@ -9,6 +9,7 @@ export {
   agentSpinupCommand,
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
+export { agentInitCommand } from './commands/agent_init.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
