@@ -44,6 +44,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
   'forbidden_host',
   'forbidden_origin',
+  'forbidden_owner',
   'internal',
 ];
 const CHANGE_ERRORS: readonly ErrorCode[] = [

@@ -289,12 +289,14 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon start',
     summary: 'start the daemon in the background',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
     summary: 'stop the daemon, and its services unless it is set to keep them',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
@@ -307,6 +309,7 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon restart',
     summary: 'stop the daemon and start it again',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonRestartCommand,
   },
   {
@@ -320,6 +323,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service install'],
     summary: 'start the daemon at login (systemd, launchd)',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
@@ -327,6 +331,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service uninstall'],
     summary: 'stop starting the daemon at login',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {

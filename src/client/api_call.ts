@@ -15,6 +15,8 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null;
+  /** The agent from within which a person forces something: docs/reference.md "Token of an agent". */
+  forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
   deadlineMs: number;
   /** How long a call is retried while the daemon is busy, in milliseconds. The daemon sets the pauses. */
@@ -64,6 +66,7 @@ export function sendRequest(
   const { name, query, body, signal } = request;
   const headers: [string, string][] = [];
   if (body !== undefined) headers.push(['Content-Type', 'application/json']);
+  if (endpoint.forcedIn !== undefined) headers.push(['Berth-Agent', endpoint.forcedIn]);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
     method: operation.method,

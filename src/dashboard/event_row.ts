@@ -35,6 +35,8 @@ function describeEvent(event: LifecycleEvent): string {
       return `${event.data.name} sleeps`;
     case 'service.woke':
       return `${event.data.name} was woken in ${event.data.ms} ms`;
+    case 'agent.forced':
+      return `a person did ${event.data.operation} to ${event.data.name} within ${event.data.agent}`;
     case 'agent.state':
       return `${event.data.name} is ${event.data.state} (was ${event.data.previous})`;
     case 'port.conflict':

@@ -1,5 +1,6 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { AgentTokens } from '../adapters/agent_tokens.ts';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { serviceAddress } from '../protocol/address.ts';
@@ -14,6 +15,7 @@ import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
+import { CommandOwners } from './api/command_owners.ts';
 import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
@@ -26,6 +28,7 @@ import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import { AgentConnections } from './streams/agent_connections.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { mcpCallersActor } from './streams/mcp_callers_actor.ts';
@@ -173,7 +176,8 @@ class HttpFront implements Front {
     const views = new ServiceViews();
     views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
-    const keys = new AccessKeys(token, node.clock);
+    const agents = new AgentTokens(statePaths(daemonInfo.stateDir).agentKey);
+    const keys = new AccessKeys(token, node.clock, agents);
     keys.shares.onEnded = (id) => this.terminals.endShare(id);
     this.app = {
       views,
@@ -185,6 +189,8 @@ class HttpFront implements Front {
       terminals: this.terminals,
       mcp: new McpRelay(node, options.ensureMcp),
       streams: new OpenStreams(node.clock, options.streamLimits),
+      agentConnections: new AgentConnections(),
+      commandOwners: new CommandOwners(node.clock),
       keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
@@ -202,13 +208,14 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
-    const { views, starts } = this.app;
+    const { agentConnections, views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
     const { shares } = this.app.keys;
     const onServicesChanged = (): void => {
       onRoutesChanged();
       shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
+      agentConnections.check();
     };
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
     await node.start('views', serviceViewsActor, targets);

@@ -110,6 +110,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const config: ServiceConfig = {
     store,
     environment,
+    agentAccess: () => [],
     umask: 0o022,
     probe,
     hashInputs: async () => '',

@@ -5,6 +5,7 @@ import type { SystemReading } from '../../protocol/system.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
+import type { AgentConnections } from '../streams/agent_connections.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { McpRelay } from '../streams/mcp_relay.ts';
@@ -14,6 +15,7 @@ import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 import type { AccessKeys } from './access_keys.ts';
 import type { CloudGate } from './cloud_gate.ts';
+import type { CommandOwners } from './command_owners.ts';
 import type { RedirectPages } from './redirect_pages.ts';
 
 /** The daemon's information about itself. Read at each request, so its owner may change it. */
@@ -46,6 +48,8 @@ export interface AppContext {
   readonly terminals: TerminalSockets;
   readonly mcp: McpRelay;
   readonly streams: OpenStreams;
+  readonly agentConnections: AgentConnections;
+  readonly commandOwners: CommandOwners;
   readonly keys: AccessKeys;
   /** null: there is no cloud part. */
   readonly cloudKeys: AccessKeys | null;

@@ -4,6 +4,7 @@ import { fail } from '../../../protocol/errors.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { deadline, startMs, stopMs } from './service_lookup.ts';
 
 function membersOf(app: AppContext, name: string): SpecRow[] {
@@ -13,7 +14,7 @@ function membersOf(app: AppContext, name: string): SpecRow[] {
 }
 
 export const groupHandlers: HandlersOf<typeof groups> = {
-  list: ({ views }) => views.groups(),
+  list: ({ views }, _key, _query, reach) => views.groups(specFilter(reach)),
 
   start: async ({ app, key: name, query }) => {
     const times = membersOf(app, name).map((spec) => startMs(spec, query.timeout));
