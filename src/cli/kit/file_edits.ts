@@ -118,7 +118,8 @@ export function withoutEdit(text: string, edit: FileEdit): string | null {
     case 'value':
     case 'item': {
       const left = withoutJson(text, edit);
-      return left !== text && Object.keys(parsed(left) as object).length === 0 ? null : left;
+      // A comment of the user keeps the file.
+      return left !== text && /^\s*\{\s*\}\s*$/.test(left) ? null : left;
     }
     case 'block': {
       const left = withoutBlock(text, edit);
