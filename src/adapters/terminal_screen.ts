@@ -23,8 +23,8 @@ export interface TerminalScreen {
   writeLines(bytes: Uint8Array, isOver: () => boolean): Promise<number>;
   /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
-  /** What it shows, as text. */
-  read(ansi: boolean): ScreenReading;
+  /** What it shows, as text; `isWhole`: after the lines that have left it upwards. */
+  read(ansi: boolean, isWhole?: boolean): ScreenReading;
   close(): void;
 }
 
@@ -114,8 +114,8 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
     writeLines: (bytes, isOver) => writeSlices(terminal, bytes, isOver),
     snapshot: (lines = SCROLLBACK_LINES) =>
       Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
-    read: (ansi) => ({
-      ...{ cols, rows, title, lines: screenLines(terminal, ansi) },
+    read: (ansi, isWhole = false) => ({
+      ...{ cols, rows, title, lines: screenLines(terminal, ansi, isWhole) },
       cursor: { x: Math.min(terminal.buffer.active.cursorX, cols - 1), y: terminal.buffer.active.cursorY },
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
@@ -158,6 +158,7 @@ export async function readScreen({
   bytes,
   budgetMs,
   ansi,
+  isWhole,
 }: ReadScreenTask): Promise<ScreenReading> {
   const terminal = await openTerminalScreen(cols, rows);
   try {
@@ -166,7 +167,7 @@ export async function readScreen({
     const drawn = await terminal.writeLines(bytes, () => performance.now() > until);
     // What is left is the end of a line: less than a slice, unless the time is over.
     if (bytes.length - drawn <= SLICE_BYTES) await terminal.write(bytes.subarray(drawn));
-    return terminal.read(ansi);
+    return terminal.read(ansi, isWhole);
   } finally {
     terminal.close();
   }

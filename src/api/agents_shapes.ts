@@ -3,9 +3,11 @@
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
+import { faultOfPrompt } from '../protocol/prompt_text.ts';
 import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT, SHARE } from '../settings/limits.ts';
+import { PROMPT, SHARE } from '../settings/agent_limits.ts';
+import { AGENT, HTTP } from '../settings/limits.ts';
 import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {
@@ -99,6 +101,32 @@ export const KeysRequest = new RequestBody(KeysShape, (value) => {
   return { keys, text };
 });
 
+const PromptShape = objectShape({
+  text: stringField('must be text'),
+  wait: z.union([z.enum(['idle', 'change']), z.literal(false)], 'must be idle, change or false').optional(),
+  queue: z.boolean('must be true or false').optional(),
+  timeout: integerField(0, HTTP.maxQueryDurationMs).optional(),
+}).meta({ id: 'PromptInput' });
+
+function faultsOfText(value: unknown): InvalidField[] {
+  const text = value instanceof Object && 'text' in value ? value.text : undefined;
+  if (typeof text !== 'string') return [];
+  const isFit = text !== '' && Buffer.byteLength(text) <= PROMPT.maxBytes;
+  const fault = isFit ? faultOfPrompt(text) : `must be 1 to ${PROMPT.maxBytes} bytes`;
+  return fault === null ? [] : [{ path: 'text', message: `text ${fault}` }];
+}
+
+export type PromptRequest = z.input<typeof PromptShape>;
+export const PromptRequest = new RequestBody(PromptShape, (value) => {
+  const { text, wait, queue, timeout } = validate(PromptShape, value, faultsOfText(value));
+  return {
+    text,
+    wait: wait || null,
+    queue: queue ?? false,
+    timeoutMs: timeout ?? PROMPT.defaultTimeoutMs,
+  };
+});
+
 const ShareShape = objectShape({
   mode: z.literal('observe', 'must be observe').optional(),
   minutes: integerField(1, SHARE.maxMinutes),
@@ -164,6 +192,25 @@ export const Agent = z
     sessionId: z.string().nullable().meta({ description: 'The id of its conversation; null: not known' }),
   })
   .meta({ id: 'Agent' });
+
+export type AgentStanding = z.infer<typeof AgentStanding>;
+export const AgentStanding = Agent.pick({
+  name: true,
+  state: true,
+  stateSince: true,
+  stateReason: true,
+  question: true,
+}).meta({ id: 'AgentStanding' });
+
+export const AgentStandings = z.object({ agents: z.array(AgentStanding) });
+
+export type Prompted = z.infer<typeof Prompted>;
+export const Prompted = AgentStanding.extend({
+  lines: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'What has appeared on its screen since; null: nothing was waited for' }),
+}).meta({ id: 'Prompted' });
 
 export type AgentDetail = z.infer<typeof AgentDetail>;
 export const AgentDetail = z

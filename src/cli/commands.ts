@@ -15,6 +15,7 @@ import { waitCommand } from './commands/wait.ts';
 import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
+import { MCP_ROWS } from './mcp_commands.ts';
 
 const PROJECT = 'Project';
 const SERVICES = 'Services';
@@ -231,16 +232,22 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent prompt',
+    summary: 'give an agent a prompt, and show its answer with --wait',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentPromptCommand,
+  },
+  {
+    name: 'agent wait',
+    summary: 'wait until agents are idle, ask something or have ended',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentWaitCommand,
+  },
+  {
     name: 'agent share',
     summary: 'let others watch the terminal of an agent for a while',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentShareCommand,
-  },
-  {
-    name: 'agent init',
-    summary: 'have the coding agents of this project use berth',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentInitCommand,
   },
   {
     name: 'agent start',
@@ -272,12 +279,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
-  {
-    name: 'mcp',
-    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).mcpCommand,
-  },
+  ...MCP_ROWS,
   ...K8S_ROWS,
   {
     name: 'daemon',

@@ -10,8 +10,10 @@ export {
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
 export { agentInitCommand } from './commands/agent_init.ts';
+export { agentPromptCommand } from './commands/agent_prompt.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';
+export { agentWaitCommand } from './commands/agent_wait.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {

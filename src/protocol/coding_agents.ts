@@ -228,7 +228,7 @@ export const CODING_AGENTS = {
     install: 'apt-get install bash',
     authorities: WITHOUT_HOOK,
     rules: 'recorded',
-    prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: null },
+    prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: 'Enter' },
     session: null,
     hooks: null,
   },

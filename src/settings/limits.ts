@@ -299,16 +299,6 @@ export const AGENT_STATE = {
   maxWaitMs: 24 * 3_600_000,
 } as const;
 
-/** docs/reference.md "Shared terminals". */
-export const SHARE = {
-  maxMinutes: 10_080,
-  /** Shares of all agents that are open at once, and viewers of one share. */
-  maxOpen: 256,
-  maxViewers: 16,
-  /** Longest time between two looks at the clock, while there is a share. */
-  lookMs: 30_000,
-} as const;
-
 /** The page at `/`: docs/reference.md "Sessions of the page". */
 export const PAGE = {
   /** Life of a code that takes a browser to the page. */

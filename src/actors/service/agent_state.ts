@@ -51,6 +51,7 @@ export class AgentState {
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
   private readonly waiters = new Set<Waiter>();
+  private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
 
@@ -92,6 +93,12 @@ export class AgentState {
       viewers: viewers(),
       sessionId: null,
     };
+  }
+
+  /** Calls `onChange` after every change of the status. Returns a function that ends it. */
+  watchStatus(onChange: () => void): () => void {
+    this.watchers.add(onChange);
+    return () => void this.watchers.delete(onChange);
   }
 
   /** See `AgentStateProtocol.awaitState`. */
@@ -164,6 +171,7 @@ export class AgentState {
     } else told.reason = reason;
     this.publish();
     this.settleWaiters();
+    for (const onChange of [...this.watchers]) onChange();
   }
 
   /** When a state began that is told now: an agent without a process has exited when that has ended. */

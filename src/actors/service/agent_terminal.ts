@@ -63,9 +63,17 @@ export class AgentTerminal {
     this.onViewers();
   }
 
-  /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
-  screen(run: string, size: TerminalSize, ansi: boolean): Promise<ScreenReading> {
-    return this.of(run, size).terminal.readScreen(ansi);
+  /**
+   * What a viewer of `run` would see now; `isWhole`: after the lines that have left the screen upwards. Fails
+   * daemon_busy when it takes too long to draw.
+   */
+  screen(run: string, size: TerminalSize, ansi: boolean, isWhole = false): Promise<ScreenReading> {
+    return this.of(run, size).terminal.readScreen(ansi, isWhole);
+  }
+
+  /** Types bytes as they are. Resolves when the program has room. Fails daemon_busy. */
+  async typeBytes(run: string, size: TerminalSize, data: Uint8Array): Promise<void> {
+    await this.of(run, size).input.type(data);
   }
 
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */

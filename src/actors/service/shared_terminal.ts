@@ -145,8 +145,11 @@ export class SharedTerminal {
     if (isWaiting) void this.pump();
   }
 
-  /** What a viewer would see now. Fails daemon_busy when drawing takes too long. */
-  async readScreen(ansi: boolean): Promise<ScreenReading> {
+  /**
+   * What a viewer would see now; `isWhole`: after the lines that have left the screen upwards. Fails
+   * daemon_busy when drawing takes too long.
+   */
+  async readScreen(ansi: boolean, isWhole = false): Promise<ScreenReading> {
     const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
     if (!this.isDrawable()) throw tooLong();
     let { drawableFrom: end } = this;
@@ -154,7 +157,7 @@ export class SharedTerminal {
       return await this.options.screens.read(() => {
         const output = this.replay();
         end = output.end;
-        return { ...this.taskFor(output), ansi };
+        return { ...this.taskFor(output), ansi, isWhole };
       });
     } catch (error) {
       if (!isFailure(error)) throw error;

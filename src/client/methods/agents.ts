@@ -1,7 +1,8 @@
 // The methods for agents: docs/reference.md "Endpoints".
 
 import { agents } from '../../api/agents.ts';
-import type { KeysRequest, SpinupRequest } from '../../api/agents_shapes.ts';
+import type { KeysRequest, PromptRequest, SpinupRequest } from '../../api/agents_shapes.ts';
+import type { QueryInputOf } from '../../api/operation.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
 import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
@@ -10,6 +11,10 @@ export interface ScreenOptions extends CallOptions {
   /** `ansi`: lines keep their colours. Default `text`. */
   format?: 'text' | 'ansi' | undefined;
 }
+
+export type StateWaitOptions = CallOptions & QueryInputOf<typeof agents.wait>;
+
+export type AgentsWaitOptions = CallOptions & QueryInputOf<typeof agents.waitForAll>;
 
 /** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
@@ -29,6 +34,18 @@ export const agentMethods = (endpoint: Endpoint) => ({
   /** Types into the terminal: keys such as `Enter` or `C-c`, or text as it is. */
   typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.keys, { name, body: typed, signal }),
+  /**
+   * Types `text` into the terminal and submits it; with `wait` resolves when the agent is idle or asks
+   * something. Never sent twice.
+   */
+  promptAgent: (name: string, prompt: PromptRequest, { signal }: CallOptions = {}) =>
+    call({ ...endpoint, busyRetryMs: 0 }, agents.prompt, { name, body: prompt, signal }),
+  /** Resolves when the agent is in one of the states. Rejects with `wait_timeout`. */
+  waitForAgent: (name: string, { signal, ...query }: StateWaitOptions = {}) =>
+    call(endpoint, agents.wait, { name, query, signal }),
+  /** Resolves when any of the agents, or all, are in one of the states. Rejects with `wait_timeout`. */
+  waitForAgents: async ({ signal, ...query }: AgentsWaitOptions = {}) =>
+    (await call(endpoint, agents.waitForAll, { query, signal })).agents,
   /** A token with which others may watch the terminal for `minutes`. */
   shareAgent: (name: string, minutes: number, { signal }: CallOptions = {}) =>
     call(endpoint, agents.share, { name, body: { mode: 'observe', minutes }, signal }),

@@ -11,6 +11,7 @@ import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
 import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
+import { promptAgent, waitForAgents } from './agent_waits.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
@@ -83,6 +84,30 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   keys: async ({ app, key: name, body }) => {
     findRunning(app, name);
     return { name, ...(await terminalOf(app, name).ask('type', body)) };
+  },
+
+  wait: async (request) => {
+    const { app, key: name } = request;
+    findAgent(app, name);
+    const [standing] = await waitForAgents(app, [name], 'any', request);
+    if (!standing) throw new Error('a wait for one agent ends without one');
+    return standing;
+  },
+  waitForAll: async (request) => {
+    const { app, query, reach } = request;
+    if (reach) for (const name of query.names ?? []) reach.assertName(name);
+    const isSeen = specFilter(reach);
+    const known = app.views
+      .specs()
+      .filter((spec) => spec.agent && (!isSeen || isSeen(spec)))
+      .map(({ name }) => name);
+    const names = [...new Set(query.names ?? known)];
+    if (names.length === 0) throw fail('unknown_agent', 'there are no agents');
+    return { agents: await waitForAgents(app, names, query.mode ?? 'any', request) };
+  },
+  prompt: ({ app, key: name, body, onGone }) => {
+    findRunning(app, name);
+    return promptAgent(app, name, body, onGone);
   },
 
   // The views know whether there is a terminal: no actor need be asked.
