@@ -12,6 +12,13 @@ export const MCP_ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentInitCommand,
   },
   {
+    name: 'agent hook',
+    summary: 'report the state of the agent that calls it (for its hooks)',
+    heading: AGENTS,
+    isHidden: true,
+    load: async () => (await lazyCommands()).agentHookCommand,
+  },
+  {
     name: 'mcp',
     summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
     heading: AGENTS,

@@ -135,8 +135,8 @@ async function isAgreed({ out }: CommandContext): Promise<boolean> {
 
 export const agentInitCommand = defineCommand({
   about:
-    'Has the coding agents of this project use Berth: writes the configuration of its MCP server, hooks that ' +
-    'report what an agent is doing, and a short instruction into the files of each program. Shows what ' +
+    'Has the coding agents of this project use Berth: writes the configuration of its MCP server, hooks ' +
+    'that report what an agent is doing, and a short instruction into the files of each program. Shows what ' +
     'would change and asks. What you have in these files stays. Without a program, it sets up those whose ' +
     'files are in this folder, or else those that are installed.',
   options: {

@@ -7,19 +7,19 @@ import type { FileEdit } from './file_edits.ts';
 export const SETUP_PROGRAMS = ['claude', 'codex', 'gemini', 'opencode', 'cursor'] as const;
 export type SetupProgram = (typeof SETUP_PROGRAMS)[number];
 
-/** An edit of a file, whose path is relative to the project. The first of the paths that is there is meant. */
+/** An edit of a file, relative to the project. The first of the paths that is there is meant. */
 export interface PlannedEdit {
   readonly paths: readonly [string, ...string[]];
   readonly edit: FileEdit;
 }
 
-const SKILL = `Start servers, workers and tasks with Berth, never with \`&\`, \`nohup\` or a second terminal: it keeps them
-alive after your session, waits until they are ready, and keeps their logs.
+const SKILL = `Start servers, workers and tasks with Berth, never with \`&\`, \`nohup\` or a second terminal: it
+keeps them alive after your session, waits until they are ready, and keeps their logs.
 
-- \`stack_up\` (or \`berth up\`) brings up what berth.yaml says; \`list\` (\`berth ps\`) shows what runs, and where.
+- \`stack_up\` (or \`berth up\`) brings up what berth.yaml says; \`list\` (\`berth ps\`) shows what runs.
 - A command that berth.yaml does not have: \`register\`, then \`start\`.
 - \`wait_for\` waits until something is ready or prints a line. Do not sleep in a loop.
-- \`explain\` (\`berth status NAME\`) says why something does not run; \`logs\` and \`logs_search\` show what it printed.
+- \`explain\` (\`berth status NAME\`) says why something does not run; \`logs\` shows what it printed.
 - Do not stop services that you have not started, unless you are asked to.
 `;
 
@@ -72,7 +72,8 @@ function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
 /** A plugin of opencode, which has no hooks of commands. */
 const opencodePlugin = (
   events: HookFile['events'],
-): string => `// written by \`berth agent init\`: tells Berth what this agent is doing, if Berth has started it.
+): string => `// written by \`berth agent init\`
+// It tells Berth what this agent is doing, if Berth has started it.
 const STATES = ${JSON.stringify(events, null, 2)};
 
 export const Berth = async ({ $ }) => ({

@@ -1,4 +1,5 @@
-// What `berth agent init` has found in each file that it has changed, so that `--remove` gives exactly that back.
+// What `berth agent init` has found in each file that it has changed, so that `--remove` gives exactly that
+// back.
 import { createHash } from 'node:crypto';
 import {
   existsSync,

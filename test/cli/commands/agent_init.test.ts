@@ -21,7 +21,7 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
   '.mcp.json': ['// mine'],
   '.gemini/settings.json': ['"command": "true"'],
   '.codex/config.toml': ['# mine\nmodel = "x"'],
-  'opencode.jsonc': ['"other": { "type": "local", "command": ["x"] }', '// last'],
+  'opencode.jsonc': ['"other": {', '// last'],
   'AGENTS.md': ['# Rules\n\nBe kind.\n'],
 };
 
