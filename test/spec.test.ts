@@ -55,6 +55,8 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/logs', 200],
   ['GET', '/v1/logs/stream', 200],
   ['GET', '/v1/agents/{name}', 200],
+  ['GET', '/v1/agents/{name}/explain', 200],
+  ['POST', '/v1/agents/{name}/state', 200],
   ['GET', '/v1/agents/{name}/logs/stream', 200],
   ['GET', '/v1/agents/{name}/attach', 101],
   ['GET', '/v1/agents/{name}/screen', 200],

@@ -1,6 +1,7 @@
 // Every command: its name, its summary, and the part of the build that holds it. The commands used most are
 // loaded with this table; the other two parts are loaded when one of their commands is called.
 
+import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
 import { completeCommand } from './commands/complete.ts';
 import { helpCommand } from './commands/help.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -207,6 +208,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentListCommand,
   },
+  ...AGENT_STATE_ROWS,
   {
     name: 'agent logs',
     summary: 'show the output of an agent',
@@ -236,12 +238,6 @@ const ROWS: readonly CommandRow[] = [
     summary: 'give an agent a prompt, and show its answer with --wait',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentPromptCommand,
-  },
-  {
-    name: 'agent wait',
-    summary: 'wait until agents are idle, ask something or have ended',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentWaitCommand,
   },
   {
     name: 'agent share',

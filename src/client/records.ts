@@ -6,6 +6,7 @@ import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 export type {
   Agent,
   AgentDetail,
+  AgentExplanation,
   AgentRemoved,
   AgentShare,
   AgentStanding,

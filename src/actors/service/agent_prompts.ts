@@ -7,8 +7,8 @@ import { appearedLines, typedPrompt } from '../../protocol/prompt_text.ts';
 import type { PromptMessage, PromptReply } from '../../protocol/prompts.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
-import { PROMPT } from '../../settings/agent_limits.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE, PROMPT } from '../../settings/agent_limits.ts';
+
 import { PasteMode } from './paste_mode.ts';
 import type { ServiceLog } from './service_log.ts';
 

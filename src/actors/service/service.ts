@@ -22,7 +22,7 @@ import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentRequests } from './agent_requests.ts';
-import { AgentState } from './agent_state.ts';
+import { AgentState, agentStateHandlers } from './agent_state.ts';
 import { AgentTerminal, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
@@ -34,6 +34,7 @@ import { ServiceMachine } from './machine.ts';
 import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
+import type { StateScreens } from './state_screen.ts';
 import { TaskStarts } from './task_starts.ts';
 
 /** Shared by all services of a thread. */
@@ -42,6 +43,7 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  states: StateScreens;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
 }
@@ -122,9 +124,8 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
-    const viewers = (): number => terminal.viewerCount;
-    this.agent = new AgentState({ context, name, effects, life: this.life, log, viewers });
-    terminal.onViewers = () => this.agent.update();
+    const { states } = config;
+    this.agent = new AgentState({ context, name, effects, life: this.life, log, terminal, screens: states });
     this.requests = new AgentRequests({ context, name, life: this.life, log, terminal, agent: this.agent });
   }
 
@@ -383,9 +384,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      agentStatus: () => service.agent.status(),
-      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
-      terminalMoved: (message) => service.agent.onMoved(message),
+      ...agentStateHandlers(context, service.agent),
     };
   },
   { drainMs: 1_000 },

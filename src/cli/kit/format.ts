@@ -2,6 +2,7 @@
 import { isAbsolute, relative } from 'node:path';
 import type { Service, ServiceStatus, StopResult } from '../../client/records.ts';
 import { formatDuration } from '../../project/duration.ts';
+import type { AgentStateName } from '../../protocol/agent_state.ts';
 import type { Output } from './output.ts';
 
 type Style = Parameters<Output['style']>[0];
@@ -15,6 +16,17 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
   stopped: 'dim',
   sleeping: 'cyan',
 };
+
+const STATE_STYLES: Record<AgentStateName, Style> = {
+  blocked: 'yellow',
+  working: 'cyan',
+  idle: 'green',
+  starting: 'yellow',
+  asleep: 'dim',
+  exited: 'dim',
+};
+
+export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => STATE_STYLES[state];
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];
 

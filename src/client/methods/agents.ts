@@ -1,7 +1,7 @@
 // The methods for agents: docs/reference.md "Endpoints".
 
 import { agents } from '../../api/agents.ts';
-import type { KeysRequest, PromptRequest, SpinupRequest } from '../../api/agents_shapes.ts';
+import type { KeysRequest, PromptRequest, SpinupRequest, StateReport } from '../../api/agents_shapes.ts';
 import type { QueryInputOf } from '../../api/operation.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
@@ -28,6 +28,12 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
+  /** Why it is in its state: what each authority says, and by which lines. */
+  explainAgent: (name: string, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.explain, { name, signal }),
+  /** An agent's own hook tells what it is doing. */
+  reportState: (name: string, report: StateReport, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.reportState, { name, body: report, signal }),
   /** What a viewer of the terminal would see now. */
   agentScreen: (name: string, { format, signal }: ScreenOptions = {}) =>
     call(endpoint, agents.screen, { name, query: { format }, signal }),

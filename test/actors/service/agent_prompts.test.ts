@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { AgentPrompts } from '../../../src/actors/service/agent_prompts.ts';
 import type { AgentStateName, AgentStatus } from '../../../src/protocol/agent_state.ts';
 import type { PromptMessage } from '../../../src/protocol/prompts.ts';
-import { PROMPT } from '../../../src/settings/agent_limits.ts';
-import { AGENT_STATE } from '../../../src/settings/limits.ts';
+import { AGENT_STATE, PROMPT } from '../../../src/settings/agent_limits.ts';
+
 import { type TestClock, virtualClock } from '../../kit/actors.ts';
 import { quiet } from '../../kit/service.ts';
 

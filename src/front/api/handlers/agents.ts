@@ -2,8 +2,10 @@
 import type { agents } from '../../../api/agents.ts';
 import type { QueryOf } from '../../../api/operation.ts';
 import { serviceAddress } from '../../../protocol/address.ts';
+import type { AgentStatus } from '../../../protocol/agent_state.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
+import { localTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
@@ -38,6 +40,11 @@ function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.att
   if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
   return { mode: 'observe', takesOver: false, share: caller.share.id };
 }
+
+const toldState = ({ name, state, since, reason }: AgentStatus) => ({
+  ...{ name, state, stateSince: since === 0 ? null : localTime(since) },
+  stateReason: reason,
+});
 
 const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(name));
 
@@ -74,6 +81,25 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   followLogs: (request) => {
     findAgent(request.app, request.key);
     return streamLogs(request);
+  },
+
+  explain: async ({ app, key: name }) => {
+    findAgent(app, name);
+    const { status, authorities, drawnAt } = await terminalOf(app, name).ask('agentExplanation', {});
+    return {
+      ...toldState(status),
+      question: status.question,
+      drawnAt: drawnAt === null ? null : localTime(drawnAt),
+      authorities: authorities.map(({ at, ...view }) => ({
+        ...view,
+        at: at === null ? null : localTime(at),
+      })),
+    };
+  },
+
+  reportState: async ({ app, key: name, body }) => {
+    findRunning(app, name);
+    return toldState(await terminalOf(app, name).ask('reportState', body));
   },
 
   screen: async ({ app, key: name, query: { format } }) => {
