@@ -1,13 +1,13 @@
 // berth agent hook
 import { text } from 'node:stream/consumers';
 import { REPORTED_STATES } from '../../protocol/agent_state.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import { defineCommand, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
 /** The names that programs give the id of a conversation in what they tell a hook on stdin. */
 const SESSION_FIELDS = ['session_id', 'sessionId', 'conversation_id'];
 const MESSAGE_FIELDS = ['message'];
-const MAX_MESSAGE = 500;
 
 /** The first of `fields` that is a text; undefined: none is. */
 function textField(told: unknown, fields: readonly string[]): string | undefined {
@@ -37,9 +37,12 @@ export const agentHookCommand = defineCommand({
     if (!state) throw new UsageError(`${word} is no state`, `There are ${REPORTED_STATES.join(', ')}.`);
     const name = process.env['BERTH_AGENT'];
     if (!name) return undefined;
-    const told = await toldOnStdin();
+    // Who names the conversation may leave stdin open.
+    const told = session === undefined ? await toldOnStdin() : null;
     const id = session || textField(told, SESSION_FIELDS);
-    const message = textField(told, MESSAGE_FIELDS)?.slice(0, MAX_MESSAGE);
+    const message = textField(told, MESSAGE_FIELDS)
+      ?.replaceAll(/[\p{Cc}\p{Surrogate}]+/gu, ' ')
+      .slice(0, AGENT_STATE.maxHookMessage);
     await (await context.client()).reportState(name, {
       state,
       ...(message === undefined ? {} : { message }),

@@ -70,9 +70,7 @@ function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
 }
 
 /** A plugin of opencode, which has no hooks of commands. */
-const opencodePlugin = (
-  events: HookFile['events'],
-): string => `// written by \`berth agent init\`
+const opencodePlugin = (events: HookFile['events']): string => `// written by \`berth agent init\`
 // It tells Berth what this agent is doing, if Berth has started it.
 const STATES = ${JSON.stringify(events, null, 2)};
 

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { SETUP_PROGRAMS, setupPlan } from '../../../src/cli/kit/agent_setup.ts';
 import { withEdit, withoutEdit } from '../../../src/cli/kit/file_edits.ts';
-import { berth, cleanEnv, folder, type Ran } from '../berth_process.ts';
+import { BIN } from '../../kit/built_program.ts';
+import { eventually } from '../../kit/daemon.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
 
 /** Files with what people have in them: comments, other servers, other hooks, odd endings. */
 const OWN: Readonly<Record<string, string>> = {
@@ -125,5 +127,28 @@ describe('every edit', () => {
     const [toml] = setupPlan('codex');
     const taken = '[mcp_servers.berth]\ncommand = "x"\n';
     expect(toml && withEdit(taken, toml.edit)).toBe(taken);
+  });
+});
+
+describe('berth agent hook', () => {
+  it('reports the state and the conversation of the agent that it runs in', async () => {
+    const daemon = await daemonOf();
+    const told = JSON.stringify({ session_id: 's-1', message: 'May I?\n\u0007' });
+    const hook = `${process.execPath} ${BIN} agent hook`;
+    const cmd = `echo '${told}' | ${hook} blocked; echo told; exec cat`;
+    await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd });
+    const agent = async () => (await daemon.request('GET', '/v1/agents/bot')).body;
+    await eventually(async () => (await agent()).stateReason.authority === 'hook');
+    expect(await agent()).toMatchObject({ state: 'blocked', sessionId: 's-1' });
+  });
+
+  it('does nothing outside of an agent', async () => {
+    const env = cleanEnv(folder());
+    expect(await berth(['agent', 'hook', 'idle'], { env, input: '{' })).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    expect(await berth(['agent', 'hook', 'dancing'], { env })).toMatchObject({ code: 2 });
   });
 });
