@@ -17,6 +17,7 @@ import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
 import { MCP_ROWS } from './mcp_commands.ts';
+import { NOTIFY_ROWS } from './notify_commands.ts';
 
 const PROJECT = 'Project';
 const SERVICES = 'Services';
@@ -190,6 +191,7 @@ const ROWS: readonly CommandRow[] = [
     heading: WATCHING,
     load: async () => (await lazyCommands()).eventsCommand,
   },
+  ...NOTIFY_ROWS,
   {
     name: 'top',
     summary: 'watch the CPU and memory use of services',
@@ -386,6 +388,7 @@ const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['agent', 'start agents, each in its own terminal with its own host name'],
   ['k8s', 'put Kubernetes workloads to sleep, wake them and connect to them'],
   ['cloud', 'print the token of the cloud API'],
+  ['notify', 'try the notices of events'],
   ['daemon', 'run the daemon, in the foreground, in the background or at login'],
 ]);
 

@@ -8,6 +8,7 @@ import { listeningSockets } from '../adapters/process/listeners.ts';
 import { otherUsers } from '../adapters/process/users.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
+import { docsPage } from '../front/api/docs_page.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
@@ -75,7 +76,7 @@ function createDaemonFront(
     logJobs: createLogJobs(node),
     ensureMcp: () => threads.ensure('mcp'),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
-    pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    pageLookup: (path) => dashboard(path) ?? schemaPage(path) ?? docsPage(path),
     unreadyReason: () => threads.silenceOf('services'),
     readSystem: systemReader(node, threads, stateDir, lagMs),
     onRoutesChanged: () => gateway.onRoutesChanged(),
@@ -148,11 +149,13 @@ class RunningDaemon implements Daemon {
       const settings = await this.options.reload();
       const { auth, allowed_extensions, allowed_origins, logs } = settings;
       const allowedExtensions = allowed_extensions;
-      const { front, gateway, logLimits, cloudToken } = this.parts;
+      const { front, gateway, logLimits, cloudToken, node } = this.parts;
       front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
+      this.options.settings.notify = settings.notify;
+      node.ref('notices').tell('rules', { rules: settings.notify });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and origins, and log limits were read again');
+      report('token, allowed extensions and origins, notices, and log limits were read again');
       warnOfTokens(settings, this.options.configPath);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
