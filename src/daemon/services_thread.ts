@@ -18,6 +18,7 @@ import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
+import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
@@ -100,7 +101,11 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   await node.start('events', eventsActor, journal);
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
-  await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
+  await node.start('stats', statsActor, {
+    usage: systemUsage(),
+    tracked: new Map(),
+    history: new UsageHistory(paths.logs),
+  });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
   await node.start('registry', registryActor, { store, ports: leased });
   await node.start('schedules', schedulesActor, { store });

@@ -9,6 +9,8 @@ import { cloudFront, SERVERS, startFront } from '../kit.ts';
 const PAGES = [
   ['/', 'index.html', 'text/html; charset=utf-8'],
   ['/dashboard/page.js', 'page.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/terminal.js', 'terminal.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/chart.js', 'chart.js', 'text/javascript; charset=utf-8'],
   ['/dashboard/style.css', 'style.css', 'text/css; charset=utf-8'],
 ] as const;
 
@@ -25,7 +27,8 @@ describe.each(SERVERS)('the page, from %s', (server) => {
       'cache-control': 'no-cache',
       'content-security-policy':
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; " +
+        "require-trusted-types-for 'script'; trusted-types 'none'",
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
     });
