@@ -3,9 +3,10 @@
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
+import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT } from '../settings/limits.ts';
-import { agentType, nameShape, pid, place, port } from './answer_fields.ts';
+import { AGENT, SHARE } from '../settings/limits.ts';
+import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {
   type InvalidField,
@@ -98,6 +99,34 @@ export const KeysRequest = new RequestBody(KeysShape, (value) => {
   return { keys, text };
 });
 
+const ShareShape = objectShape({
+  mode: z.literal('observe', 'must be observe').optional(),
+  minutes: integerField(1, SHARE.maxMinutes),
+}).meta({ id: 'ShareInput' });
+
+export type ShareRequest = z.input<typeof ShareShape>;
+export const ShareRequest = new RequestBody(ShareShape, (value) => validate(ShareShape, value, []));
+
+const Share = z.object({
+  id: z.string(),
+  name: nameShape,
+  mode: z.literal('observe'),
+  createdAt: z.string(),
+  expiresAt: z.string(),
+});
+
+export type Shared = z.infer<typeof Shared>;
+export const Shared = Share.extend({
+  token: z.string().meta({ description: 'It is shown only now' }),
+}).meta({ id: 'Shared' });
+
+export type AgentShare = z.infer<typeof AgentShare>;
+export const AgentShare = Share.extend({ viewers: z.int() }).meta({ id: 'AgentShare' });
+
+export const ShareList = z.object({ shares: z.array(AgentShare) });
+
+export const SharesRevoked = z.object({ name: nameShape, revoked: z.array(z.string()) });
+
 export const Typed = z.object({ name: nameShape, bytes: z.int().min(0) });
 
 export type Screen = z.infer<typeof Screen>;
@@ -124,8 +153,32 @@ export const Agent = z
     agent_type: agentType,
     group: z.literal(AGENTS_GROUP),
     ...place,
+    state: agentState,
+    stateSince: time.nullable().meta({ description: 'null: it has never run' }),
+    stateReason,
+    question: z.array(z.string()).meta({ description: 'The lines of the question while it is blocked' }),
+    title: z.string().meta({ description: 'The title of its window; empty: none' }),
+    lastOutputAt: time.nullable(),
+    viewers: z.int().min(0).meta({ description: 'How many watch its terminal' }),
+    cwd: z.string(),
+    sessionId: z.string().nullable().meta({ description: 'The id of its conversation; null: not known' }),
   })
   .meta({ id: 'Agent' });
+
+export type AgentDetail = z.infer<typeof AgentDetail>;
+export const AgentDetail = z
+  .object({
+    ...Agent.shape,
+    status: z.enum(SERVICE_STATUSES),
+    startedAt: time.nullable(),
+    cmd: z.string(),
+    url: z.string(),
+    gatewayUrl: z.string().nullable(),
+    cols: z.int(),
+    rows: z.int(),
+    envKeys: z.array(z.string()),
+  })
+  .meta({ id: 'AgentDetail' });
 
 export const AgentList = z.object({ agents: z.array(Agent) });
 

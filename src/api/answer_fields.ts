@@ -1,5 +1,6 @@
 // The fields that answers of several resources have.
 import { z } from '../adapters/zod.ts';
+import { AGENT_STATES, STATE_AUTHORITIES } from '../protocol/agent_state.ts';
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import { END_CAUSES, SERVICE_STATUSES } from '../protocol/service.ts';
 
@@ -35,6 +36,10 @@ export const place = {
   service: z.string().nullable().meta({ description: 'Its name within the stack', example: 'web' }),
 };
 export const agentType = z.enum(AGENT_TYPES).nullable();
+export const agentState = z.enum(AGENT_STATES);
+export const stateReason = z
+  .object({ authority: z.enum(STATE_AUTHORITIES), rule: z.string() })
+  .meta({ description: 'Who says so, and by which rule' });
 export const status = z
   .enum(SERVICE_STATUSES)
   .meta({ id: 'Status', description: 'starting: its ready-check has not passed yet' });

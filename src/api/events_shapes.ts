@@ -2,6 +2,7 @@
 import { z } from '../adapters/zod.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/events.ts';
 import {
+  agentState,
   cpu,
   endCause,
   exitCode,
@@ -12,6 +13,7 @@ import {
   port,
   rssMB,
   signal,
+  stateReason,
   time,
   utcTimeShape,
 } from './answer_fields.ts';
@@ -29,6 +31,12 @@ export const EVENT_DATA = {
   'service.changed': z.object({ name: nameShape, paths: z.array(z.string()) }),
   'service.slept': z.object({ name: nameShape }),
   'service.woke': z.object({ name: nameShape, ms: milliseconds }),
+  'agent.state': z.object({
+    name: nameShape,
+    state: agentState,
+    previous: agentState,
+    reason: stateReason,
+  }),
   'port.conflict': z.object({ port, claimedBy: z.string(), holder: z.string() }),
   'cluster.refused': z.object({ name: z.string(), clusterId: id }),
   'cluster.accepted': z.object({ name: z.string(), clusterId: id }),

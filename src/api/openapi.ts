@@ -90,7 +90,7 @@ function codesOf(row: Operation): ErrorCode[] {
   const all: ErrorCode[] = [
     ...row.errors,
     ...COMMON_ERRORS,
-    ...(row.isPublic ? [] : (['unauthorized'] as const)),
+    ...(row.isPublic ? [] : (['unauthorized', 'forbidden_token'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),
     ...(row.isStored ? STORE_ERRORS : []),

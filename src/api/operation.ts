@@ -68,6 +68,8 @@ export interface Operation<
   readonly isAlways: boolean;
   /** Answered without a token, because it reveals nothing about registered resources. */
   readonly isPublic: boolean;
+  /** Answered also to who shows a share token of the agent in the path. */
+  readonly isShared: boolean;
   /** Answered without waiting for a process or a cluster, so a client may give up soon. */
   readonly isPrompt: boolean;
   /** Needs the store, and may fail as it does. */
@@ -114,6 +116,7 @@ export const operationsOf =
       needs: null,
       isAlways: false,
       isPublic: false,
+      isShared: false,
       isPrompt: definition.method === 'GET',
       isStored: definition.method !== 'GET',
       protocol: null,

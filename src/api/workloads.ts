@@ -1,4 +1,5 @@
 // The operations of workloads: docs/reference.md "Endpoints".
+import { WORKLOAD_STATES } from '../protocol/cloud.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';
 import { HTTP } from '../settings/limits.ts';
 import { OPEN_METRICS_TYPE, operationsOf } from './operation.ts';
@@ -34,9 +35,35 @@ export const workloads = {
     method: 'GET',
     path: '/k8s/workloads',
     summary: 'The Deployments and StatefulSets of all clusters, or of one',
-    query: { cluster_id: { kind: 'word', summary: 'Only those of this cluster' } },
+    query: {
+      cluster_id: { kind: 'word', summary: 'Only those of this cluster' },
+      namespace: { kind: 'list', summary: 'Only those of these namespaces' },
+      state: { kind: 'list', of: WORKLOAD_STATES, summary: 'Only those in one of these states' },
+      selector: { kind: 'word', summary: 'Only those whose labels this label selector selects' },
+      limit: {
+        kind: 'integer',
+        least: 1,
+        most: CLOUD.maxPage,
+        summary: 'The most that one answer has; its header Link names the next page',
+      },
+      continue: {
+        kind: 'word',
+        summary: 'Where the page begins: the value from the Link of the page before',
+      },
+    },
     answer: 'WorkloadList',
-    errors: ['unknown_cluster'],
+    errors: ['invalid_spec', 'unknown_cluster'],
+    needs: 'cloud',
+  }),
+  read: operation({
+    id: 'getWorkload',
+    kind: 'read',
+    method: 'GET',
+    path: '/k8s/workloads/{id}',
+    summary: 'One workload with its labels',
+    answer: 'WorkloadDetail',
+    missing: 'unknown_workload',
+    keyKind: 'id',
     needs: 'cloud',
   }),
   sleep: operation({

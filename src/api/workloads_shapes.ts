@@ -49,6 +49,11 @@ export const Workload = z
   })
   .meta({ id: 'Workload' });
 
+export type WorkloadDetail = z.infer<typeof WorkloadDetail>;
+export const WorkloadDetail = Workload.extend({
+  labels: z.record(z.string(), z.string()),
+}).meta({ id: 'WorkloadDetail' });
+
 export const WorkloadList = z.array(Workload);
 export const Replicas = z.object({ replicas: z.int() }).meta({ id: 'Replicas' });
 export const CloudMetricsText = z.string();

@@ -225,6 +225,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).agentKeysCommand,
   },
   {
+    name: 'agent share',
+    summary: 'let others watch the terminal of an agent for a while',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentShareCommand,
+  },
+  {
     name: 'agent start',
     summary: 'start agents that were stopped',
     heading: AGENTS,

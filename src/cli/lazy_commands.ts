@@ -10,6 +10,7 @@ export {
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
+export { agentShareCommand } from './commands/agent_share.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {

@@ -44,7 +44,7 @@ export const pathOf = ({ path }: Operation, name = ''): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(name));
 
 /** Omits undefined and null values and empty lists. The items of a list are joined with commas. */
-function queryString(query: AnyRequest['query'] = {}): string {
+export function queryString(query: AnyRequest['query'] = {}): string {
   const pairs = Object.entries(query)
     .filter(([, value]) => value != null && !(Array.isArray(value) && value.length === 0))
     .map(([key, value]) => [key, String(value)]);
@@ -100,11 +100,24 @@ export function delay(ms: number, signal: AbortSignal | undefined): Promise<void
  * Calls the API and resolves with the decoded body of a 2xx answer.
  * Rejects with a BerthError: the daemon's own, `unreachable`, `deadline` or `bad_answer`.
  */
-export async function call<O extends Operation>(
+export const call = async <O extends Operation>(
   endpoint: Endpoint,
   operation: O,
   request: ApiRequest<O>,
-): Promise<AnswerOf<O>> {
+): Promise<AnswerOf<O>> => (await callForPage(endpoint, operation, request)).page;
+
+/** One page of a list, and the value of `continue` for the next one; null: it is the last. */
+export interface Page<T> {
+  page: T;
+  next: string | null;
+}
+
+/** Like `call`, for a list in pages: docs/reference.md "Lists of workloads". */
+export async function callForPage<O extends Operation>(
+  endpoint: Endpoint,
+  operation: O,
+  request: ApiRequest<O>,
+): Promise<Page<AnswerOf<O>>> {
   const until = performance.now() + endpoint.busyRetryMs;
   for (;;) {
     try {
@@ -118,7 +131,13 @@ export async function call<O extends Operation>(
   }
 }
 
-async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: AnyRequest): Promise<T> {
+/** The value of `continue` in a header Link that names the next page. */
+function nextPage(link: string | null): string | null {
+  const target = /<([^>]*)>; rel="next"/.exec(link ?? '')?.[1];
+  return target === undefined ? null : new URLSearchParams(target.split('?')[1]).get('continue');
+}
+
+async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: AnyRequest): Promise<Page<T>> {
   const late = operation.isPrompt ? AbortSignal.timeout(endpoint.deadlineMs) : undefined;
   const signals = [request.signal, late].filter((signal) => signal !== undefined);
   const signal = signals.length > 0 ? AbortSignal.any(signals) : undefined;
@@ -128,7 +147,7 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
     if (answer.status < 200 || answer.status > 299) {
       throw errorFromAnswer(answer.status, answer.header('retry-after'), body);
     }
-    return parseAnswer(answer.status, body);
+    return { page: parseAnswer(answer.status, body), next: nextPage(answer.header('link')) };
   } catch (error) {
     if (!late?.aborted || request.signal?.aborted) throw error;
     const target = pathOf(operation, request.name);

@@ -1,7 +1,7 @@
 // A terminal of an agent over a WebSocket, docs/reference.md "Attach": binary frames are input and output,
 // text frames are control.
 import type { Operation } from '../api/operation.ts';
-import { type Endpoint, pathOf } from './api_call.ts';
+import { type Endpoint, pathOf, queryString } from './api_call.ts';
 import { base64url } from './base64url.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 import type { ClientWebSocket } from './transport.ts';
@@ -12,6 +12,13 @@ export interface AttachOptions {
    * the returned promise resolves.
    */
   onOutput: (bytes: Uint8Array) => void | Promise<void>;
+  /**
+   * `write`: as the only writer; `observe`: to watch, so `write` and `resize` of the session do nothing.
+   * Absent: to type beside all others.
+   */
+  mode?: 'write' | 'observe' | undefined;
+  /** With `write`: the writer that there is goes. */
+  takeover?: boolean | undefined;
   /** Called with the size of the terminal, at first and after each change by a viewer. */
   onSize?: (cols: number, rows: number) => void;
   /** Ends the session; the agent keeps running. */
@@ -21,7 +28,7 @@ export interface AttachOptions {
 export interface TerminalEnd {
   /** null: the viewer detached, or the connection was lost. */
   exit: { exitCode: number | null; signal: string | null } | null;
-  /** The close code of the connection; 1000 is normal. */
+  /** The close code of the connection; 1000 is normal, 4001 means that another viewer has taken over. */
   code: number;
   reason: string;
 }
@@ -55,6 +62,14 @@ const subprotocols = (bearer: string | null): string[] => [
     : [`base64url.bearer.authorization.berth.${base64url(new TextEncoder().encode(bearer))}`]),
 ];
 
+/** The error of a handshake; `status` 0: there was no answer. */
+const refusal = (name: string, status: number, body: string): BerthError =>
+  status === 0
+    ? new BerthError('unreachable', `the terminal of ${name} cannot be opened`)
+    : errorFromAnswer(status, null, body);
+
+const viewingQuery = ({ mode, takeover }: AttachOptions): string => queryString({ mode, takeover });
+
 /**
  * Opens the terminal of `name`, an agent or a command, by the operation for it. Rejects with the daemon's
  * error (`not_running`, `unknown_agent`).
@@ -65,7 +80,9 @@ export async function attachTerminal(
   name: string,
   options: AttachOptions,
 ): Promise<TerminalSession> {
-  const url = endpoint.url() + pathOf(operation, name);
+  const { mode, signal } = options;
+  const url = endpoint.url() + pathOf(operation, name) + viewingQuery(options);
+  const type = (data: string | Uint8Array) => (mode === 'observe' ? undefined : socket?.send(data));
   let exit: TerminalEnd['exit'] = null;
   let finish: (ended: TerminalEnd) => void = () => {};
   let failed: (error: unknown) => void = () => {};
@@ -78,7 +95,6 @@ export async function attachTerminal(
   });
   // A caller that does not await the end must not get an unhandled rejection.
   ended.catch(() => {});
-  const encoder = new TextEncoder();
   let socket: ClientWebSocket | undefined;
   const control = (message: object): void => socket?.send(JSON.stringify(message));
   const output = async (bytes: Uint8Array): Promise<void> => {
@@ -97,12 +113,7 @@ export async function attachTerminal(
       bytes: (bytes) => void output(bytes).catch(failed),
       text: (message) => void hear(message).catch(failed),
       closed: (code, reason) => finish({ exit, code, reason }),
-      refused: (status, body) =>
-        reject(
-          status === 0
-            ? new BerthError('unreachable', `the terminal of ${name} cannot be opened`)
-            : errorFromAnswer(status, null, body),
-        ),
+      refused: (status, body) => reject(refusal(name, status, body)),
     });
     opening.then((made) => {
       socket = made;
@@ -110,11 +121,11 @@ export async function attachTerminal(
   });
   await opened;
   const detach = (): void => socket?.close();
-  if (options.signal?.aborted) detach();
-  options.signal?.addEventListener('abort', detach, { once: true });
+  if (signal?.aborted) detach();
+  signal?.addEventListener('abort', detach, { once: true });
   return {
-    write: (input) => socket?.send(typeof input === 'string' ? encoder.encode(input) : input),
-    resize: (cols, rows) => control({ resize: [cols, rows] }),
+    write: (input) => type(typeof input === 'string' ? new TextEncoder().encode(input) : input),
+    resize: (cols, rows) => type(JSON.stringify({ resize: [cols, rows] })),
     detach,
     ended,
   };

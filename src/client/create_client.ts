@@ -1,6 +1,6 @@
 // A client: an address, a token, a transport, and the methods.
 import { access } from '../api/access.ts';
-import { type AccessKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { type AccessKey, parseKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
 import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
@@ -38,7 +38,7 @@ type ValueOrGetter<T> = T | (() => T);
 export interface ClientOptions {
   /** Where the daemon is, such as `http://127.0.0.1:11611`. */
   url: ValueOrGetter<string>;
-  /** The daemon's `auth.token`. It is never sent: the server proves that it knows it. */
+  /** The daemon's `auth.token`, or a share token. It is never sent: the server proves that it knows it. */
   token?: ValueOrGetter<string | null>;
   /** Address of the cloud API, if it has its own listener; default: `url`. */
   cloudUrl?: ValueOrGetter<string>;
@@ -71,7 +71,8 @@ function keyOf(token: ClientOptions['token'] = null): () => AccessKey | null {
   const get = toGetter(token);
   return () => {
     const secret = get();
-    return secret ? { id: TOKEN_KEY_ID, secret } : null;
+    if (!secret) return null;
+    return secret.startsWith('share-') ? parseKey(secret) : { id: TOKEN_KEY_ID, secret };
   };
 }
 

@@ -3,7 +3,15 @@
 import type { z } from '../adapters/zod.ts';
 import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 
-export type { Agent, AgentRemoved, SpinupRequest, SpunUp } from '../api/agents_shapes.ts';
+export type {
+  Agent,
+  AgentDetail,
+  AgentRemoved,
+  AgentShare,
+  Shared,
+  SpinupRequest,
+  SpunUp,
+} from '../api/agents_shapes.ts';
 export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/clusters_shapes.ts';
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';
@@ -23,7 +31,7 @@ export type {
 export type { NewStack, Stack } from '../api/stacks_shapes.ts';
 export type { Version } from '../api/system_shapes.ts';
 export type { NewTether, Tether } from '../api/tethers_shapes.ts';
-export type { AutoSleepSettings, Workload } from '../api/workloads_shapes.ts';
+export type { AutoSleepSettings, Workload, WorkloadDetail } from '../api/workloads_shapes.ts';
 export type { AgentType } from '../protocol/agent_types.ts';
 export type { ClusterCapabilities } from '../protocol/cloud.ts';
 export type { RestartPolicy, ServiceStatus } from '../protocol/service.ts';

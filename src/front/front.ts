@@ -168,6 +168,8 @@ class HttpFront implements Front {
     const views = new ServiceViews();
     views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
+    const keys = new AccessKeys(token, node.clock);
+    keys.shares.onEnded = (id) => this.terminals.endShare(id);
     this.app = {
       views,
       cloud: new CloudGate(cloud ?? noCloud()),
@@ -177,7 +179,7 @@ class HttpFront implements Front {
       logJobs: options.logJobs,
       terminals: this.terminals,
       streams: new OpenStreams(node.clock, options.streamLimits),
-      keys: new AccessKeys(token, node.clock),
+      keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       requests: new RequestCounts(),
@@ -196,8 +198,10 @@ class HttpFront implements Front {
     const { node, onRoutesChanged } = this.options;
     const { views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
+    const { shares } = this.app.keys;
     const onServicesChanged = (): void => {
       onRoutesChanged();
+      shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
     };
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
@@ -274,6 +278,7 @@ class HttpFront implements Front {
     this.app.streams.close();
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
+    this.app.keys.shares.endAll();
     const idle = this.handlers.map((handler) => handler.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
     for (const handler of this.handlers) handler.failPending();

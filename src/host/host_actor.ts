@@ -5,11 +5,13 @@ import { actor, type Context, type Handlers } from '../runtime/actor.ts';
 import type { HostRuns } from './host_runs.ts';
 import type { LogWriters } from './log_writers.ts';
 import type { NoticeSockets } from './notice_sockets.ts';
+import type { TerminalWatch } from './terminal_watch.ts';
 
 export interface HostActorConfig {
   runs: HostRuns;
   logWriters: LogWriters;
   notices: NoticeSockets;
+  watch: TerminalWatch;
 }
 
 /** The terminal of a run of the service `name`; null without one. */
@@ -21,7 +23,7 @@ const terminalOf = (runs: HostRuns, name: string, id: string) => {
 /** The actor `host`: passes each message to the part that handles it. */
 export const hostActor = actor<HostProtocol, HostActorConfig>(
   'host',
-  (context: Context, { runs, logWriters, notices }): Handlers<HostProtocol> => ({
+  (context: Context, { runs, logWriters, notices, watch }): Handlers<HostProtocol> => ({
     runs: () => context.replyLater(runs.settledRows(null).then((rows) => ({ runs: rows }))),
     runOf: ({ service }) => context.replyLater(runs.settledRows(service).then(([run = null]) => ({ run }))),
     spawn: (request) => context.replyLater(runs.spawn(request)),
@@ -45,6 +47,7 @@ export const hostActor = actor<HostProtocol, HostActorConfig>(
       logWriters.follow(service, on);
       return null;
     },
+    watchTerminal: ({ run, on }) => watch.watch(run, on),
     write: ({ service, run, data }) => {
       const written = terminalOf(runs, service, run)?.write(data);
       return written ? context.replyLater(written.then(() => null)) : null;

@@ -49,6 +49,7 @@ import type { RunGroups } from './run_groups.ts';
 import type { RunLedger } from './run_ledger.ts';
 import { signalGroup } from './signals.ts';
 import { spawnPiped } from './spawn_piped.ts';
+import type { TerminalWatch } from './terminal_watch.ts';
 import type { TreeStops } from './tree_stops.ts';
 
 export interface HostRunsConfig {
@@ -59,6 +60,7 @@ export interface HostRunsConfig {
   commands: RunCommands;
   groups: RunGroups;
   notices: NoticeSockets;
+  watch: TerminalWatch;
   boot: string;
   fifos: Fifos;
   /** null when it does not load: terminals are refused then. */
@@ -220,7 +222,7 @@ export class HostRuns {
   }
 
   private async startProcess(request: StartRequest): Promise<{ pid: number; terminal: HostTerminal | null }> {
-    const { fifos, libc, startProgram, loadTerminals, logWriters } = this.config;
+    const { fifos, libc, startProgram, loadTerminals, logWriters, watch } = this.config;
     const { service: name, run } = request;
     const events: ChildEvents = {
       onOutput: (stream, bytes) => logWriters.append(name, stream, run, bytes),
@@ -238,7 +240,12 @@ export class HostRuns {
     const spawnTerminal = await loadTerminals().catch((error) => {
       throw startFailed(name, `terminals need node-pty, which does not load here: ${error}`);
     });
-    const terminal = spawnTerminal(request, libc, events);
+    const onOutput: ChildEvents['onOutput'] = (stream, bytes) => {
+      events.onOutput(stream, bytes);
+      watch.onOutput(run, bytes);
+    };
+    const terminal = spawnTerminal(request, libc, { ...events, onOutput });
+    watch.open(name, run);
     return { pid: terminal.pid, terminal };
   }
 
@@ -270,7 +277,7 @@ export class HostRuns {
   /** Records the end of a process, then reports it. Does nothing the second time. */
   end(run: HostRun, outcome: HostRunOutcome): void {
     if (run.row.end) return;
-    const { clock, commands, groups, ledger, logWriters, notices, stops, onEnded } = this.config;
+    const { clock, commands, groups, ledger, logWriters, notices, stops, watch, onEnded } = this.config;
     const end: RunEnd = { service: run.name, run: run.row.run, ...outcome, at: clock.now() };
     run.row = { ...run.row, end };
     run.terminal = null;
@@ -281,6 +288,7 @@ export class HostRuns {
     onEnded(end);
     stops.checkSoon();
     notices.close(run.row.run);
+    watch.close(run.row.run);
     // The stop under way may be a command that outlives the process.
     if (run.row.stop === null) void commands.end(run.row.run);
     if (run.row.stop === null && run.row.cgroup !== undefined) groups.removeEmpty(run.row.cgroup);

@@ -29,6 +29,7 @@ import { reapChildren } from './reap_children.ts';
 import { RunCommands } from './run_commands.ts';
 import { RunGroups } from './run_groups.ts';
 import { RunLedger } from './run_ledger.ts';
+import { TerminalWatch } from './terminal_watch.ts';
 import { TreeStops } from './tree_stops.ts';
 
 export interface HostOptions {
@@ -44,6 +45,7 @@ interface HostParts {
   runs: HostRuns;
   logWriters: LogWriters;
   notices: NoticeSockets;
+  watch: TerminalWatch;
   /** Loads node-pty, once. */
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Whether nothing would be lost if the host ended now. */
@@ -104,6 +106,15 @@ async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> 
   return true;
 }
 
+/** Loads node-pty at the first call. */
+function terminalLoader(clock: Clock): () => Promise<SpawnTerminal> {
+  let terminals: Promise<SpawnTerminal> | undefined;
+  return () => {
+    terminals ??= loadTerminalSpawner(clock);
+    return terminals;
+  };
+}
+
 /** Creates the parts and adopts the runs of an earlier host. */
 function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: HostPartsConfig): HostParts {
   const { clock } = node;
@@ -135,11 +146,10 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
     log,
   });
   const notices = new NoticeSockets(paths.runs, libc, clock);
-  let terminals: Promise<SpawnTerminal> | undefined;
-  const loadTerminals = () => {
-    terminals ??= loadTerminalSpawner(clock);
-    return terminals;
-  };
+  const watch = new TerminalWatch(clock, (name, run, reading) =>
+    service(name).tell('terminalMoved', { run, ...reading }),
+  );
+  const loadTerminals = terminalLoader(clock);
   const onEnded = (end: RunEnd) => service(end.service).tell('exited', end);
   const startProgram =
     libc &&
@@ -148,7 +158,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
       () => runs.childPids(),
       () => stops.checkSoon(),
     );
-  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc, commands, groups, notices };
+  const shared = { clock, ledger, logWriters, stops, boot, fifos, libc, commands, groups, notices, watch };
   const runs: HostRuns = new HostRuns({
     ...shared,
     startProgram,
@@ -162,7 +172,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
     for (const end of runs.unacknowledged(clock.now() - RESEND_END_MS)) onEnded(end);
   });
   const isIdle = () => runs.liveCount === 0 && stops.roots().length === 0 && ledger.flush();
-  return { runs, logWriters, notices, loadTerminals, isIdle, removeFreeFifos: () => fifos.removeFree() };
+  const removeFreeFifos = () => fifos.removeFree();
+  return { runs, logWriters, notices, watch, loadTerminals, isIdle, removeFreeFifos };
 }
 
 /**
@@ -171,7 +182,7 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
  */
 function createExitCheck(
   gate: DaemonGate,
-  { isIdle, logWriters, removeFreeFifos }: HostParts,
+  { isIdle, logWriters, removeFreeFifos, watch }: HostParts,
   clock: Clock,
 ): () => void {
   const startedAt = clock.monotonic();
@@ -182,7 +193,10 @@ function createExitCheck(
     return !gate.hasMetDaemon && clock.monotonic() - startedAt < NO_DAEMON_MS;
   };
   const check = () => {
-    if (gate.connections === 0) logWriters.unfollowAll();
+    if (gate.connections === 0) {
+      logWriters.unfollowAll();
+      watch.unwatchAll();
+    }
     if (isIdle() && !isNeeded()) {
       gate.close();
       removeFreeFifos();

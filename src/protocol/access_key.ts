@@ -13,7 +13,7 @@ export const TOKEN_KEY_ID = 'token';
 /** At least 128 bits, and few enough characters for a URL. */
 export const NONCE_PATTERN = /^[A-Za-z0-9_-]{22,86}$/;
 
-const KEY = /^((?:code|page|live)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
+const KEY = /^((?:code|page|live|share)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
 const BEARER = /^berth\.([A-Za-z0-9_-]{1,90})\.([A-Za-z0-9_-]{43})$/;
 
 /** A key as one text, for a fragment or the storage of a tab. */

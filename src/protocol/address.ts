@@ -2,6 +2,7 @@
 // actors can wait for each other.
 
 import type { PlacementKey } from '../runtime/actor.ts';
+import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
 import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
 import type { CommandProtocol } from './commands.ts';
@@ -36,7 +37,8 @@ interface Actors {
   [service: `service:${string}`]: ServiceProtocol &
     TerminalProtocol &
     WatchedServiceProtocol &
-    CommandProtocol;
+    CommandProtocol &
+    AgentStateProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
   watcher: WatcherProtocol;

@@ -1,5 +1,6 @@
 // The table of agent types: docs/reference.md "Agent types". A new type is a row here, in the README and in
-// the reference.
+// the reference; a coding agent is a row of coding_agents.ts too.
+import { CODING_AGENTS, type CodingAgent } from './coding_agents.ts';
 
 interface AgentKind {
   /** The program that must be in PATH before the start. */
@@ -17,9 +18,11 @@ interface AgentKind {
    * The `Host` header that the gateway sends, with `$PORT` for the port of the agent; null: the client's own.
    */
   readonly hostHeader: string | null;
+  /** How a person works with it in its terminal; null: it is a server, which takes no prompts. */
+  readonly coding: CodingAgent | null;
 }
 
-const AGENT_KINDS = {
+const SERVER_KINDS = {
   langgraph: {
     program: 'langgraph',
     cmd: 'langgraph dev --host 127.0.0.1 --port $PORT --no-browser',
@@ -28,6 +31,7 @@ const AGENT_KINDS = {
     requiredVariable: null,
     install: 'pip install "langgraph-cli[inmem]"',
     hostHeader: null,
+    coding: null,
   },
   crewai: {
     program: 'crewai',
@@ -37,6 +41,7 @@ const AGENT_KINDS = {
     requiredVariable: null,
     install: 'pip install crewai',
     hostHeader: null,
+    coding: null,
   },
   autogen: {
     program: 'autogenstudio',
@@ -46,6 +51,7 @@ const AGENT_KINDS = {
     requiredVariable: null,
     install: 'pip install autogenstudio',
     hostHeader: null,
+    coding: null,
   },
   vllm: {
     program: 'vllm',
@@ -55,6 +61,7 @@ const AGENT_KINDS = {
     requiredVariable: 'VLLM_MODEL',
     install: 'pip install vllm',
     hostHeader: null,
+    coding: null,
   },
   ollama: {
     program: 'ollama',
@@ -64,6 +71,7 @@ const AGENT_KINDS = {
     requiredVariable: null,
     install: 'curl -fsSL https://ollama.com/install.sh | sh',
     hostHeader: '127.0.0.1:$PORT',
+    coding: null,
   },
   ray: {
     program: 'serve',
@@ -73,13 +81,36 @@ const AGENT_KINDS = {
     requiredVariable: 'RAY_APP',
     install: 'pip install "ray[serve]"',
     hostHeader: null,
+    coding: null,
   },
 } as const satisfies Readonly<Record<string, AgentKind>>;
 
-export type AgentType = keyof typeof AGENT_KINDS;
+type ServerType = keyof typeof SERVER_KINDS;
+type CodingType = keyof typeof CODING_AGENTS;
+export type AgentType = ServerType | CodingType;
 
-/** In the order of the table. TypeScript types the keys of an object as plain strings. */
-export const AGENT_TYPES = Object.keys(AGENT_KINDS) as AgentType[];
+const codingKind = (coding: CodingAgent): AgentKind => ({
+  program: coding.program,
+  cmd: coding.cmd,
+  readyPath: null,
+  stopSignal: 'SIGTERM',
+  requiredVariable: null,
+  install: coding.install,
+  hostHeader: null,
+  coding,
+});
 
-/** The requirements of an agent of `type`. */
-export const agentKind = (type: AgentType): AgentKind => AGENT_KINDS[type];
+const KINDS: ReadonlyMap<string, AgentKind> = new Map<string, AgentKind>([
+  ...Object.entries(SERVER_KINDS),
+  ...Object.entries(CODING_AGENTS).map(([type, coding]): [string, AgentKind] => [type, codingKind(coding)]),
+]);
+
+/** In the order of the tables. TypeScript types the keys of an object as plain strings. */
+export const AGENT_TYPES = [...KINDS.keys()] as AgentType[];
+
+/** The requirements of an agent of `type`. Throws a TypeError for an unknown one. */
+export function agentKind(type: AgentType): AgentKind {
+  const kind = KINDS.get(type);
+  if (!kind) throw new TypeError(`there is no agent type ${type}`);
+  return kind;
+}

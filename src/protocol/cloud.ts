@@ -1,6 +1,7 @@
 // The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
+import type { LabelText } from './labels.ts';
 import type { TetherRow } from './tethers.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
@@ -121,6 +122,8 @@ export interface ObservedWorkload {
    * The status belongs to this version of the spec; otherwise `pods` and `ready` belong to the previous one.
    */
   observed: boolean;
+  /** Its own labels. */
+  labels: LabelText;
   /** The label selector of its pods in API syntax, such as `app=web,tier in (a,b)`; '' when there is none. */
   selector: string;
   /** Its current ReplicaSet, if the status names it. */
@@ -307,7 +310,7 @@ export interface ClusterRow extends Omit<StoredCluster, 'access'> {
 export interface WorkloadRow
   extends Pick<StoredWorkload, 'id' | 'clusterId' | 'state' | 'sleepReason' | 'desiredReplicas'>,
     Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
-    Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'replicas' | 'ready'> {
+    Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'labels' | 'replicas' | 'ready'> {
   wakeReason: string | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;

@@ -19,6 +19,10 @@ export const ERRORS = {
     status: 403,
     hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
+  forbidden_token: {
+    status: 403,
+    hint: 'A share token opens the terminal of its agent to watch, and its screen.',
+  },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
   unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },
@@ -36,6 +40,7 @@ export const ERRORS = {
   port_in_use: { status: 409, hint: 'Stop what holds the port, or register another port.' },
   name_in_use: { status: 409, hint: 'Choose another name, or remove what has it.' },
   not_running: { status: 409, hint: 'Start it first.' },
+  writer_attached: { status: 409, hint: 'Observe it, or take over with takeover=true.' },
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
   workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },

@@ -1,6 +1,7 @@
 // The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
+import type { TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
@@ -58,6 +59,8 @@ export interface RunMetadata {
   doorPort?: number;
   /** It is not put to sleep for being idle. */
   awake?: true;
+  /** Of an agent: the state that was told last. */
+  told?: ToldState;
 }
 
 export interface SpawnReply {
@@ -162,6 +165,11 @@ export interface HostProtocol {
   forget(message: { service: string }): null;
   /** From now on `service:<name>` gets `grew` when its log grows, at most once per turn. */
   follow(message: { service: string; on: boolean }): null;
+  /**
+   * From now on `service:<name>` gets `terminalMoved` when the output of the terminal of a run begins, pauses
+   * or goes on. Replies with what is known of it.
+   */
+  watchTerminal(message: { run: string; on: boolean }): TerminalReading;
   /**
    * Input to the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the version
    * before replies at once.

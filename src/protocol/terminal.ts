@@ -7,8 +7,11 @@ import { AGENT } from '../settings/limits.ts';
  * life.
  */
 export interface TerminalProtocol {
-  /** From now on `viewers` gets the size, the screen and the output. Fails not_running without a terminal. */
-  attach(message: { viewer: string }): null;
+  /**
+   * From now on `viewers` gets the size, the screen and the output. `observes`: the program does not notice.
+   * Fails not_running without a terminal.
+   */
+  attach(message: { viewer: string; observes?: boolean }): null;
   detach(message: { viewer: string }): null;
   /** Answered by `inputTaken` of `viewers` when the program has room for it. */
   input(message: { viewer: string; data: Uint8Array }): null;
@@ -37,6 +40,15 @@ export interface TerminalViewersProtocol {
   /** The process has ended; nothing follows. */
   exit(message: { viewer: string; exitCode: number | null; signal: string | null }): null;
 }
+
+/**
+ * What a viewer may do: docs/reference.md "Writers and observers". `shared`: it has not said, and types
+ * beside all others.
+ */
+export type ViewerMode = 'shared' | 'write' | 'observe';
+
+/** The close code of a viewer from which another one has taken over. */
+export const TAKEN_OVER_CODE = 4001;
 
 /**
  * The bytes that each of `viewers` viewers may leave unacknowledged, and the same for input that its program

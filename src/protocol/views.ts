@@ -1,4 +1,5 @@
 // The messages from the owners of services to the front, which answers all reads of services from these rows.
+import type { AgentStatus } from './agent_state.ts';
 import type { EventRecord } from './events.ts';
 import type { ScheduleRow } from './schedules.ts';
 import type { ServiceSpec, ServiceState } from './service.ts';
@@ -28,6 +29,8 @@ export interface ViewsProtocol {
   specs(message: { rows: SpecRow[] }): null;
   removed(message: { name: string }): null;
   states(message: { rows: ServiceState[] }): null;
+  /** What agents are doing. */
+  agents(message: { rows: AgentStatus[] }): null;
   stats(message: { rows: StatsRow[] }): null;
   schedules(message: { rows: ScheduleRow[] }): null;
   events(message: { events: EventRecord[] }): null;

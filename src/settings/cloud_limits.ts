@@ -74,6 +74,10 @@ export const CLOUD = {
   activityFlushMs: 1_000,
   /** Rows in one message to the front, which answers requests in between. */
   rowsPerTell: 250,
+  /** Workloads of a page at most, and by default. */
+  maxPage: 1_000,
+  /** A list of more workloads than this is composed and sent in parts. */
+  maxWholeList: 10_000,
 } as const;
 
 /** Tethers: docs/reference.md "Tethers", "Connections of a tether". */

@@ -85,6 +85,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     events: nothing,
     grew: nothing,
     schedules: nothing,
+    agents: nothing,
     states: ({ rows }) => {
       for (const row of rows) states.set(row.name, row);
       return null;

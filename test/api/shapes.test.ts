@@ -147,7 +147,7 @@ describe('a registration', () => {
     ['has ended', stateRow('web', { end: END })],
   ])('accepts what a GET has shown of one that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
-    const shown = serviceDetail({ spec, state, stats: null, schedule: null }, null);
+    const shown = serviceDetail({ spec, state, stats: null, schedule: null, agent: null }, null);
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
   });
 

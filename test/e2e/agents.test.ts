@@ -1,8 +1,10 @@
 // docs/reference.md "Agents" on the real daemon with real programs in terminals.
+
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -101,9 +103,22 @@ describe('spinup', () => {
           agent_type: null,
           group: 'Agents',
           ...{ project: null, stack: null, service: null },
+          state: expect.stringMatching(/^(starting|idle)$/),
+          stateSince: expect.any(String),
+          stateReason: { authority: expect.any(String), rule: expect.any(String) },
+          ...{ question: [], title: '', lastOutputAt: null, viewers: 0, sessionId: null },
+          cwd: homedir(),
         },
       ],
     });
+    const one = await daemon.request('GET', '/v1/agents/my_bot');
+    expect(one.body).toMatchObject({
+      name: 'my_bot',
+      pid: answer.body.pid,
+      cmd: 'exec sleep 600',
+      cols: 120,
+    });
+    expect((await daemon.request('GET', '/v1/agents/nobody')).body.code).toBe('unknown_agent');
     expect((await daemon.request('GET', '/v1/services/my_bot')).body.group).toBe('Agents');
     expect((await daemon.request('GET', '/v1/groups')).body.groups).toEqual([
       { name: 'Agents', services: 1, running: expect.any(Number) },

@@ -15,6 +15,7 @@ import { NoticeSockets } from '../../src/host/notice_sockets.ts';
 import { RunCommands } from '../../src/host/run_commands.ts';
 import { RunGroups } from '../../src/host/run_groups.ts';
 import { RunLedger } from '../../src/host/run_ledger.ts';
+import { TerminalWatch } from '../../src/host/terminal_watch.ts';
 import { TreeStops } from '../../src/host/tree_stops.ts';
 import type { RunEnd } from '../../src/protocol/service.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
@@ -47,6 +48,7 @@ async function hostRuns(onStart: () => void, onEnded: (end: RunEnd) => void) {
     commands: new RunCommands(systemClock, stops),
     groups: new RunGroups({ clock: systemClock, ownPids: () => new Set(), log: () => {} }),
     notices: new NoticeSockets(join(folder, 'runs'), libc, systemClock),
+    watch: new TerminalWatch(systemClock, () => {}),
     boot: 'boot',
     fifos: new Fifos(join(folder, 'runs'), libc),
     libc,

@@ -8,6 +8,7 @@ import { askHost } from '../../src/actors/service/check_probes.ts';
 import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
 import { limitProbes, type Probe, type ProbeResult } from '../../src/adapters/ready_probe.ts';
 import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
+import type { TerminalReading } from '../../src/protocol/agent_state.ts';
 import { fail } from '../../src/protocol/errors.ts';
 import {
   type EventsProtocol,
@@ -90,6 +91,12 @@ export class HostDouble {
   executed: ExecReport | Failure = { exitCode: 0, signal: null, timedOut: false, output: '' };
   notices = { holds: true, status: '' };
   readonly typed: string[] = [];
+  /** What the terminal has printed. */
+  reading: TerminalReading = {
+    lastOutputAt: null,
+    isMoving: false,
+    signals: { title: '', progress: null, notification: null },
+  };
   readonly sizes: [cols: number, rows: number][] = [];
   /** The error of a refused spawn. */
   refusal: Failure | null = null;
@@ -172,6 +179,7 @@ export class HostDouble {
         this.typed.push(Buffer.from(data).toString());
         return null;
       },
+      watchTerminal: () => this.reading,
       resize: ({ cols, rows }) => {
         this.sizes.push([cols, rows]);
         return null;

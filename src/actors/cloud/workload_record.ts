@@ -150,10 +150,10 @@ export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWork
   const { lastActivityAt = null, usedAt, scaledAt = awakeSince ?? now } = row;
   const lastUse =
     usedAt ?? Math.max(awakeSince ?? 0, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
-  const { generation = 0, replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
+  const { generation = 0, labels = '', replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
   const saved: EarlierReceipt | null = stored.seen.receipt;
   const receipt = saved && { from: null, holdUntil: null, ...saved };
-  const seen = { ...stored.seen, generation, replicaSet, receipt, wakeReceipt, activity };
+  const seen = { ...stored.seen, generation, labels, replicaSet, receipt, wakeReceipt, activity };
   return {
     ...newWorkload(stored.clusterId, seen, now),
     ...row,
@@ -248,10 +248,10 @@ export function isIdle(row: StoredWorkload, now: number): boolean {
 /** What the front may know of a workload. `self`: the name of this Berth. */
 export function workloadRow(row: StoredWorkload, self: string, staleSince: number | null): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
-  const { kind, namespace, name, replicas, ready } = row.seen;
+  const { kind, namespace, name, labels, replicas, ready } = row.seen;
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
-    ...{ kind, namespace, name, replicas, ready },
+    ...{ kind, namespace, name, labels, replicas, ready },
     ...{ wakeReason: wakeReasonOf(row, self), staleSince },
   };
 }

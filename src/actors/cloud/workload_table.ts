@@ -4,12 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type {
-  CloudViewsProtocol,
-  ObservedWorkload,
-  StoredWorkload,
-  WorkloadKind,
-  WorkloadRow,
+import {
+  type CloudViewsProtocol,
+  type ObservedWorkload,
+  type StoredWorkload,
+  WORKLOAD_KINDS,
+  type WorkloadKind,
+  type WorkloadRow,
 } from '../../protocol/cloud.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -56,7 +57,7 @@ interface WorkloadEntry {
   observedAt: number;
 }
 
-const countKey = (clusterId: string, { kind }: ObservedWorkload): string => `${clusterId}/${kind}`;
+const kindKey = (clusterId: string, kind: WorkloadKind): string => `${clusterId}/${kind}`;
 
 const scopeKey = ({ kind, namespace }: WorkloadScope): string => `${kind}/${namespace ?? ''}`;
 
@@ -66,8 +67,8 @@ export class WorkloadTable {
   private readonly owner: WorkloadTableOwner;
   private readonly maxPerKind: number;
   private readonly entries = new Map<string, WorkloadEntry>();
-  /** The number of entries by cluster and kind. */
-  private readonly counts = new Map<string, number>();
+  /** The same entries by cluster and kind, then by id: a listing costs its own rows, not those of all. */
+  private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
   /** Ids with an entry are to be saved, others to be removed from the store. */
   private readonly unsaved = new Set<string>();
   private readonly unpublished = new Set<string>();
@@ -120,7 +121,7 @@ export class WorkloadTable {
   /** Records `seen`, unless it is older than what is known, or one too many of its kind in the cluster. */
   observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
-    if (!entry && (this.counts.get(countKey(clusterId, seen)) ?? 0) >= this.maxPerKind) return;
+    if (!entry && this.countOf(clusterId, seen.kind) >= this.maxPerKind) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
       return;
@@ -141,17 +142,17 @@ export class WorkloadTable {
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
       else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.observer()));
     }
-    for (const { row, observedAt } of [...this.entries.values()]) {
-      const isOfThese = row.clusterId === clusterId && isWithin(scope, row.seen);
-      if (isOfThese && !row.gone && !listed.has(row.id) && observedAt <= startedAt) this.remove(row);
+    for (const { row, observedAt } of this.ofKind(clusterId, scope.kind)) {
+      const isMissing = isWithin(scope, row.seen) && !row.gone && !listed.has(row.id);
+      if (isMissing && observedAt <= startedAt) this.remove(row);
     }
   }
 
   /** Removes the records of a cluster that are in none of `scopes`: nothing is known of them any more. */
   retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
     this.staleSince.delete(clusterId);
-    for (const { row } of [...this.entries.values()]) {
-      const isKept = row.clusterId !== clusterId || scopes.some((scope) => isWithin(scope, row.seen));
+    for (const { row } of this.ofCluster(clusterId)) {
+      const isKept = scopes.some((scope) => isWithin(scope, row.seen));
       if (!isKept && !row.gone) this.remove(row);
     }
   }
@@ -166,8 +167,8 @@ export class WorkloadTable {
     // What was never said to be stale is shown as current already.
     if ((known.get(scopeKey(scope)) ?? null) === since) return;
     known.set(scopeKey(scope), since);
-    for (const { row } of this.entries.values())
-      if (row.clusterId === clusterId && isWithin(scope, row.seen)) this.unpublished.add(row.id);
+    for (const { row } of this.ofKind(clusterId, scope.kind))
+      if (isWithin(scope, row.seen)) this.unpublished.add(row.id);
     this.publishSoon();
   }
 
@@ -186,8 +187,7 @@ export class WorkloadTable {
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
     this.staleSince.delete(clusterId);
-    for (const { row } of [...this.entries.values()]) {
-      if (row.clusterId !== clusterId) continue;
+    for (const { row } of this.ofCluster(clusterId)) {
       this.delete(row);
       this.unpublished.delete(row.id);
       this.unsaved.add(row.id);
@@ -212,6 +212,19 @@ export class WorkloadTable {
     );
   }
 
+  private countOf(clusterId: string, kind: WorkloadKind): number {
+    return this.entriesByKind.get(kindKey(clusterId, kind))?.size ?? 0;
+  }
+
+  /** The entries of a kind in a cluster as they are now; the caller may add and remove entries. */
+  private ofKind(clusterId: string, kind: WorkloadKind): WorkloadEntry[] {
+    return [...(this.entriesByKind.get(kindKey(clusterId, kind))?.values() ?? [])];
+  }
+
+  private ofCluster(clusterId: string): WorkloadEntry[] {
+    return WORKLOAD_KINDS.flatMap((kind) => this.ofKind(clusterId, kind));
+  }
+
   private put(row: StoredWorkload): void {
     this.write(row);
     const entry = this.entries.get(row.id);
@@ -229,26 +242,31 @@ export class WorkloadTable {
 
   private remove(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
-    if (kept)
-      this.entries.set(row.id, { row: kept, published: null, observedAt: this.owner.clock.monotonic() });
+    if (kept) this.set({ row: kept, published: null, observedAt: this.owner.clock.monotonic() });
     else this.delete(row);
     this.markDirty(row.id);
     this.owner.onRowChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
-    this.entries.set(row.id, { row, published: null, observedAt: Number.NEGATIVE_INFINITY });
-    this.addToCount(row, 1);
+    this.set({ row, published: null, observedAt: Number.NEGATIVE_INFINITY });
   }
 
-  private delete(row: StoredWorkload): void {
-    this.entries.delete(row.id);
-    this.addToCount(row, -1);
+  private set(entry: WorkloadEntry): void {
+    const { id, clusterId, seen } = entry.row;
+    const key = kindKey(clusterId, seen.kind);
+    const ofKind = this.entriesByKind.get(key) ?? new Map<string, WorkloadEntry>();
+    this.entriesByKind.set(key, ofKind);
+    ofKind.set(id, entry);
+    this.entries.set(id, entry);
   }
 
-  private addToCount({ clusterId, seen }: StoredWorkload, by: number): void {
-    const key = countKey(clusterId, seen);
-    this.counts.set(key, (this.counts.get(key) ?? 0) + by);
+  private delete({ id, clusterId, seen }: StoredWorkload): void {
+    const key = kindKey(clusterId, seen.kind);
+    const ofKind = this.entriesByKind.get(key);
+    ofKind?.delete(id);
+    if (ofKind?.size === 0) this.entriesByKind.delete(key);
+    this.entries.delete(id);
   }
 
   private markDirty(id: string, lazily = false): void {

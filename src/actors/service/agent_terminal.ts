@@ -41,6 +41,8 @@ export class AgentTerminal {
   private isFollowingLog = false;
   /** The last viewer of a run that has ended has left. */
   private onTold: () => void = () => {};
+  /** Called after viewers have come or left. */
+  onViewers: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -50,9 +52,15 @@ export class AgentTerminal {
     context.scope.defer(() => this.current?.terminal.close());
   }
 
-  attach(viewer: string, run: string, size: TerminalSize): void {
-    this.of(run, size).terminal.attach(viewer);
+  /** How many watch it. */
+  get viewerCount(): number {
+    return this.current?.terminal.viewerCount ?? 0;
+  }
+
+  attach(viewer: string, run: string, size: TerminalSize, observes: boolean): void {
+    this.of(run, size).terminal.attach(viewer, observes);
     this.followWhileWatched();
+    this.onViewers();
   }
 
   /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
@@ -85,6 +93,7 @@ export class AgentTerminal {
   detach(viewer: string): null {
     this.current?.input.leave(viewer);
     this.current?.terminal.detach(viewer);
+    this.onViewers();
     return null;
   }
 

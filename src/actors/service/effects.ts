@@ -1,6 +1,7 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import type { AgentStatus, TerminalReading } from '../../protocol/agent_state.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import type { CommandInput } from '../../protocol/commands.ts';
@@ -328,6 +329,15 @@ export class ServiceEffects {
     if (text === this.lastPublished) return;
     this.lastPublished = text;
     this.views.tell('states', { rows: [row] });
+  }
+
+  publishAgent(row: AgentStatus): void {
+    this.views.tell('agents', { rows: [row] });
+  }
+
+  /** Has the host tell when the output of the terminal of `run` moves. Resolves with what it knows. */
+  watchTerminal(run: string): Promise<TerminalReading> {
+    return this.host.ask('watchTerminal', { run, on: true }, { deadlineMs: SERVICE.hostAskTimeoutMs });
   }
 
   /** Switches notices of log growth from the host on or off. */

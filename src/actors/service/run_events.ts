@@ -1,4 +1,5 @@
 // The events of a service with the fields of the table in its order: docs/reference.md "Event types".
+import type { AgentStateName, StateReason } from '../../protocol/agent_state.ts';
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
@@ -38,6 +39,20 @@ export const sleptEvent = (name: string): NewEvent => ({
 /** The run was started by a wake, which took `ms` milliseconds. */
 export const wokeEvent = (name: string, run: string, ms: number): NewEvent =>
   runEvent('service.woke', name, run, { name, ms });
+
+/** What the agent is doing has changed from `previous` to `state`. */
+export const agentStateEvent = (
+  name: string,
+  run: string | null,
+  state: AgentStateName,
+  previous: AgentStateName,
+  reason: StateReason,
+): NewEvent => ({
+  type: 'agent.state',
+  name,
+  run,
+  data: JSON.stringify({ name, state, previous, reason }),
+});
 
 const STATUS_OF_EVENT: { readonly [T in EventType]?: LastEnd['status'] } = {
   'service.crashed': 'crashed',

@@ -3,6 +3,7 @@
 // attach again.
 import { join } from 'node:path';
 import { SERVICE_PREFIX } from '../../protocol/address.ts';
+import type { AgentStateProtocol } from '../../protocol/agent_state.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import type {
@@ -19,6 +20,7 @@ import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
+import { AgentState } from './agent_state.ts';
 import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
@@ -54,6 +56,7 @@ class SupervisedService {
   private readonly life: ServiceLifecycle;
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
+  readonly agent: AgentState;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
@@ -97,7 +100,10 @@ class SupervisedService {
       },
       bootedAt,
       lastLines: (run) => log.lastLines(run),
-      onChanged: () => this.files.update(),
+      onChanged: () => {
+        this.files.update();
+        this.agent.update();
+      },
       onUnhealthy: (run, check) => {
         const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
         const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
@@ -113,6 +119,9 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
+    const viewers = (): number => terminal.viewerCount;
+    this.agent = new AgentState({ context, name, effects, life: this.life, log, viewers });
+    terminal.onViewers = () => this.agent.update();
   }
 
   private watchFiles(): FileWatch {
@@ -216,6 +225,7 @@ class SupervisedService {
     this.log.resumeFollow();
     await this.machine.adopt();
     this.files.resume();
+    this.agent.resume();
     const { stored, state } = this.life.snapshot();
     if (!stored && state.phase === 'idle') this.endSoon();
     return null;
@@ -238,9 +248,9 @@ class SupervisedService {
     return null;
   }
 
-  attach(viewer: string): null | Promise<null> {
+  attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
-    this.terminal.attach(viewer, ...this.liveTerminal());
+    this.terminal.attach(viewer, ...this.liveTerminal(), observes);
     return null;
   }
 
@@ -328,7 +338,11 @@ class SupervisedService {
   }
 }
 
-type ServiceMessages = ServiceProtocol & TerminalProtocol & WatchedServiceProtocol & CommandProtocol;
+type ServiceMessages = ServiceProtocol &
+  TerminalProtocol &
+  WatchedServiceProtocol &
+  CommandProtocol &
+  AgentStateProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -367,8 +381,8 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return terminal.onLogGrowth();
       },
       prepare: (message) => service.prepare(message),
-      attach: ({ viewer }) => {
-        const attached = service.attach(viewer);
+      attach: (message) => {
+        const attached = service.attach(message);
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),
@@ -377,6 +391,9 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
+      agentStatus: () => service.agent.status(),
+      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
+      terminalMoved: (message) => service.agent.onMoved(message),
     };
   },
   { drainMs: 1_000 },

@@ -110,12 +110,17 @@ export class SharedTerminal {
     return this.viewers.size > 0;
   }
 
-  attach(viewer: string): void {
+  get viewerCount(): number {
+    return this.viewers.size;
+  }
+
+  /** `observes`: nothing happens that the program would notice, such as a change of its size. */
+  attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;
     this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });
     this.options.viewersInThread.count += 1;
     this.options.viewers.tell('size', { viewer, cols: this.cols, rows: this.rows });
-    if (!isWhole) this.repaint();
+    if (!isWhole && !observes) this.repaint();
     void this.pump();
   }
 

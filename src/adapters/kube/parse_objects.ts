@@ -1,6 +1,7 @@
 // The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes
 // unchecked, and an object that is not proper is left out. Pure.
 import type { ObservedWorkload, WorkloadKind } from '../../protocol/cloud.ts';
+import { LABEL_KEY, LABEL_VALUE, labelText } from '../../protocol/labels.ts';
 import {
   ACTIVITY_ANNOTATION,
   parseActivity,
@@ -40,8 +41,6 @@ export type WatchEvent<Row> =
 export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
 const RESOURCE_VERSION = /^[!-~]{1,128}$/;
-const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
 /** It stands in the address of a request: much more than this no server takes. */
 const SELECTOR_LENGTH = 4_096;
@@ -149,6 +148,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     pods: boundedCount(status?.replicas, 0),
     ready: boundedCount(status?.readyReplicas, 0),
     observed: boundedCount(status?.observedGeneration, 0) >= boundedCount(metadata?.generation, 0),
+    labels: labelText(metadata?.labels),
     selector: selectorOf({ ...spec?.selector?.matchLabels }, spec?.selector?.matchExpressions),
     replicaSet: replicaSetOf(status?.conditions),
     receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),

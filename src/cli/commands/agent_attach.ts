@@ -1,5 +1,9 @@
 // berth agent attach
-import { defineCommand } from '../kit/command.ts';
+
+import type { TerminalEnd } from '../../client/attach_terminal.ts';
+import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { describeExit } from '../kit/format.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
@@ -9,19 +13,39 @@ import { enterScreen, leaveScreen, TerminalFilter } from '../kit/terminal_filter
 /** Ctrl-], as in telnet: hardly any program uses it. */
 const DETACH_KEY = 0x1d;
 
+const TAKING_OVER = { mode: 'write', takeover: true } as const;
+
 /** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
 function writeToScreen(text: string): Promise<void> | undefined {
   if (stdout().write(text)) return undefined;
   return new Promise((resolve) => stdout().once('drain', resolve));
 }
 
+/** Says how a session with `name` has ended; returns the exit code. */
+function reportEnd({ out }: CommandContext, name: string, { exit, code, reason }: TerminalEnd): number {
+  if (exit) {
+    out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
+    return exit.exitCode ?? 1;
+  }
+  if (code === 1000) out.note(`Left ${name}, which goes on.`);
+  else if (code === TAKEN_OVER_CODE)
+    out.warn(`another viewer has taken over ${name}; attach with --takeover to take it back`);
+  else out.warn(`the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`);
+  return code === 1000 ? 0 : 1;
+}
+
 export const agentAttachCommand = defineCommand({
   about:
     'Connects your keyboard and screen to the terminal of the agent until you leave with Ctrl-] or the ' +
-    'agent ends. The agent keeps running when you leave.',
+    'agent ends. The agent keeps running when you leave. Several people may be attached and type.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
-  options: SCOPE_OPTIONS,
-  run: async (context, [name = ''], choice) => {
+  options: {
+    observe: flagOption('--observe', 'watch only: what you type goes nowhere, but for Ctrl-]'),
+    takeover: flagOption('--takeover', 'be its only writer; the writer that there is has to leave'),
+    ...SCOPE_OPTIONS,
+  },
+  run: async (context, [name = ''], { observe, takeover, ...choice }) => {
+    if (observe && takeover) throw new UsageError('--observe and --takeover exclude each other');
     const { stdin } = process;
     const screen = stdout();
     if (!stdin.isTTY || !screen.isTTY) {
@@ -35,13 +59,15 @@ export const agentAttachCommand = defineCommand({
     let isEntered = false;
     const output = (bytes: Uint8Array) => {
       if (!isEntered) {
-        context.out.note(`Attached to ${name}; Ctrl-] leaves.`);
+        context.out.note(`${observe ? 'Watching' : 'Attached to'} ${name}; Ctrl-] leaves.`);
         screen.write(enterScreen(`${name}: Ctrl-] leaves`));
       }
       isEntered = true;
       return writeToScreen(filter.filter(bytes));
     };
-    const terminal = await client.attach((await stackScope(client, choice)).full(name), { onOutput: output });
+    const viewing = observe ? ({ mode: 'observe' } as const) : takeover ? TAKING_OVER : {};
+    const called = (await stackScope(client, choice)).full(name);
+    const terminal = await client.attach(called, { ...viewing, onOutput: output });
     const resize = (): void => terminal.resize(screen.columns, screen.rows);
     const restore = (): void => {
       stdin.setRawMode(false);
@@ -63,16 +89,6 @@ export const agentAttachCommand = defineCommand({
       restore();
       removeInterrupt();
     };
-    const { exit, code, reason } = await terminal.ended.finally(leave);
-    if (exit) {
-      context.out.note(`${name} has ended (${describeExit(exit) || 'not known how'}).`);
-      return exit.exitCode ?? 1;
-    }
-    if (code === 1000) context.out.note(`Left ${name}, which goes on.`);
-    else
-      context.out.warn(
-        `the connection to ${name} was lost (${code}${reason ? ` ${reason}` : ''}); it goes on`,
-      );
-    return code === 1000 ? 0 : 1;
+    return reportEnd(context, name, await terminal.ended.finally(leave));
   },
 });

@@ -22,6 +22,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,
   'service.slept': ({ name }) => `${name} sleeps`,
   'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
+  'agent.state': ({ name, state, previous }) => `${name} is ${state} (was ${previous})`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
   'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,

@@ -1,7 +1,15 @@
 // berth k8s workloads, sleep, wake, auto-sleep
 import type { Cluster, Workload } from '../../client/records.ts';
+import { WORKLOAD_STATES } from '../../protocol/cloud.ts';
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, durationOption, negatedFlagOption, textOption } from '../kit/command.ts';
+import {
+  choiceOption,
+  defineCommand,
+  durationOption,
+  listOption,
+  negatedFlagOption,
+  textOption,
+} from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { formatElapsed, pluralize } from '../kit/format.ts';
 import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
@@ -57,14 +65,23 @@ const workloadsArgument = {
 export const workloadListCommand = defineCommand({
   options: {
     cluster: clusterOption,
-    namespace: textOption('-n, --namespace <name>', 'only workloads of this namespace'),
+    namespace: listOption('-n, --namespace <names>', 'only workloads of these namespaces'),
+    selector: textOption(
+      '-l, --selector <selector>',
+      'only workloads with these labels, as app=web,tier!=db',
+    ),
+    state: choiceOption('--state <state>', 'only workloads in this state', WORKLOAD_STATES),
   },
-  run: async (context, _names, { cluster, namespace }) => {
+  run: async (context, _names, { cluster, namespace, selector, state }) => {
     const client = await context.client();
     const clusters = await client.cloud.clusters();
     const only = cluster === undefined ? undefined : await findCluster(client, cluster);
-    const all = await client.cloud.workloads({ cluster: only?.id });
-    const shown = all.filter((workload) => namespace === undefined || workload.namespace === namespace);
+    const shown = await client.cloud.workloads({
+      cluster: only?.id,
+      namespaces: namespace,
+      states: state && [state],
+      selector,
+    });
     context.out.rows(
       shown,
       columns(only ? [only] : clusters, context.out.format === 'wide'),

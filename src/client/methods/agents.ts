@@ -14,6 +14,7 @@ export interface ScreenOptions extends CallOptions {
 /** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
   agents: async ({ signal }: CallOptions = {}) => (await call(endpoint, agents.list, { signal })).agents,
+  agent: (name: string, { signal }: CallOptions = {}) => call(endpoint, agents.read, { name, signal }),
   spinup: (spec: SpinupRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.spinup, { body: spec, signal }),
   removeAgent: (name: string, { signal }: CallOptions = {}) =>
@@ -28,6 +29,14 @@ export const agentMethods = (endpoint: Endpoint) => ({
   /** Types into the terminal: keys such as `Enter` or `C-c`, or text as it is. */
   typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.keys, { name, body: typed, signal }),
+  /** A token with which others may watch the terminal for `minutes`. */
+  shareAgent: (name: string, minutes: number, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.share, { name, body: { mode: 'observe', minutes }, signal }),
+  agentShares: async (name: string, { signal }: CallOptions = {}) =>
+    (await call(endpoint, agents.shares, { name, signal })).shares,
+  /** Ends the share `id`; null: all shares of the agent. */
+  revokeAgentShares: (name: string, id: string | null, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.endShares, { name, query: { id }, signal }),
   attach: (name: string, options: AttachOptions): Promise<TerminalSession> =>
     attachTerminal(endpoint, agents.attach, name, options),
 });

@@ -2,15 +2,32 @@
 
 import { clusters } from '../../api/clusters.ts';
 import type { ClusterUpdate, NewCluster } from '../../api/clusters_shapes.ts';
+import type { QueryInputOf } from '../../api/operation.ts';
 import { tethers } from '../../api/tethers.ts';
 import type { NewTether } from '../../api/tethers_shapes.ts';
 import { workloads } from '../../api/workloads.ts';
-import type { AutoSleepChange } from '../../api/workloads_shapes.ts';
-import { type CallOptions, call, type Endpoint } from '../api_call.ts';
+import type { AutoSleepChange, Workload } from '../../api/workloads_shapes.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { type CallOptions, call, callForPage, type Endpoint, type Page } from '../api_call.ts';
 
+/** Which workloads: all that pass every filter that is given. */
 export interface WorkloadsOptions extends CallOptions {
+  /** Id of a cluster. */
   cluster?: string | undefined;
+  namespaces?: readonly string[] | undefined;
+  states?: readonly Workload['state'][] | undefined;
+  /** A label selector, such as `app=web,tier in (a,b)`. */
+  selector?: string | undefined;
 }
+
+export interface WorkloadPagesOptions extends WorkloadsOptions {
+  /** Workloads of a page at most. */
+  limit?: number | undefined;
+}
+
+const workloadQuery = ({ cluster, namespaces, states, selector }: WorkloadsOptions) => ({
+  ...{ cluster_id: cluster, namespace: namespaces, state: states, selector },
+});
 
 export interface SleepOptions extends CallOptions {
   hold?: number | undefined;
@@ -36,9 +53,29 @@ const clusterMethods = (endpoint: Endpoint) => ({
   sync: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.sync, { name: id, signal }),
 });
 
+async function* workloadPages(
+  endpoint: Endpoint,
+  query: QueryInputOf<typeof workloads.list>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Workload[], void> {
+  let next: string | null = null;
+  do {
+    const request = { query: { ...query, continue: next }, signal };
+    const answer: Page<Workload[]> = await callForPage(endpoint, workloads.list, request);
+    yield answer.page;
+    next = answer.next;
+  } while (next !== null);
+}
+
 const workloadMethods = (endpoint: Endpoint) => ({
-  workloads: ({ cluster, signal }: WorkloadsOptions = {}) =>
-    call(endpoint, workloads.list, { query: { cluster_id: cluster }, signal }),
+  workloads: ({ signal, ...options }: WorkloadsOptions = {}) =>
+    call(endpoint, workloads.list, { query: workloadQuery(options), signal }),
+  /** The same workloads, a page at a time. */
+  workloadPages: ({ signal, limit, ...options }: WorkloadPagesOptions = {}) =>
+    workloadPages(endpoint, { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage }, signal),
+  /** One workload with its labels. */
+  workload: (id: string, { signal }: CallOptions = {}) =>
+    call(endpoint, workloads.read, { name: id, signal }),
   /** With `hold` (milliseconds), no connection through a tether wakes it for so long. */
   sleep: (id: string, { hold, signal }: SleepOptions = {}) =>
     call(endpoint, workloads.sleep, { name: id, query: { hold }, signal }),

@@ -1,11 +1,7 @@
-// The state of an agent, as the daemon tells it.
+// The states of agents, in the order of who waits for a person.
 import type { Agent } from '../../client/browser.ts';
 
-const STATES = ['blocked', 'idle', 'working', 'starting', 'exited'] as const;
-export type AgentState = (typeof STATES)[number];
-
-/** The state. */
-export const agentState = (agent: Agent): AgentState => (agent.active ? 'working' : 'exited');
+const BY_URGENCY: readonly Agent['state'][] = ['blocked', 'idle', 'working', 'starting', 'asleep', 'exited'];
 
 /** The place of a state in the order of who waits for a person. */
-export const urgencyOf = (state: AgentState): number => STATES.indexOf(state);
+export const urgencyOf = (state: Agent['state']): number => BY_URGENCY.indexOf(state);

@@ -4,27 +4,21 @@ import { type Signal, signal } from '@preact/signals';
 import { usageOf } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
 
-/** What a card shows of a screen. */
-interface ScreenEnd {
-  title: string;
-  lines: readonly string[];
-}
-
 const LINES_SHOWN = 8;
 /** Between two rounds. */
 const ROUND_MS = 2_000;
 
-const screens = new Map<string, Signal<ScreenEnd | null>>();
+const screens = new Map<string, Signal<readonly string[] | null>>();
 const watched = new Set<string>();
 /** Those that have not been read since they came into sight. */
 const unread = new Set<string>();
 let isReading = false;
 
 /** The end of the screen of an agent; null: not read yet. */
-export function screenOf(name: string): Signal<ScreenEnd | null> {
+export function screenOf(name: string): Signal<readonly string[] | null> {
   const known = screens.get(name);
   if (known) return known;
-  const made = signal<ScreenEnd | null>(null);
+  const made = signal<readonly string[] | null>(null);
   screens.set(name, made);
   return made;
 }
@@ -36,9 +30,9 @@ const pause = (milliseconds: number): Promise<void> =>
 
 async function readScreen(name: string): Promise<void> {
   try {
-    const { title, lines } = await client.agentScreen(name);
+    const { lines } = await client.agentScreen(name);
     const last = lines.findLastIndex((line) => line !== '');
-    screenOf(name).value = { title, lines: lines.slice(Math.max(0, last + 1 - LINES_SHOWN), last + 1) };
+    screenOf(name).value = lines.slice(Math.max(0, last + 1 - LINES_SHOWN), last + 1);
   } catch {
     // It has ended, or takes too long to draw: the card shows what it had.
   }

@@ -3,7 +3,6 @@ import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, underWay } from '../state/actions.ts';
-import { agentState } from '../state/agent_state.ts';
 import { agentByName, serviceByName, services } from '../state/daemon.ts';
 import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
@@ -42,8 +41,10 @@ export function AgentView({ name }: { name: string }) {
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">{name}</h1>
-        <StateLabel state={agentState(agent)} />
-        <span class="soft head-place">{[agent.agent_type, agent.stack].filter(Boolean).join(' · ')}</span>
+        <StateLabel state={agent.state} />
+        <span class="soft head-place">
+          {[visibleLine(agent.title), agent.agent_type, agent.stack].filter(Boolean).join(' · ')}
+        </span>
         <AddressLink service={service} />
         <div class="actions">
           {one('start', agent.active, 's')}

@@ -2,22 +2,28 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { agentState, urgencyOf } from '../state/agent_state.ts';
+import { urgencyOf } from '../state/agent_state.ts';
 import { agents, services, usageOf } from '../state/daemon.ts';
-import { compareNames, cpuText, memoryText, visibleLine } from '../state/format.ts';
+import { compareNames, countText, cpuText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { searchWords } from '../state/sections.ts';
+import { tenSeconds } from '../state/ticker.ts';
 import { screenOf, watchScreen } from './agent_screens.ts';
 
 function CardUsage({ name }: { name: string }) {
   const usage = usageOf(name).value;
-  return <span class="soft number">{usage && `${cpuText(usage.cpu)} · ${memoryText(usage.rssMB)}`}</span>;
+  return <span>{usage && `${cpuText(usage.cpu)} · ${memoryText(usage.rssMB)}`}</span>;
+}
+
+function LastOutput({ agent: { lastOutputAt, viewers } }: { agent: Agent }) {
+  const seen = viewers > 0 ? `${countText(viewers, 'viewer')} · ` : '';
+  const ago = lastOutputAt === null ? '' : `${spanText(tenSeconds.value - Date.parse(lastOutputAt))} ago`;
+  return <span title="last output">{`${seen}${ago}`}</span>;
 }
 
 function Card({ agent }: { agent: Agent }) {
-  const { name, active, agent_type: type, stack } = agent;
+  const { name, active, agent_type: type, stack, state, title } = agent;
   const box = useRef<HTMLAnchorElement>(null);
-  const state = agentState(agent);
   useEffect(
     () => (active && box.current ? watchScreen(name, box.current) : undefined),
     [name, active, state],
@@ -30,12 +36,15 @@ function Card({ agent }: { agent: Agent }) {
         <StateLabel state={state} />
       </span>
       <span class="card-title soft">
-        {[screen?.title && visibleLine(screen.title), type, stack].filter(Boolean).join(' · ') || ' '}
+        {[visibleLine(title), type, stack].filter(Boolean).join(' · ') || ' '}
       </span>
       <span class="card-screen" aria-hidden="true">
-        {active ? (screen?.lines ?? ['…']).map((line) => `${visibleLine(line)}\n`) : 'not running'}
+        {active ? (screen ?? ['…']).map((line) => `${visibleLine(line)}\n`) : 'not running'}
       </span>
-      <CardUsage name={name} />
+      <span class="card-foot soft number">
+        <CardUsage name={name} />
+        <LastOutput agent={agent} />
+      </span>
     </a>
   );
 }
@@ -46,12 +55,11 @@ function wantedAgents(): readonly Agent[] {
   return agents.value
     .filter((agent) => {
       const text =
-        `${agent.name} ${agent.stack ?? ''} ${agent.agent_type ?? ''} ${agentState(agent)}`.toLowerCase();
+        `${agent.name} ${agent.stack ?? ''} ${agent.agent_type ?? ''} ${agent.state}`.toLowerCase();
       return words.every((word) => text.includes(word));
     })
     .sort(
-      (one, other) =>
-        urgencyOf(agentState(one)) - urgencyOf(agentState(other)) || compareNames(one.name, other.name),
+      (one, other) => urgencyOf(one.state) - urgencyOf(other.state) || compareNames(one.name, other.name),
     );
 }
 

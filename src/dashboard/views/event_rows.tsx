@@ -11,7 +11,7 @@ export function EventRow({ event, hasSubject = true }: { event: LifecycleEvent; 
   const subject = eventSubject(event);
   const { at } = event.data;
   const view = isAgent(subject) ? 'agents' : 'services';
-  const isService = event.type.startsWith('service.') && event.type !== 'service.removed';
+  const isService = /^(service|agent)\./.test(event.type) && event.type !== 'service.removed';
   return (
     <div class="event-row" data-type={event.type}>
       <time class="soft number" dateTime={at} title={at === undefined ? '' : dayText(at)}>

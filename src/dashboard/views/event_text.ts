@@ -21,6 +21,7 @@ const TEXTS: Texts = {
   'service.changed': ({ paths }) => `${countText(paths.length, 'file')} changed: ${paths.join(', ')}`,
   'service.slept': () => 'put to sleep',
   'service.woke': ({ ms }) => `woken in ${ms} ms`,
+  'agent.state': ({ state, previous }) => `${state} (was ${previous})`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': () => 'does not accept its account any more',
   'cluster.accepted': () => 'accepts its account again',
@@ -47,7 +48,8 @@ export const eventText = (event: LifecycleEvent): string =>
   Object.hasOwn(TEXTS, event.type) ? TEXTS[event.type](event.data as never) : JSON.stringify(event.data);
 
 /** The state that an event stands for, for its mark; '' for none. */
-export const eventState = ({ type }: LifecycleEvent): string => STATES[type] ?? '';
+export const eventState = (event: LifecycleEvent): string =>
+  event.type === 'agent.state' ? event.data.state : (STATES[event.type] ?? '');
 
 /** Whom it has happened to. */
 export const eventSubject = ({ data }: LifecycleEvent): string =>

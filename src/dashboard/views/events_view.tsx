@@ -17,6 +17,7 @@ const KINDS: readonly [name: string, types: readonly string[]][] = [
   ['starts and ends', ['service.started', 'service.stopped', 'service.crashed', 'service.completed']],
   ['sleep', ['service.slept', 'service.woke']],
   ['changes', ['service.registered', 'service.removed', 'service.changed']],
+  ['agents', ['agent.state']],
   ['clusters', ['cluster.refused', 'cluster.accepted', 'cluster.expiring']],
 ];
 

@@ -13,6 +13,8 @@ import {
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { PAGE } from '../../settings/limits.ts';
+import { type Caller, USER } from './caller.ts';
+import { ShareTokens, shareIdIn } from './share_tokens.ts';
 
 const randomText = (bytes: number): string => randomBytes(bytes).toString('base64url');
 
@@ -49,6 +51,8 @@ interface OpenCode {
 }
 
 export class AccessKeys {
+  /** The tokens of this half of the API that are good for one terminal. */
+  readonly shares: ShareTokens;
   private readonly clock: Clock;
   /** Bearers are made of it: they end with the daemon. */
   private readonly life = randomText(16);
@@ -59,6 +63,7 @@ export class AccessKeys {
 
   constructor(token: string, clock: Clock) {
     this.clock = clock;
+    this.shares = new ShareTokens(clock);
     this.reload(token);
   }
 
@@ -71,6 +76,7 @@ export class AccessKeys {
   reload(token: string): boolean {
     if (token === this.token) return false;
     this.withdrawCodes();
+    this.shares.endAll();
     this.token = token;
     this.accepted = [token, formatBearer(TOKEN_KEY_ID, hmac(token, bearerText(this.life)))].map(
       (text) => new Secret(text),
@@ -88,6 +94,20 @@ export class AccessKeys {
   }
 
   /**
+   * Who shows `given`; null: it is no good. A share token is one of few rights even where no token is needed,
+   * and of none once its share has ended.
+   */
+  callerOf(given: string): Caller | null {
+    const id = shareIdIn(given);
+    if (id === null) return !this.isRequired || this.accepts(given) ? USER : null;
+    const { share, secret } = this.shares.find(id) ?? { share: null, secret: '' };
+    const isKnown = [`${id}.${secret}`, formatBearer(id, hmac(secret, bearerText(this.life)))].some((text) =>
+      new Secret(text).equals(given),
+    );
+    return share && isKnown ? { kind: 'share', share } : null;
+  }
+
+  /**
    * The answer to a client that wants to know whether this is its daemon. Throws invalid_spec, and
    * unauthorized for a key that is not known.
    */
@@ -95,8 +115,9 @@ export class AccessKeys {
     if (nonce === null || !NONCE_PATTERN.test(nonce))
       throw fail('invalid_spec', 'nonce must be 22 to 86 characters of base64url');
     const { life } = this;
-    if (!this.isRequired) return { proof: null, life };
-    const secret = this.secretOf(key ?? TOKEN_KEY_ID);
+    const shared = key === null ? null : this.shares.find(key);
+    if (!this.isRequired && !shared) return { proof: null, life };
+    const secret = shared?.secret ?? this.secretOf(key ?? TOKEN_KEY_ID);
     if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }

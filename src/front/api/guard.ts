@@ -10,6 +10,7 @@ import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import type { AccessKeys } from './access_keys.ts';
+import { type Caller, USER } from './caller.ts';
 import { isPublicPath } from './public_paths.ts';
 
 /** The settings that say which pages may call, and that may change at run time. */
@@ -38,9 +39,11 @@ export interface Verdict {
   refusal: Failure | null;
   /** The origin of an allowed extension or page, for the CORS headers of every answer; else empty. */
   origin: string;
+  /** Who sends the request, if it is accepted. */
+  caller: Caller;
 }
 
-const PASS: Verdict = { refusal: null, origin: '' };
+const PASS: Verdict = { refusal: null, origin: '', caller: USER };
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::([0-9]+))?$/;
 const TOKEN_PROTOCOL = /(?:^|,)\s*base64url\.bearer\.authorization\.berth\.([A-Za-z0-9_-]+)\s*(?:,|$)/;
@@ -110,11 +113,11 @@ export class Guard {
     } else if (!this.origins.has(origin)) {
       if (!this.allowedOrigins.has(origin) && !isAllowedExtension(origin, this.allowedExtensions))
         return refuse('forbidden_origin', `the Origin ${shown(origin)} may not call this daemon`);
-      verdict = { refusal: null, origin };
+      verdict = { refusal: null, origin, caller: USER };
     }
-    return this.isAuthorized(exchange)
-      ? verdict
-      : refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
+    const caller = this.callerOf(exchange);
+    if (!caller) return refuse('unauthorized', 'the token is missing or wrong', verdict.origin);
+    return caller === USER ? verdict : { ...verdict, caller };
   }
 
   /** The slow comparison of a Host, for another case or a trailing dot. */
@@ -125,13 +128,17 @@ export class Guard {
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
   }
 
-  private isAuthorized(exchange: HttpExchange): boolean {
+  /** null: the token is missing or wrong. */
+  private callerOf(exchange: HttpExchange): Caller | null {
     const { path } = exchange;
     const { cloudOnly, cloudKeys } = this.options;
     const isCloud = cloudOnly || (cloudKeys !== null && isCloudPath(path));
     const keys = isCloud ? cloudKeys : this.options.keys;
-    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return true;
-    return (!isCloud && !keys.isRequired) || keys.accepts(givenToken(exchange));
+    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
+    const given = givenToken(exchange);
+    // The cloud's token is always required.
+    if (isCloud) return keys.accepts(given) ? USER : null;
+    return keys.callerOf(given);
   }
 }
 
@@ -163,5 +170,5 @@ function refuse(
   message: string,
   origin = '',
 ): Verdict {
-  return { refusal: fail(code, message), origin };
+  return { refusal: fail(code, message), origin, caller: USER };
 }

@@ -6,7 +6,9 @@ import type {
   ServerWebSocket,
   WebSocketHandlers,
 } from '../server/http_server.ts';
+import type { AnswerParts } from '../streams/answer_parts.ts';
 import type { AppContext } from './app_context.ts';
+import type { Caller } from './caller.ts';
 
 /** What a request is about. */
 interface RequestTarget<Q = unknown> {
@@ -14,6 +16,8 @@ interface RequestTarget<Q = unknown> {
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
+  /** Who asks. One with few rights comes only to operations that are meant for it. */
+  readonly caller: Caller;
 }
 
 export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
@@ -46,8 +50,8 @@ interface HandlerKinds<Q, B, A> {
    * not have by themselves comes later.
    */
   read: (app: AppContext, key: string, query: Q | null) => Uint8Array | null | Promise<Uint8Array | null>;
-  /** The answer, or its bytes. */
-  call: (request: RequestContext<Q, B>) => A | Uint8Array | Promise<A | Uint8Array>;
+  /** The answer, its bytes, or the parts of a long one. */
+  call: (request: RequestContext<Q, B>) => A | Uint8Array | AnswerParts | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
   /** Runs before the upgrade: an exception is answered like any other error. */

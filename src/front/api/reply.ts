@@ -3,7 +3,7 @@
 import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
-import { type HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+import { type HttpExchange, ResponseHeaders, type ResponseStream } from '../server/http_server.ts';
 
 /** Keep what is sent, and its window, from pages of other origins. */
 export const ISOLATION_HEADERS: readonly string[] = [
@@ -38,7 +38,7 @@ export const EVENT_STREAM_HEADERS = new ResponseHeaders([
 const corsHeaders = (origin: string): string[] =>
   [
     ['Access-Control-Allow-Origin', origin],
-    ['Access-Control-Expose-Headers', 'Retry-After, Allow'],
+    ['Access-Control-Expose-Headers', 'Retry-After, Allow, Link'],
     ['Vary', 'Origin'],
   ].flat();
 
@@ -117,6 +117,18 @@ export class HttpReply {
   value(status: number, headers: ResponseHeaders, value: unknown): void {
     const isReady = value instanceof Uint8Array || typeof value === 'string';
     this.bytes(status, headers, isReady ? value : JSON.stringify(value));
+  }
+
+  /**
+   * Sends the head of a streamed answer, whose status is 200. null: the client has disconnected, or sent
+   * HEAD.
+   */
+  stream(head: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null {
+    const { exchange } = this;
+    this.count(200);
+    if (exchange.method !== 'HEAD') return exchange.startStream(this.withCors(head), keepAliveBytes);
+    exchange.send(200, this.withCors(head), { length: null });
+    return null;
   }
 
   bytes(status: number, head: ResponseHeaders, body: Uint8Array | string, close = false): void {

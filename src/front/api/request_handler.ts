@@ -6,8 +6,10 @@ import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.t
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+import { AnswerParts, BLANK_LINE, sendParts } from '../streams/answer_parts.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import type { AppContext } from './app_context.ts';
+import type { Caller } from './caller.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
@@ -52,6 +54,14 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${key}`);
 }
 
+/** What a route is called for, and by whom. */
+type Called = Pick<RequestContext, 'key' | 'caller'>;
+
+/** Whether `caller` may call `route`; undefined: a path without one, which is no secret to users alone. */
+function mayCall(caller: Caller, route: Route | undefined, key: string | null): boolean {
+  return caller.kind === 'user' || (route?.isShared === true && key === caller.share.agent);
+}
+
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
@@ -76,13 +86,13 @@ export class RequestHandler {
         new HttpReply(exchange, '', this.context).fail(failure, [], true);
         return;
       }
-      const { refusal, origin } = guard.check(exchange);
+      const { refusal, origin, caller } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, this.context);
       // A connection for another name was not meant for this daemon.
       if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
       else {
         if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
-        this.route(exchange, reply);
+        this.route(exchange, reply, caller);
       }
     } catch (error) {
       reply ??= new HttpReply(exchange, '', this.context);
@@ -103,12 +113,15 @@ export class RequestHandler {
       reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
   }
 
-  private route(exchange: HttpExchange, reply: HttpReply): void {
+  private route(exchange: HttpExchange, reply: HttpReply, caller: Caller): void {
     const { method, path } = exchange;
     const { router } = this.options;
     const found = router.find(path);
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
-    if (found && route) this.run(exchange, reply, route, decodeKey(found));
+    const key = found && route ? decodeKey(found) : null;
+    if (!mayCall(caller, route, key))
+      throw fail('forbidden_token', 'the token is good for something else than this');
+    if (route && key !== null) this.run(exchange, reply, route, { key, caller });
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -122,7 +135,8 @@ export class RequestHandler {
     else reply.fail(fail('not_found', `there is no ${path.slice(0, 200)}`));
   }
 
-  private run(exchange: HttpExchange, reply: HttpReply, route: Route, key: string): void {
+  private run(exchange: HttpExchange, reply: HttpReply, route: Route, by: Called): void {
+    const { key } = by;
     reply.operation = route.id;
     const { phase } = this.options.app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
@@ -132,13 +146,13 @@ export class RequestHandler {
         this.runRead(exchange, reply, route, key);
         return;
       case 'call':
-        this.runCall(exchange, reply, route, key);
+        this.runCall(exchange, reply, route, by);
         return;
       case 'stream':
-        this.runStream(exchange, reply, route, key);
+        this.runStream(exchange, reply, route, by);
         return;
       case 'socket':
-        this.runUpgrade(exchange, reply, route, key);
+        this.runUpgrade(exchange, reply, route, by);
         return;
       default:
         route satisfies never;
@@ -180,14 +194,14 @@ export class RequestHandler {
     else this.settle(reply, route, result);
   }
 
-  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, key: string): void {
+  private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
     const { parseBody, status, headers } = route;
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const request = { app, key, query, body: null, host, accept, bearer, status, headers };
+    const request = { ...by, app, query, body: null, host, accept, bearer, status, headers };
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, request)
@@ -202,17 +216,34 @@ export class RequestHandler {
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
-      reply.value(head.status, head.headers, result);
+      this.answer(reply, head, result);
       return;
     }
     this.pending.add(reply);
     result
-      .then((value) => reply.value(head.status, head.headers, value))
+      .then((value) => this.answer(reply, head, value))
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
         if (this.pending.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();
       });
+  }
+
+  private answer(
+    reply: HttpReply,
+    { status, headers }: { readonly status: number; readonly headers: ResponseHeaders },
+    value: unknown,
+  ): void {
+    if (!(value instanceof AnswerParts)) {
+      reply.value(status, headers, value);
+      return;
+    }
+    const { streams } = this.options.app;
+    streams.assertRoom();
+    const stream = reply.stream(headers, BLANK_LINE);
+    if (!stream) return;
+    streams.add(stream);
+    sendParts(value, stream);
   }
 
   private runWithBody(
@@ -230,27 +261,21 @@ export class RequestHandler {
     });
   }
 
-  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, key: string): void {
+  private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    const headers = reply.withCors(route.headers);
     app.streams.assertRoom();
     const open = () => {
-      reply.count(route.status);
-      if (exchange.method !== 'HEAD') {
-        const stream = exchange.startStream(headers, KEEP_ALIVE_COMMENT);
-        if (stream) app.streams.add(stream);
-        return stream;
-      }
-      exchange.send(route.status, headers, { length: null });
-      return null;
+      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+      if (stream) app.streams.add(stream);
+      return stream;
     };
     const lastEventId = exchange.header('last-event-id');
-    const opened = this.whenServed(route, () => route.run({ app, key, query, lastEventId, open }));
+    const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, key: string): void {
+  private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, by: Called): void {
     const protocol = route.protocol ?? '';
     const offered = exchange.header('sec-websocket-protocol').split(',');
     const isFit =
@@ -262,6 +287,6 @@ export class RequestHandler {
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
     const query = readQuery(exchange.query(), route.query);
     reply.count(101);
-    exchange.acceptWebSocket(protocol, route.run({ app: this.options.app, key, query }));
+    exchange.acceptWebSocket(protocol, route.run({ ...by, app: this.options.app, query }));
   }
 }

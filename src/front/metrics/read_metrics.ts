@@ -1,8 +1,10 @@
 // The moment that the metrics describe, and its text in the format that the client reads.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AppContext } from '../api/app_context.ts';
 import type { RequestContext } from '../api/handler.ts';
 import { headersOf } from '../api/reply.ts';
-import type { CloudReading } from './cloud_metrics.ts';
+import { ALL_WORKLOADS, workloadSlices } from '../views/workload_pages.ts';
+import type { CloudReading, WorkloadCounts } from './cloud_metrics.ts';
 import type { DaemonReading } from './daemon_metrics.ts';
 import { type Metric, metricsText, PROMETHEUS_TYPE } from './open_metrics.ts';
 
@@ -19,13 +21,15 @@ export async function readDaemon(app: AppContext): Promise<DaemonReading> {
   };
 }
 
-const parseList = <T>(json: Buffer): T[] => JSON.parse(json.toString());
-
-/** What the workloads and tethers are doing. */
-export const readCloud = ({ cloud }: AppContext): CloudReading => ({
-  workloads: parseList(cloud.views.workloads(null)),
-  tethers: parseList(cloud.views.tethers()),
-});
+/** What the workloads and tethers are doing. The front answers other requests in between. */
+export async function readCloud({ cloud: { views } }: AppContext): Promise<CloudReading> {
+  const workloads: WorkloadCounts[] = [];
+  for (const slice of workloadSlices(views, ALL_WORKLOADS)) {
+    for (const { json } of slice) workloads.push(JSON.parse(json));
+    await nextTurn();
+  }
+  return { workloads, tethers: JSON.parse(views.tethers().toString()) };
+}
 
 const PROMETHEUS_HEADERS = headersOf(PROMETHEUS_TYPE);
 

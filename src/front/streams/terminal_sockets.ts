@@ -1,11 +1,17 @@
 // The viewers of agents' terminals: WebSockets on one side, messages to the service that owns the terminal on
 // the other.
 
-import { type TerminalProtocol, type TerminalViewersProtocol, viewerShare } from '../../protocol/terminal.ts';
+import { fail } from '../../protocol/errors.ts';
+import {
+  TAKEN_OVER_CODE,
+  type TerminalProtocol,
+  type TerminalViewersProtocol,
+  viewerShare,
+} from '../../protocol/terminal.ts';
 import { type Clock, type Handlers, type MessageOf, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT, SHARE } from '../../settings/limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
-import { TerminalViewer } from './terminal_viewer.ts';
+import { TerminalViewer, type Viewing } from './terminal_viewer.ts';
 
 /** Close codes of RFC 6455. */
 const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
@@ -43,6 +49,9 @@ function parseControl(text: string): ViewerControl | undefined {
 
 type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
 
+/** Of a viewer that has not said what it wants. */
+const SHARED_VIEWING: Viewing = { mode: 'shared', takesOver: false, share: null };
+
 /** A terminal that was resized within the last `AGENT.resizeIntervalMs`. */
 interface RecentResize {
   /** The last size requested since. */
@@ -57,6 +66,8 @@ export class TerminalSockets {
   private readonly viewers = new Map<string, TerminalViewer>();
   /** By the address of the service. */
   private readonly recentResizes = new Map<string, RecentResize>();
+  /** The viewer with mode `write`, by the address of the service. */
+  private readonly writers = new Map<string, string>();
   private lastViewer = 0;
 
   constructor(clock: Clock) {
@@ -89,13 +100,30 @@ export class TerminalSockets {
     },
   };
 
+  /**
+   * Checks before the upgrade whether there is room. Throws writer_attached when another one writes, and
+   * daemon_busy when its share has all the viewers that it may have.
+   */
+  assertRoom({ address }: Ref<TerminalProtocol>, viewing: Viewing): void {
+    if (viewing.mode === 'write' && !viewing.takesOver && this.writers.has(address))
+      throw fail('writer_attached', 'another viewer writes in this terminal');
+    if (viewing.share !== null && this.viewersBy(viewing.share) >= SHARE.maxViewers)
+      throw fail('daemon_busy', `${SHARE.maxViewers} viewers have come by this share`);
+  }
+
   /** Attaches a new WebSocket to the terminal of `service`. */
-  open(socket: ServerWebSocket, service: Ref<TerminalProtocol>): WebSocketHandlers {
+  open(
+    socket: ServerWebSocket,
+    service: Ref<TerminalProtocol>,
+    viewing: Viewing = SHARED_VIEWING,
+  ): WebSocketHandlers {
     this.lastViewer += 1;
     const name = String(this.lastViewer);
-    const viewer = new TerminalViewer(name, socket, service);
+    const viewer = new TerminalViewer(name, socket, service, viewing);
     this.viewers.set(name, viewer);
-    const attached = service.ask('attach', { viewer: name });
+    const observes = viewing.mode === 'observe';
+    if (viewing.mode === 'write') this.makeWriter(name, service);
+    const attached = service.ask('attach', observes ? { viewer: name, observes } : { viewer: name });
     void tolerateFailure(attached, ({ code, message }) =>
       socket.close(
         CLOSE_CODES.failed,
@@ -104,23 +132,30 @@ export class TerminalSockets {
     );
     return {
       message: (data, isBinary) => {
-        if (!this.viewers.has(name)) return;
-        if (isBinary) {
-          if (!viewer.type(data, viewerShare(this.viewers.size)))
-            socket.close(CLOSE_CODES.refused, 'the program does not read what was sent');
-          return;
-        }
-        const control = parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
-        if (!control) socket.close(CLOSE_CODES.badData, 'neither resize nor ack');
-        else if ('ack' in control) viewer.acknowledge(control.ack);
-        else this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
+        if (this.viewers.has(name)) this.take(name, viewer, { data, isBinary });
       },
       drain: () => viewer.passAcknowledgements(),
       close: () => {
         this.viewers.delete(name);
+        if (this.writers.get(service.address) === name) this.writers.delete(service.address);
         viewer.leave();
       },
     };
+  }
+
+  /** How many have come by the share `id`. */
+  viewersBy(id: string): number {
+    return [...this.viewers.values()].filter(({ viewing }) => viewing.share === id).length;
+  }
+
+  /** The share has ended: nothing more passes to those who came by it. */
+  endShare(id: string): void {
+    for (const [name, { viewing, service }] of this.viewers) {
+      if (viewing.share !== id) continue;
+      // Its socket may stay open for as long as the other side likes.
+      service.tell('detach', { viewer: name });
+      this.drop(name, CLOSE_CODES.refused, 'the share has ended');
+    }
   }
 
   /** The services thread has ended. Viewers reconnect by themselves and get the whole screen. */
@@ -136,6 +171,40 @@ export class TerminalSockets {
     for (const { socket } of this.viewers.values())
       socket.close(CLOSE_CODES.refused, 'the token has changed');
     this.viewers.clear();
+  }
+
+  /** A frame of a viewer. docs/reference.md "Attach". */
+  private take(name: string, viewer: TerminalViewer, frame: { data: Uint8Array; isBinary: boolean }): void {
+    const { data, isBinary } = frame;
+    const { service, socket, viewing } = viewer;
+    const control = isBinary
+      ? null
+      : parseControl(Buffer.from(data.buffer, data.byteOffset, data.length).toString());
+    if (control === undefined) socket.close(CLOSE_CODES.badData, 'neither resize nor ack');
+    else if (control && 'ack' in control) viewer.acknowledge(control.ack);
+    else if (viewing.mode === 'observe')
+      this.drop(name, CLOSE_CODES.refused, 'an observer neither types nor resizes');
+    else if (control) this.resize(service, { cols: control.resize[0], rows: control.resize[1] });
+    else if (!viewer.type(data, viewerShare(this.viewers.size)))
+      socket.close(CLOSE_CODES.refused, 'the program does not read what was sent');
+  }
+
+  /** From now on `name` is the only writer of the terminal; the one before is told, and closed. */
+  private makeWriter(name: string, { address }: Ref<TerminalProtocol>): void {
+    const before = this.writers.get(address);
+    this.writers.set(address, name);
+    if (before === undefined) return;
+    const loser = this.viewers.get(before);
+    loser?.dropTyped();
+    loser?.socket.send('{"takenOver":true}');
+    this.drop(before, TAKEN_OVER_CODE, 'another viewer has taken over');
+  }
+
+  /** Closes a viewer, from which nothing more is taken, whenever the other side closes its socket. */
+  private drop(name: string, code: number, reason: string): void {
+    const viewer = this.viewers.get(name);
+    this.viewers.delete(name);
+    viewer?.socket.close(code, reason);
   }
 
   /**

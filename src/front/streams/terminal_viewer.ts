@@ -1,5 +1,5 @@
 // One viewer of a terminal: what it may send, and what it has really read. docs/reference.md "Attach".
-import type { TerminalProtocol } from '../../protocol/terminal.ts';
+import type { TerminalProtocol, ViewerMode } from '../../protocol/terminal.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { KIB } from '../../settings/limits.ts';
 import type { ServerWebSocket } from '../server/http_server.ts';
@@ -7,10 +7,20 @@ import type { ServerWebSocket } from '../server/http_server.ts';
 /** Acknowledgements are passed on in steps of this many bytes, and when everything is acknowledged. */
 const ACK_STEP_BYTES = 32 * KIB;
 
+/** How a viewer attaches. */
+export interface Viewing {
+  readonly mode: ViewerMode;
+  /** Of a writer: whether it takes over from the one there is. */
+  readonly takesOver: boolean;
+  /** The id of the share by which it comes; null: none. */
+  readonly share: string | null;
+}
+
 export class TerminalViewer {
   readonly socket: ServerWebSocket;
+  readonly viewing: Viewing;
+  readonly service: Ref<TerminalProtocol>;
   private readonly name: string;
-  private readonly service: Ref<TerminalProtocol>;
   /** Bytes of output: given to the socket, acknowledged by the client, and passed on to the service. */
   private sent = 0;
   private acknowledged = 0;
@@ -20,8 +30,9 @@ export class TerminalViewer {
   private typedBytes = 0;
   private isInputUnderWay = false;
 
-  constructor(name: string, socket: ServerWebSocket, service: Ref<TerminalProtocol>) {
+  constructor(name: string, socket: ServerWebSocket, service: Ref<TerminalProtocol>, viewing: Viewing) {
     this.name = name;
+    this.viewing = viewing;
     this.socket = socket;
     this.service = service;
   }
@@ -63,6 +74,12 @@ export class TerminalViewer {
     this.sendTyped();
   }
 
+  /** Drops the input that waits. */
+  dropTyped(): void {
+    this.typed = [];
+    this.typedBytes = 0;
+  }
+
   /** Sends what is left of the input, and detaches from the terminal. */
   leave(): void {
     this.sendTyped();
@@ -73,7 +90,6 @@ export class TerminalViewer {
     if (this.typedBytes === 0) return;
     this.isInputUnderWay = true;
     this.service.tell('input', { viewer: this.name, data: Buffer.concat(this.typed) });
-    this.typed = [];
-    this.typedBytes = 0;
+    this.dropTyped();
   }
 }

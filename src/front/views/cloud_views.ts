@@ -6,8 +6,10 @@ import {
   autoSleepSettings,
   type ClusterRow,
   type WorkloadRow,
+  type WorkloadState,
 } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';
@@ -18,7 +20,11 @@ interface ClusterEntry extends JsonEntry {
   detail: string;
 }
 
-interface WorkloadEntry extends JsonEntry {
+export interface WorkloadEntry extends JsonEntry {
+  clusterId: string;
+  namespace: string;
+  state: WorkloadState;
+  labels: LabelText;
   autoSleep: boolean;
   idleMinutes: number;
 }
@@ -26,9 +32,10 @@ interface WorkloadEntry extends JsonEntry {
 const jsonArray = (itemsJson: string): Buffer => Buffer.from(`[${itemsJson}]`);
 
 function workloadEntry(row: WorkloadRow): WorkloadEntry {
-  const { id, namespace, name, kind, autoSleep, idleMinutes } = row;
+  const { id, clusterId, namespace, name, kind, state, labels, autoSleep, idleMinutes } = row;
   const json = JSON.stringify(workloadItem(row));
-  return { id, key: `${namespace}/${name}/${kind}`, json, autoSleep, idleMinutes };
+  const key = `${namespace}/${name}/${kind}`;
+  return { id, key, json, clusterId, namespace, state, labels, autoSleep, idleMinutes };
 }
 
 /** The latest clusters, workloads and tethers from their owners, as JSON. */
@@ -71,7 +78,7 @@ export class CloudViews {
   removeCluster(id: string): void {
     for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.collectionOf.delete(workload);
     this.workloadsByCluster.delete(id);
-    this.clusterEntries.retain((other) => other !== id);
+    this.clusterEntries.remove(id);
     this.clusterList = null;
     this.workloadList = null;
   }
@@ -91,10 +98,10 @@ export class CloudViews {
   }
 
   removeWorkloads(ids: readonly string[]): void {
-    const removed = new Set(ids);
-    const changed = new Set(ids.map((id) => this.collectionOf.get(id)));
-    for (const collection of changed) collection?.retain((id) => !removed.has(id));
-    for (const id of ids) this.collectionOf.delete(id);
+    for (const id of ids) {
+      this.collectionOf.get(id)?.remove(id);
+      this.collectionOf.delete(id);
+    }
     this.workloadList = null;
   }
 
@@ -113,7 +120,7 @@ export class CloudViews {
   }
 
   removeTethers(ids: readonly string[]): void {
-    this.tetherEntries.retain((id) => !ids.includes(id));
+    for (const id of ids) this.tetherEntries.remove(id);
     this.tetherList = null;
   }
 
@@ -142,6 +149,24 @@ export class CloudViews {
         .join(','),
     );
     return this.workloadList;
+  }
+
+  /** The number of workloads: of one cluster, or (null) of all. */
+  workloadCount(clusterId: string | null): number {
+    return clusterId === null ? this.collectionOf.size : (this.workloadsByCluster.get(clusterId)?.size ?? 0);
+  }
+
+  /** The workloads of each cluster, oldest cluster first, by namespace, name and kind. */
+  workloadsInOrder(): readonly (readonly [clusterId: string, workloads: readonly WorkloadEntry[]])[] {
+    return [...this.workloadsByCluster]
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([id, collection]) => [id, collection.inOrder()]);
+  }
+
+  /** One workload with its labels; null for an unknown id. */
+  workload(id: string): string | null {
+    const entry = this.collectionOf.get(id)?.get(id);
+    return entry ? `${entry.json.slice(0, -1)},"labels":${JSON.stringify(labelsIn(entry.labels))}}` : null;
   }
 
   /** The auto-sleep settings of a workload; null for an unknown id. */

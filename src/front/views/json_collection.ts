@@ -10,10 +10,16 @@ export interface JsonEntry {
 
 export class JsonCollection<E extends JsonEntry> {
   private readonly entries = new Map<string, E>();
-  private order: E[] = [];
-  /** False while entries have been appended to `order` since it was last sorted. */
-  private isSorted = true;
+  private order: readonly E[] = [];
+  /** Entries that are not in `order` yet. */
+  private added: E[] = [];
+  /** True while `order` has entries that were removed: a removal costs nothing until the next read. */
+  private hasRemoved = false;
   private joined: string | null = null;
+
+  get size(): number {
+    return this.entries.size;
+  }
 
   get(id: string): E | undefined {
     return this.entries.get(id);
@@ -30,24 +36,39 @@ export class JsonCollection<E extends JsonEntry> {
     if (known) Object.assign(known, entry);
     else {
       this.entries.set(entry.id, entry);
-      this.order.push(entry);
-      this.isSorted = false;
+      this.added.push(entry);
     }
+  }
+
+  remove(id: string): void {
+    if (!this.entries.delete(id)) return;
+    this.hasRemoved = true;
+    this.joined = null;
   }
 
   /** Removes every entry whose id `isKept` rejects. */
   retain(isKept: (id: string) => boolean): void {
-    this.order = this.order.filter(({ id }) => isKept(id) || !this.entries.delete(id));
-    this.joined = null;
+    for (const id of this.entries.keys()) if (!isKept(id)) this.remove(id);
+  }
+
+  /** All entries in the order of their keys. The array never changes, its entries do. */
+  inOrder(): readonly E[] {
+    if (this.hasRemoved || this.added.length > 0) {
+      const live = [...this.order, ...this.added].filter((entry) => this.entries.get(entry.id) === entry);
+      // The part that was sorted before is one run to the sort and costs little more than one comparison per
+      // entry.
+      this.order = live.sort((one, other) => (one.key < other.key ? -1 : 1));
+      this.added = [];
+      this.hasRemoved = false;
+    }
+    return this.order;
   }
 
   /** The JSON of all entries with commas between them, without brackets. */
   itemsJson(): string {
-    // The part that was sorted before is one run to the sort and costs little more than one comparison per
-    // entry.
-    if (!this.isSorted) this.order.sort((one, other) => (one.key < other.key ? -1 : 1));
-    this.isSorted = true;
-    this.joined ??= this.order.map(({ json }) => json).join(',');
+    this.joined ??= this.inOrder()
+      .map(({ json }) => json)
+      .join(',');
     return this.joined;
   }
 }

@@ -1,8 +1,15 @@
 // Services and agents as clients see them, docs/reference.md "A service in JSON", "An agent in JSON": the
 // fields of the base API in its order, then the additions.
-import type { Agent } from '../../api/agents_shapes.ts';
+import type { Agent, AgentDetail } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
-import { AGENTS_GROUP, gatewayUrlOf, serviceHostname, serviceUrl } from '../../protocol/names.ts';
+import type { AgentStatus } from '../../protocol/agent_state.ts';
+import {
+  AGENTS_GROUP,
+  gatewayUrlOf,
+  localhostUrl,
+  serviceHostname,
+  serviceUrl,
+} from '../../protocol/names.ts';
 import { pickFields, SPEC_FIELD_NAMES } from '../../protocol/registration.ts';
 import type { ScheduleRow } from '../../protocol/schedules.ts';
 import {
@@ -24,6 +31,8 @@ export interface ServiceParts {
   state: ServiceState | null;
   stats: StatsRow | null;
   schedule: ScheduleRow | null;
+  /** null: it is no agent, or its actor has not started. */
+  agent: AgentStatus | null;
 }
 
 /** A live process has the port it was started with. */
@@ -122,6 +131,33 @@ export function resolutionItem(parts: ServiceParts): Resolution {
   return { name: parts.spec.name, url: serviceUrl(port), port, status: statusOf(parts) };
 }
 
+/** What an agent is doing. One whose actor has not started has no process. */
+function stateOfAgent({ agent, state }: ServiceParts) {
+  if (!agent) {
+    const end = state?.end ?? null;
+    const reason = { authority: 'process', rule: state?.process ? 'not-ready' : 'exited' } as const;
+    return {
+      state: state?.process ? ('starting' as const) : ('exited' as const),
+      stateSince: end && localTime(end.at),
+      stateReason: reason,
+      question: [],
+      title: '',
+      lastOutputAt: null,
+      viewers: 0,
+    };
+  }
+  const { lastOutputAt, question, reason, since, title, viewers } = agent;
+  return {
+    state: agent.state,
+    stateSince: since === 0 ? null : localTime(since),
+    stateReason: reason,
+    question,
+    title,
+    lastOutputAt: lastOutputAt === null ? null : localTime(lastOutputAt),
+    viewers,
+  };
+}
+
 /** An agent in the list. */
 export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
   const pid = parts.state?.process?.pid ?? null;
@@ -134,5 +170,25 @@ export function agentItem(parts: ServiceParts, agent: AgentSpec): Agent {
     agent_type: agent.agentType,
     group: AGENTS_GROUP,
     ...placeOf(parts.spec),
+    ...stateOfAgent(parts),
+    cwd: parts.spec.cwd,
+    sessionId: parts.agent?.sessionId ?? null,
+  };
+}
+
+/** An agent read on its own. */
+export function agentDetail(parts: ServiceParts, agent: AgentSpec, gatewayPort: number | null): AgentDetail {
+  const { spec, state } = parts;
+  const { cols, rows } = agent;
+  return {
+    ...agentItem(parts, agent),
+    status: statusOf(parts),
+    startedAt: state?.process ? localTime(state.process.startedAt) : null,
+    cmd: spec.cmd,
+    url: localhostUrl(portOfAgent(effectivePort(parts))),
+    gatewayUrl: gatewayUrl(parts, gatewayPort),
+    cols,
+    rows,
+    envKeys: spec.envKeys,
   };
 }

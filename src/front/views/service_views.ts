@@ -1,6 +1,8 @@
 // The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
+
+import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
 import type { ScheduleRow } from '../../protocol/schedules.ts';
@@ -8,7 +10,14 @@ import type { ServiceState } from '../../protocol/service.ts';
 import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { StatsRow } from '../../protocol/stats.ts';
 import type { SpecRow } from '../../protocol/views.ts';
-import { agentItem, resolutionItem, type ServiceParts, serviceDetail, serviceItem } from './service_json.ts';
+import {
+  agentDetail,
+  agentItem,
+  resolutionItem,
+  type ServiceParts,
+  serviceDetail,
+  serviceItem,
+} from './service_json.ts';
 
 export interface StackUsage {
   services: number;
@@ -23,10 +32,12 @@ interface ServiceRow {
   state: ServiceState | null;
   stats: StatsRow | null;
   schedule: ScheduleRow | null;
+  agent: AgentStatus | null;
   /** Processor time so far, as far as it was measured. */
   cpuSeconds: number;
   item: Buffer | null;
   detail: Buffer | null;
+  agentDetail: Buffer | null;
   resolution: Buffer | null;
 }
 type ServiceRowWithSpec = ServiceRow & { spec: SpecRow };
@@ -85,6 +96,12 @@ export class ServiceViews {
   setStates(states: readonly ServiceState[]): void {
     for (const state of states) this.invalidate(state.name).state = state;
     this.invalidateLists();
+  }
+
+  /** Takes what agents are doing now. */
+  setAgents(rows: readonly AgentStatus[]): void {
+    for (const row of rows) this.invalidate(row.name).agent = row;
+    this.agentList = null;
   }
 
   /** Takes new and changed schedules. */
@@ -173,6 +190,14 @@ export class ServiceViews {
     return row.detail;
   }
 
+  /** One agent in its full form; null for an unknown name, and for a service that is no agent. */
+  agent(name: string): Buffer | null {
+    const row = this.rows.get(name);
+    if (!row || !hasSpec(row) || !row.spec.agent) return null;
+    row.agentDetail ??= json(agentDetail(row, row.spec.agent, this.gatewayPort));
+    return row.agentDetail;
+  }
+
   /** The address of a service; null for an unknown name. */
   resolve(name: string): Buffer | null {
     const row = this.rows.get(name);
@@ -224,9 +249,11 @@ export class ServiceViews {
         state: null,
         stats: null,
         schedule: null,
+        agent: null,
         cpuSeconds: 0,
         item: null,
         detail: null,
+        agentDetail: null,
         resolution: null,
       };
       this.rows.set(name, row);
@@ -234,6 +261,7 @@ export class ServiceViews {
     }
     row.item = null;
     row.detail = null;
+    row.agentDetail = null;
     row.resolution = null;
     return row;
   }

@@ -57,6 +57,10 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
       onServicesChanged();
       return null;
     },
+    agents({ rows }) {
+      views.setAgents(rows);
+      return null;
+    },
     stats({ rows }) {
       views.setStats(rows);
       return null;

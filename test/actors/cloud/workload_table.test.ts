@@ -10,7 +10,7 @@ const MAX = 1_000;
 
 const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
-  ...{ observed: true, selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
+  ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
   ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
 });
 

@@ -81,6 +81,10 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   [`POST /k8s/clusters/${ID('A')}/sync`]: [200, { synced: 3 }],
   'GET /k8s/workloads': [200, WORKLOADS],
   [`GET /k8s/workloads?cluster_id=${ID('A')}`]: [200, WORKLOADS],
+  [`GET /k8s/workloads?cluster_id=${ID('A')}&namespace=shop&state=awake&selector=app%3Dweb`]: [
+    200,
+    WORKLOADS.filter(({ namespace }) => namespace === 'shop'),
+  ],
   [`POST /k8s/workloads/${ID('B')}/sleep`]: [200, { replicas: 0 }],
   [`POST /k8s/workloads/${ID('D')}/sleep`]: [
     409,
@@ -127,7 +131,7 @@ async function cloud(
 it('lists clusters and workloads', async () => {
   const { run, asked } = await cloud();
   expect((await run('k8s clusters')).stdout).toMatch(/\ndev +kind +2026-11-20T10:00:00.000Z +A+\n$/);
-  const { stdout } = await run('k8s workloads --cluster dev -n shop');
+  const { stdout } = await run('k8s workloads --cluster dev -n shop -l app=web --state awake');
   const rows = stdout
     .trim()
     .split('\n')

@@ -140,7 +140,7 @@ describe.each(SERVERS)('%s', (server) => {
       const authorization = 'Bearer secret';
       const cors = {
         'access-control-allow-origin': EXTENSION,
-        'access-control-expose-headers': 'Retry-After, Allow',
+        'access-control-expose-headers': 'Retry-After, Allow, Link',
         vary: 'Origin',
       };
       for (const [method, path, headers, status] of [

@@ -1,6 +1,7 @@
 // The cloud API as clients see it: the real front, actors and store over the double.
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import type { WorkloadRow } from '../../../src/protocol/cloud.ts';
 import { tetherSettings } from '../../../src/protocol/tethers.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { afterThisTest } from '../../kit/actors.ts';
@@ -44,6 +45,12 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
       front.request(method, path, { body, headers: { Authorization: 'Bearer secret', ...headers } }),
   };
 }
+
+const workloadRow = (id: string): WorkloadRow => ({
+  ...{ id, clusterId: 'a', kind: 'Deployment', namespace: 'web', name: id, labels: '', replicas: 1 },
+  ...{ ready: 1, desiredReplicas: null, autoSleep: false, idleMinutes: 30, lastActivityAt: null },
+  ...{ state: 'awake', sleepReason: null, wakeReason: null, staleSince: null },
+});
 
 const NOBODY = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
 
@@ -176,6 +183,56 @@ describe('workloads', () => {
         body: { code: 'unknown_cluster' },
       });
     expect(await call('GET', `/k8s/workloads?cluster_id=a&cluster_id=b`)).toMatchObject({ status: 400 });
+  });
+
+  it('are shown on their own, with their labels', async () => {
+    const { call, id } = await synced();
+    const [, listed] = (await call('GET', '/k8s/workloads')).body;
+    expect((await call('GET', `/k8s/workloads/${id}`)).body).toEqual({ ...listed, labels: { app: 'hello' } });
+  });
+
+  it('are listed by namespace, state and labels, and in pages', async () => {
+    const { call, id } = await synced();
+    const names = async (query: string): Promise<string[]> =>
+      (await call('GET', `/k8s/workloads?${query}`)).body.map((row: Json) => row.name);
+    expect(await names('namespace=web')).toEqual(['hello']);
+    expect(await names('namespace=web,data')).toEqual(['store', 'hello']);
+    expect(await names('selector=app!%3Dstore')).toEqual(['hello']);
+    await call('POST', `/k8s/workloads/${id}/sleep`);
+    expect(await names('state=sleeping,asleep')).toEqual(['hello']);
+    expect(await names('state=sleeping,asleep&namespace=data')).toEqual([]);
+    const first = await call('GET', '/k8s/workloads?limit=1&selector=app');
+    expect(first.body.map((row: Json) => row.name)).toEqual(['store']);
+    const [, target = ''] = /^<(\/k8s\/workloads\?[^>]+)>; rel="next"$/.exec(first.headers.link) ?? [];
+    const second = await call('GET', target);
+    expect(second.body.map((row: Json) => row.name)).toEqual(['hello']);
+    expect(second.headers.link).toBeUndefined();
+    for (const [query, named] of [
+      ['limit=0', 'limit'],
+      ['limit=1001', 'limit'],
+      ['continue=nonsense', 'continue'],
+      ['state=tired', 'state'],
+      ['selector=', 'selector'],
+      ['selector=a%3Db%3Dc', 'selector'],
+      ['label=a', 'label'],
+    ])
+      expect(await call('GET', `/k8s/workloads?${query}`)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_spec', message: expect.stringContaining(`${named} `) },
+      });
+  });
+
+  it('are sent in parts when there are very many', async () => {
+    const views = new CloudViews();
+    const front = await startFront({
+      cloud: { token: 'secret', views, ensure: async () => undefined, ownListener: null },
+    });
+    const rows = Array.from({ length: 12_000 }, (_, index) => workloadRow(`w${index}`));
+    views.setWorkloads(rows);
+    const headers = { Authorization: 'Bearer secret' };
+    const { body } = await front.request('GET', '/k8s/workloads', { headers });
+    expect(new Set(body.map((row: Json) => row.id)).size).toBe(rows.length);
+    expect(await front.request('HEAD', '/k8s/workloads', { headers })).toMatchObject({ status: 200 });
   });
 
   it('are put to sleep and woken', async () => {

@@ -10,6 +10,7 @@ const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => (
   kind: 'Deployment',
   namespace: id.slice(-1),
   name: id,
+  labels: '',
   replicas,
   ready: 0,
   desiredReplicas: null,

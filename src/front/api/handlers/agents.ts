@@ -1,11 +1,15 @@
 // The handlers of agents.
 import type { agents } from '../../../api/agents.ts';
+import type { QueryOf } from '../../../api/operation.ts';
 import { serviceAddress } from '../../../protocol/address.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
+import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
+import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
+import { createShare, listShares, revokeShares } from './agent_shares.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
@@ -22,12 +26,25 @@ function findRunning(app: AppContext, name: string): void {
   if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
 }
 
+/** How `caller` may view a terminal. Throws forbidden_token, and invalid_spec. */
+function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.attach>): Viewing {
+  if (takeover && mode !== 'write') {
+    const message = 'takeover must come with mode=write';
+    throw fail('invalid_spec', message, { details: [{ path: 'takeover', message }] });
+  }
+  if (caller.kind === 'user') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
+  if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
+  return { mode: 'observe', takesOver: false, share: caller.share.id };
+}
+
 const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(name));
 
 const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
   list: ({ views }) => views.agents(),
+
+  read: ({ views }, name) => views.agent(name),
 
   spinup: async ({ app, body }) => {
     const { name, port, pid } = await agentsOf(app).ask('spinup', { input: body });
@@ -68,8 +85,23 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   },
 
   // The views know whether there is a terminal: no actor need be asked.
-  attach: ({ app, key: name }) => {
+  attach: ({ app, key: name, query, caller }) => {
+    const viewing = viewingOf(caller, query);
     findRunning(app, name);
-    return (socket) => app.terminals.open(socket, terminalOf(app, name));
+    app.terminals.assertRoom(terminalOf(app, name), viewing);
+    return (socket) => app.terminals.open(socket, terminalOf(app, name), viewing);
+  },
+
+  share: ({ app, key: name, body: { minutes } }) => {
+    findAgent(app, name);
+    return createShare(app, name, minutes);
+  },
+  shares: ({ app, key: name }) => {
+    findAgent(app, name);
+    return listShares(app, name);
+  },
+  endShares: ({ app, key: name, query: { id } }) => {
+    findAgent(app, name);
+    return revokeShares(app, name, id);
   },
 };

@@ -1,20 +1,57 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
 import { fail } from '../../../protocol/errors.ts';
+import { parseSelector } from '../../../protocol/labels.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
 import { CLOUD_METRICS } from '../../metrics/cloud_metrics.ts';
 import { answerMetrics, readCloud } from '../../metrics/read_metrics.ts';
+import { AnswerParts } from '../../streams/answer_parts.ts';
+import {
+  arrayParts,
+  readPageToken,
+  type WorkloadFilter,
+  workloadPage,
+  workloadSlices,
+} from '../../views/workload_pages.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
+
+type ListRequest = Parameters<HandlersOf<typeof workloads>['list']>[0];
+
+/** Answers with one page; the header Link names the next one. */
+async function sendPage(request: ListRequest, filter: WorkloadFilter): Promise<Uint8Array> {
+  const { query } = request;
+  const limit = query.limit ?? CLOUD.maxPage;
+  const after = query.continue === null ? null : readPageToken(query.continue);
+  const { json, next } = await workloadPage(request.app.cloud.views, filter, limit, after);
+  if (next !== null) {
+    const given = Object.entries({ ...query, limit, continue: next }).filter(([, value]) => value !== null);
+    const link = new URLSearchParams(given.map(([key, value]) => [key, String(value)]));
+    request.headers = request.headers.with('Link', `</k8s/workloads?${link}>; rel="next"`);
+  }
+  return Buffer.from(json);
+}
 
 const workloadsOf = (app: AppContext) => app.ref('workloads');
 
 export const workloadHandlers: HandlersOf<typeof workloads> = {
-  list: ({ app, query: { cluster_id: clusterId } }) => {
-    const { views } = app.cloud;
+  list: (request) => {
+    const { views } = request.app.cloud;
+    const { cluster_id: clusterId, namespace, state, selector, limit, continue: token } = request.query;
     if (clusterId !== null && views.cluster(clusterId) === null)
       throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
-    return views.workloads(clusterId);
+    const isSelected = selector === null ? null : parseSelector(selector);
+    const filter = { clusterId, namespaces: namespace, states: state, isSelected };
+    if (limit !== null || token !== null) return sendPage(request, filter);
+    const isPlain = namespace === null && state === null && isSelected === null;
+    return isPlain && views.workloadCount(clusterId) <= CLOUD.maxWholeList
+      ? views.workloads(clusterId)
+      : new AnswerParts(arrayParts(workloadSlices(views, filter)));
+  },
+
+  read: ({ cloud }, id) => {
+    const json = cloud.views.workload(id);
+    return json === null ? null : Buffer.from(json);
   },
 
   sleep: async ({ app, key: id, query: { hold } }) => {
@@ -36,5 +73,5 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
 
   setAutoSleep: ({ app, key: id, body }) => workloadsOf(app).ask('autoSleep', { id, ...body }),
 
-  metrics: (request) => answerMetrics(request, CLOUD_METRICS, readCloud(request.app)),
+  metrics: async (request) => answerMetrics(request, CLOUD_METRICS, await readCloud(request.app)),
 };

@@ -1,0 +1,140 @@
+// What a program says to its terminal beside the screen: title, progress, notifications. Read from the output
+// as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows many in one
+// piece of output.
+import type { TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
+import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
+
+const ESC = 0x1b;
+const BELL = 0x07;
+const BRACKET = 0x5d;
+const BACKSLASH = 0x5c;
+/** Ends a sequence without effect. */
+const CANCELS: ReadonlySet<number> = new Set([0x18, 0x1a]);
+/** A longer sequence counts for nothing. */
+const MAX_SEQUENCE_BYTES = 2_048;
+/** What is kept of a text. */
+const MAX_TEXT_LENGTH = 256;
+/** Sequences of one piece of output that are looked at. */
+const MAX_SEQUENCES = 256;
+
+/** `text` on one line, without what a terminal would obey. */
+const plainText = (text: string): string =>
+  text.replace(/\s+/g, ' ').replace(UNSAFE_CHARACTERS, '').trim().slice(0, MAX_TEXT_LENGTH);
+
+const SHOWN_PROGRESS = [1, 2, 3, 4] as const;
+
+/** The parameters after `9;4;`; null: none is shown any more. */
+function progressOf(text: string): TerminalProgress | null {
+  const [shown, percent = 0] = text.split(';').map(Number);
+  const state = SHOWN_PROGRESS.find((known) => known === shown);
+  return state ? { state, percent: percent >= 0 && percent <= 100 ? Math.round(percent) : 0 } : null;
+}
+
+/** The signals of one terminal. */
+export class OscScanner {
+  title = '';
+  progress: TerminalProgress | null = null;
+  notification: TerminalSignals['notification'] = null;
+  /** The start of a sequence whose end has not come yet. */
+  private begun: Buffer | null = null;
+  /** The last byte may be the first of two that begin a sequence, or of two that end one. */
+  private isAfterEscape = false;
+
+  /** Looks at the next piece of output. `now`: epoch milliseconds. Returns whether a signal has changed. */
+  take(bytes: Buffer, now: number): boolean {
+    let hasChanged = false;
+    let from = 0;
+    for (let count = 0; count < MAX_SEQUENCES; count += 1) {
+      const start = this.begun ? 0 : this.startFrom(bytes, from);
+      if (start === null) return hasChanged;
+      const piece = bytes.subarray(this.begun ? from : start);
+      const end = this.endOf(piece);
+      if (end === null) {
+        this.keep(piece);
+        return hasChanged;
+      }
+      if (end.isWhole && this.apply(this.joined(piece.subarray(0, end.at)), now)) hasChanged = true;
+      this.begun = null;
+      from = bytes.length - piece.length + end.next;
+    }
+    this.isAfterEscape = false;
+    return hasChanged;
+  }
+
+  signals(): TerminalSignals {
+    return { title: this.title, progress: this.progress, notification: this.notification };
+  }
+
+  /** Where the content of the next sequence begins; null: there is none. */
+  private startFrom(bytes: Buffer, from: number): number | null {
+    if (from === 0 && this.isAfterEscape) {
+      this.isAfterEscape = false;
+      if (bytes[0] === BRACKET) return 1;
+    }
+    for (let at = bytes.indexOf(ESC, from); at >= 0; at = bytes.indexOf(ESC, at + 1)) {
+      if (bytes[at + 1] === BRACKET) return at + 2;
+    }
+    this.isAfterEscape = bytes.at(-1) === ESC;
+    return null;
+  }
+
+  /** Where the content of the sequence ends within `piece`, and what follows it begins; null: later. */
+  private endOf(piece: Buffer): { at: number; next: number; isWhole: boolean } | null {
+    if (this.isAfterEscape) {
+      this.isAfterEscape = false;
+      // Any other byte would begin another sequence.
+      return { at: 0, next: piece[0] === BACKSLASH ? 1 : 0, isWhole: piece[0] === BACKSLASH };
+    }
+    for (let at = 0; at < piece.length; at += 1) {
+      const byte = piece[at] ?? 0;
+      if (byte === BELL) return { at, next: at + 1, isWhole: true };
+      if (CANCELS.has(byte)) return { at, next: at + 1, isWhole: false };
+      if (byte !== ESC) continue;
+      const isWhole = piece[at + 1] === BACKSLASH;
+      // The other half has not come yet.
+      if (at + 1 === piece.length) return null;
+      return { at, next: at + (isWhole ? 2 : 0), isWhole };
+    }
+    return null;
+  }
+
+  private keep(piece: Buffer): void {
+    this.isAfterEscape = piece.at(-1) === ESC;
+    const content = this.isAfterEscape ? piece.subarray(0, -1) : piece;
+    const room = MAX_SEQUENCE_BYTES + 1 - (this.begun?.length ?? 0);
+    // A copy, because the caller's buffer is not ours.
+    this.begun = Buffer.concat([this.begun ?? Buffer.alloc(0), content.subarray(0, room)]);
+  }
+
+  private joined(piece: Buffer): Buffer {
+    return this.begun ? Buffer.concat([this.begun, piece]) : piece;
+  }
+
+  private apply(content: Buffer, now: number): boolean {
+    if (content.length > MAX_SEQUENCE_BYTES) return false;
+    const [, code = '', text = ''] = /^(\d{1,3});([\s\S]*)$/.exec(content.toString()) ?? [];
+    if (code === '0' || code === '2') return this.setTitle(plainText(text));
+    if (code === '9' && text.startsWith('4;')) {
+      this.progress = progressOf(text.slice(2));
+      return true;
+    }
+    if (code === '9') return this.notify(text, now);
+    if (code === '777' && text.startsWith('notify;')) return this.notify(text.slice(7), now);
+    // kitty's form: metadata, then the payload.
+    if (code === '99') return this.notify(text.slice(text.indexOf(';') + 1), now);
+    return false;
+  }
+
+  private setTitle(title: string): boolean {
+    const isNew = title !== this.title;
+    this.title = title;
+    return isNew;
+  }
+
+  private notify(given: string, now: number): boolean {
+    const text = plainText(given);
+    if (text === '') return false;
+    this.notification = { text, at: now };
+    return true;
+  }
+}

@@ -1,0 +1,122 @@
+// Which terminals move: the host sees all output, so it alone can tell for nothing that one has paused. A
+// daemon that watches one gets a few notices a second at most, however much is printed.
+import type { TerminalReading } from '../protocol/agent_state.ts';
+import type { Clock } from '../runtime/actor.ts';
+import { AGENT_STATE } from '../settings/limits.ts';
+import { OscScanner } from './osc_scanner.ts';
+
+interface WatchedTerminal {
+  readonly service: string;
+  readonly scanner: OscScanner;
+  lastOutputAt: number | null;
+  isWatched: boolean;
+  /** Whether the last notice said that it moves. */
+  isToldMoving: boolean;
+  /** Epoch milliseconds of the last notice. */
+  toldAt: number;
+}
+
+const NOTHING_SEEN: TerminalReading = {
+  lastOutputAt: null,
+  isMoving: false,
+  signals: { title: '', progress: null, notification: null },
+};
+
+/** Tells a service that the output of its `run` moves or has paused. */
+export type TellMovement = (service: string, run: string, reading: TerminalReading) => void;
+
+export class TerminalWatch {
+  private readonly clock: Clock;
+  private readonly tell: TellMovement;
+  private readonly terminals = new Map<string, WatchedTerminal>();
+  /** Watched runs with output that no notice of a pause has followed. */
+  private readonly moving = new Set<string>();
+  private isLooking = false;
+
+  constructor(clock: Clock, tell: TellMovement) {
+    this.clock = clock;
+    this.tell = tell;
+  }
+
+  open(service: string, run: string): void {
+    this.terminals.set(run, {
+      ...{ service, scanner: new OscScanner(), lastOutputAt: null },
+      ...{ isWatched: false, isToldMoving: false, toldAt: 0 },
+    });
+  }
+
+  /** The terminal has printed `bytes`, which are lent. */
+  onOutput(run: string, bytes: Uint8Array): void {
+    const terminal = this.terminals.get(run);
+    if (!terminal) return;
+    const now = this.clock.now();
+    terminal.lastOutputAt = now;
+    terminal.scanner.take(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), now);
+    if (!terminal.isWatched) return;
+    this.moving.add(run);
+    if (!terminal.isToldMoving && now - terminal.toldAt >= AGENT_STATE.noticeIntervalMs)
+      this.notify(run, terminal, true);
+    this.lookLater();
+  }
+
+  /** From now on `tell` is called for the run, or no more. Returns what is known; of no terminal: nothing. */
+  watch(run: string, isOn: boolean): TerminalReading {
+    const terminal = this.terminals.get(run);
+    if (!terminal) return NOTHING_SEEN;
+    terminal.isWatched = isOn;
+    terminal.isToldMoving = isOn && this.isMoving(terminal);
+    if (terminal.isToldMoving) this.moving.add(run);
+    else this.moving.delete(run);
+    this.lookLater();
+    return this.readingOf(terminal, terminal.isToldMoving);
+  }
+
+  /** The daemon is gone: the next one watches what it needs. */
+  unwatchAll(): void {
+    for (const terminal of this.terminals.values()) terminal.isWatched = false;
+    this.moving.clear();
+  }
+
+  close(run: string): void {
+    this.terminals.delete(run);
+    this.moving.delete(run);
+  }
+
+  private isMoving({ lastOutputAt }: WatchedTerminal): boolean {
+    return lastOutputAt !== null && this.clock.now() - lastOutputAt < AGENT_STATE.pauseMs;
+  }
+
+  /** One timer for all, and only while something moves. */
+  private lookLater(): void {
+    if (this.isLooking || this.moving.size === 0) return;
+    this.isLooking = true;
+    this.clock.after(AGENT_STATE.lookIntervalMs, () => {
+      this.isLooking = false;
+      this.look();
+      this.lookLater();
+    });
+  }
+
+  private look(): void {
+    const now = this.clock.now();
+    for (const run of this.moving) {
+      const terminal = this.terminals.get(run);
+      if (!terminal) continue;
+      const isMoving = this.isMoving(terminal);
+      const dueMs = isMoving ? AGENT_STATE.movingNoticeMs : AGENT_STATE.noticeIntervalMs;
+      if (now - terminal.toldAt < dueMs) continue;
+      this.notify(run, terminal, isMoving);
+      if (!isMoving) this.moving.delete(run);
+    }
+  }
+
+  private notify(run: string, terminal: WatchedTerminal, isMoving: boolean): void {
+    terminal.isToldMoving = isMoving;
+    terminal.toldAt = this.clock.now();
+    this.tell(terminal.service, run, this.readingOf(terminal, isMoving));
+  }
+
+  private readingOf({ lastOutputAt, scanner }: WatchedTerminal, isMoving: boolean): TerminalReading {
+    return { lastOutputAt, isMoving, signals: scanner.signals() };
+  }
+}

@@ -1,0 +1,235 @@
+// The table of coding agents: how each is worked with in its terminal. docs/reference.md "Agent types". What
+// their screens say is in the rules beside (src/agent-rules).
+import type { AgentStateName, StateAuthority } from './agent_state.ts';
+
+/** How a prompt is typed, as a person would: docs/reference.md "Agent types". */
+export interface PromptTyping {
+  /**
+   * Whether text is pasted in brackets (DEC mode 2004) while the program has the mode on; otherwise it is
+   * typed.
+   */
+  readonly bracketedPaste: boolean;
+  /** Milliseconds between the text and the key that submits it: some programs take a fast Enter for text. */
+  readonly pauseMs: number;
+  /** The key that submits it, as `POST .../keys` names it. */
+  readonly submit: string;
+  /** The key that begins a new line within a prompt, where text is typed; null: Enter would submit it. */
+  readonly newline: string | null;
+}
+
+/** How a later process continues a conversation; every text is one of shell command lines. */
+export interface SessionFlags {
+  /** Follows the command to resume the conversation `$SESSION`. */
+  readonly resume: string;
+  /** Follows the command so that a new conversation has the id `$SESSION`; null: the program makes one. */
+  readonly begin: string | null;
+  /**
+   * Where the program keeps its conversations, when its hooks tell no id: a glob in which `~` is the home
+   * directory, and an expression whose first group is the id in a path. The newest file that this run has
+   * made is the one. null: only hooks tell.
+   */
+  readonly files: { readonly glob: string; readonly id: string } | null;
+}
+
+/** How `berth agent init` has the program report its state. */
+export interface HookFile {
+  /** The file that names its hooks, relative to the project, or to the home directory after `~/`. */
+  readonly file: string;
+  /** The form of the file. */
+  readonly format: 'claude' | 'gemini' | 'codex' | 'cursor' | 'copilot' | 'opencode';
+  /** The state that each of its events means. */
+  readonly events: Readonly<Record<string, AgentStateName>>;
+}
+
+export interface CodingAgent {
+  /** The program that must be in PATH. */
+  readonly program: string;
+  /** The shell command that starts it. */
+  readonly cmd: string;
+  /** The command that installs the program. */
+  readonly install: string;
+  /** Which authorities know its state, in their order. */
+  readonly authorities: readonly StateAuthority[];
+  /** What its rules for screens were made from: screens of the running program, or its documentation. */
+  readonly rules: 'recorded' | 'documented';
+  readonly prompt: PromptTyping;
+  /** null: it has no conversations that a later process could continue. */
+  readonly session: SessionFlags | null;
+  /** null: it has no hooks that Berth can install. */
+  readonly hooks: HookFile | null;
+}
+
+const ALL: readonly StateAuthority[] = ['hook', 'osc', 'screen', 'output'];
+const WITHOUT_HOOK: readonly StateAuthority[] = ['osc', 'screen', 'output'];
+const PASTED: PromptTyping = { bracketedPaste: true, pauseMs: 150, submit: 'Enter', newline: null };
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+
+export const CODING_AGENTS = {
+  claude: {
+    program: 'claude',
+    cmd: 'claude',
+    install: 'npm install -g @anthropic-ai/claude-code',
+    authorities: ALL,
+    rules: 'documented',
+    prompt: { ...PASTED, newline: 'M-Enter' },
+    session: {
+      resume: '--resume "$SESSION"',
+      begin: '--session-id "$SESSION"',
+      files: { glob: '~/.claude/projects/*/*.jsonl', id: `(${UUID})\\.jsonl$` },
+    },
+    hooks: {
+      file: '.claude/settings.local.json',
+      format: 'claude',
+      events: {
+        SessionStart: 'idle',
+        UserPromptSubmit: 'working',
+        PreToolUse: 'working',
+        PostToolUse: 'working',
+        PermissionRequest: 'blocked',
+        Stop: 'idle',
+      },
+    },
+  },
+  codex: {
+    program: 'codex',
+    cmd: 'codex',
+    install: 'npm install -g @openai/codex',
+    authorities: ALL,
+    rules: 'recorded',
+    prompt: { ...PASTED, newline: 'C-j' },
+    session: {
+      resume: 'resume "$SESSION"',
+      begin: null,
+      files: { glob: '~/.codex/sessions/*/*/*/rollout-*.jsonl', id: `(${UUID})\\.jsonl$` },
+    },
+    hooks: {
+      file: '.codex/hooks.json',
+      format: 'codex',
+      events: {
+        SessionStart: 'idle',
+        UserPromptSubmit: 'working',
+        PreToolUse: 'working',
+        PostToolUse: 'working',
+        PermissionRequest: 'blocked',
+        Stop: 'idle',
+      },
+    },
+  },
+  gemini: {
+    program: 'gemini',
+    cmd: 'gemini',
+    install: 'npm install -g @google/gemini-cli',
+    authorities: ALL,
+    rules: 'recorded',
+    prompt: { ...PASTED, newline: 'C-j' },
+    session: {
+      resume: '--resume "$SESSION"',
+      begin: '--session-id "$SESSION"',
+      files: { glob: '~/.gemini/tmp/*/chats/session-*.json*', id: `(${UUID})` },
+    },
+    hooks: {
+      file: '.gemini/settings.json',
+      format: 'gemini',
+      events: {
+        SessionStart: 'idle',
+        BeforeAgent: 'working',
+        BeforeTool: 'working',
+        AfterTool: 'working',
+        Notification: 'blocked',
+        AfterAgent: 'idle',
+      },
+    },
+  },
+  opencode: {
+    program: 'opencode',
+    cmd: 'opencode',
+    install: 'npm install -g opencode-ai',
+    authorities: ALL,
+    rules: 'recorded',
+    prompt: { ...PASTED, newline: 'C-j' },
+    session: { resume: '--session "$SESSION"', begin: null, files: null },
+    hooks: {
+      file: '.opencode/plugin/berth.js',
+      format: 'opencode',
+      events: {
+        'session.status:busy': 'working',
+        'permission.asked': 'blocked',
+        'permission.replied': 'working',
+        'session.idle': 'idle',
+      },
+    },
+  },
+  cursor: {
+    program: 'cursor-agent',
+    cmd: 'cursor-agent',
+    install: 'curl -fsS https://cursor.com/install | bash',
+    authorities: ALL,
+    rules: 'documented',
+    prompt: PASTED,
+    session: { resume: '--resume "$SESSION"', begin: null, files: null },
+    hooks: {
+      file: '.cursor/hooks.json',
+      format: 'cursor',
+      events: { sessionStart: 'idle', beforeSubmitPrompt: 'working', stop: 'idle' },
+    },
+  },
+  copilot: {
+    program: 'copilot',
+    cmd: 'copilot',
+    install: 'npm install -g @github/copilot',
+    authorities: ALL,
+    rules: 'documented',
+    prompt: PASTED,
+    session: { resume: '--resume "$SESSION"', begin: null, files: null },
+    hooks: {
+      file: '.github/hooks/berth.json',
+      format: 'copilot',
+      events: {
+        sessionStart: 'idle',
+        userPromptSubmitted: 'working',
+        preToolUse: 'working',
+        postToolUse: 'working',
+      },
+    },
+  },
+  amp: {
+    program: 'amp',
+    cmd: 'amp',
+    install: 'npm install -g @sourcegraph/amp',
+    authorities: WITHOUT_HOOK,
+    rules: 'documented',
+    prompt: PASTED,
+    session: { resume: 'threads continue "$SESSION"', begin: null, files: null },
+    hooks: null,
+  },
+  aider: {
+    program: 'aider',
+    cmd: 'aider',
+    install: 'python3 -m pip install aider-install && aider-install',
+    authorities: WITHOUT_HOOK,
+    rules: 'documented',
+    prompt: { ...PASTED, newline: 'M-Enter' },
+    session: null,
+    hooks: null,
+  },
+  goose: {
+    program: 'goose',
+    cmd: 'goose session',
+    install: 'curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash',
+    authorities: WITHOUT_HOOK,
+    rules: 'documented',
+    prompt: { ...PASTED, newline: 'C-j' },
+    session: { resume: '--resume --session-id "$SESSION"', begin: null, files: null },
+    hooks: null,
+  },
+  shell: {
+    program: 'sh',
+    cmd: 'exec "${SHELL:-/bin/sh}"',
+    install: 'apt-get install bash',
+    authorities: WITHOUT_HOOK,
+    rules: 'recorded',
+    prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: null },
+    session: null,
+    hooks: null,
+  },
+} as const satisfies Readonly<Record<string, CodingAgent>>;

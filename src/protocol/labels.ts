@@ -1,0 +1,80 @@
+// The labels of a workload as one text, and label selectors in the syntax of Kubernetes that match it:
+// docs/reference.md "Label selectors". Pure.
+import { fail } from './errors.ts';
+
+export const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+export const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
+
+/** Of more labels than an object has in practice, the rest is left out. */
+const MAX_TEXT = 4_096;
+const MAX_SELECTOR = 1_024;
+const MAX_REQUIREMENTS = 32;
+
+/**
+ * Labels as lines `key=value` with a line feed before and after each; '' for none. A hundred thousand of
+ * these texts take a fraction of the memory of as many objects, and a search in one is one `includes`.
+ */
+export type LabelText = string;
+
+/** The text of a record from an untrusted cluster: what is no proper label is left out. */
+export function labelText(labels: unknown): LabelText {
+  if (typeof labels !== 'object' || labels === null) return '';
+  let text = '';
+  for (const [key, value] of Object.entries(labels)) {
+    if (typeof value !== 'string' || !LABEL_KEY.test(key) || !LABEL_VALUE.test(value)) continue;
+    if (text.length + key.length + value.length > MAX_TEXT) break;
+    text += `${text === '' ? '\n' : ''}${key}=${value}\n`;
+  }
+  return text;
+}
+
+/** The labels in `text`. */
+export const labelsIn = (text: LabelText): Record<string, string> =>
+  Object.fromEntries(
+    text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  );
+
+/** Whether the labels in a text are selected. */
+export type LabelMatch = (text: LabelText) => boolean;
+
+/** One requirement: `app=web`, `app==web`, `app!=web`, `tier in (a,b)`, `tier notin (a,b)`, `app`, `!app`. */
+const REQUIREMENT =
+  /^\s*(?:(!)\s*([^\s!=,()]+)|([^\s!=,()]+)(?:\s*(==|=|!=)\s*([^\s!=,()]*)|\s+(in|notin)\s*\(([^()]*)\))?)\s*$/;
+
+/** The requirements of `selector`, which commas outside of parentheses divide. */
+const requirementsOf = (selector: string): string[] => selector.split(/,(?![^()]*\))/);
+
+const wrong = (message: string) =>
+  fail('invalid_spec', `selector ${message}`, { details: [{ path: 'selector', message }] });
+
+function requirementMatch(text: string): LabelMatch {
+  const found = REQUIREMENT.exec(text);
+  const [, not, absentKey, key = absentKey ?? '', equality, value, setOperator, set] = found ?? [];
+  if (!found) throw wrong(`has a requirement that is none: ${JSON.stringify(text.slice(0, 100))}`);
+  if (!LABEL_KEY.test(key)) throw wrong(`has a key that is none: ${JSON.stringify(key.slice(0, 100))}`);
+  const values = equality ? [value ?? ''] : (set ?? '').split(',').map((one) => one.trim());
+  const bad = equality || setOperator ? values.find((one) => !LABEL_VALUE.test(one)) : undefined;
+  if (bad !== undefined) throw wrong(`has a value that is none: ${JSON.stringify(bad.slice(0, 100))}`);
+  if (!equality && !setOperator) {
+    const start = `\n${key}=`;
+    return not ? (labels) => !labels.includes(start) : (labels) => labels.includes(start);
+  }
+  const lines = values.map((one) => `\n${key}=${one}\n`);
+  const isNegated = equality === '!=' || setOperator === 'notin';
+  return (labels) => lines.some((line) => labels.includes(line)) !== isNegated;
+}
+
+/**
+ * What `selector` selects; every requirement must hold. As in Kubernetes, `!=` and `notin` also select what
+ * lacks the label. Throws invalid_spec. docs/reference.md "Label selectors".
+ */
+export function parseSelector(selector: string): LabelMatch {
+  if (selector.length > MAX_SELECTOR) throw wrong(`must have at most ${MAX_SELECTOR} characters`);
+  const parts = requirementsOf(selector);
+  if (parts.length > MAX_REQUIREMENTS) throw wrong(`must have at most ${MAX_REQUIREMENTS} requirements`);
+  const matches = parts.map(requirementMatch);
+  return (labels) => matches.every((isMatch) => isMatch(labels));
+}

@@ -1,0 +1,128 @@
+// What an agent is doing, as its service tells it: to the views, in events, and to those who wait.
+import { expect, it } from 'vitest';
+import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agent_state.ts';
+import type { Ref } from '../../../src/runtime/actor.ts';
+import { AGENT_STATE } from '../../../src/settings/limits.ts';
+import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
+
+interface Told {
+  world: Supervised;
+  agent: Ref<AgentStateProtocol>;
+  /** The terminal has printed something. */
+  moved(): void;
+  status(): AgentStatus;
+  /** The events of states, each with its predecessor. */
+  changes(): string[];
+}
+
+async function agent(plan: Plan = {}): Promise<Told> {
+  const world = await supervise({ ...plan, spec: { agent: AGENT, ...plan.spec } });
+  await world.begin();
+  const ref = world.services.ref<AgentStateProtocol>('service:web');
+  return {
+    world,
+    agent: ref,
+    moved: () => {
+      world.host.reading = { ...world.host.reading, lastOutputAt: world.clock.now(), isMoving: true };
+      const run = world.host.row?.run ?? '';
+      const service = world.host.service as Ref<AgentStateProtocol> | null;
+      service?.tell('terminalMoved', { run, ...world.host.reading });
+    },
+    status: () => {
+      const last = world.views.of('agents').at(-1)?.rows[0];
+      if (!last) throw new Error('the views got no state');
+      return last;
+    },
+    changes: () =>
+      world.journal.flatMap(({ type, data }) => {
+        const { previous, state, reason } = JSON.parse(data);
+        return type === 'agent.state' ? [`${previous} ${state} ${reason.authority}:${reason.rule}`] : [];
+      }),
+  };
+}
+
+const after = (ms: number) => ms + AGENT_STATE.eventIntervalMs;
+
+it('starts, works while it prints, is idle when it has been quiet, and exits', async () => {
+  const { world, moved, status, changes } = await agent();
+  expect(status()).toMatchObject({ state: 'exited', lastOutputAt: null, viewers: 0, sessionId: null });
+  await running(world);
+  expect(status()).toMatchObject({ state: 'starting' });
+  moved();
+  await world.advance(after(0));
+  expect(status()).toMatchObject({ state: 'working', lastOutputAt: world.host.reading.lastOutputAt });
+  await world.advance(after(AGENT_STATE.outputMs));
+  expect(status()).toMatchObject({ state: 'idle', reason: { authority: 'output', rule: 'quiet' } });
+  world.host.exit(0);
+  await world.advance(after(0));
+  expect(status()).toMatchObject({ state: 'exited' });
+  expect(changes()).toEqual([
+    'exited starting process:not-ready',
+    'starting working output:moving',
+    'working idle output:quiet',
+    'idle exited process:exited',
+  ]);
+});
+
+it('is idle when it prints nothing, and starting until its ready-check passes', async () => {
+  const silent = await agent();
+  await running(silent.world);
+  await silent.world.advance(after(AGENT_STATE.startingMs));
+  expect(silent.status()).toMatchObject({ state: 'idle' });
+  const checked = await agent({ spec: { ready: 'http://127.0.0.1:3000/' } });
+  await checked.world.ref.ask('start', { timeoutMs: null, wait: false });
+  checked.moved();
+  await checked.world.advance(after(AGENT_STATE.outputMs));
+  expect(checked.status()).toMatchObject({ state: 'starting' });
+  checked.world.probe.pass();
+  await checked.world.advance(2_000);
+  expect(checked.status()).toMatchObject({ state: 'idle' });
+});
+
+it('tells a later daemon nothing anew, and keeps since when it is so', async () => {
+  const { world, moved, status } = await agent();
+  await running(world);
+  moved();
+  await world.advance(after(AGENT_STATE.outputMs));
+  const { since } = status();
+  await world.services.node.stop();
+  const row = world.host.row;
+  expect(row?.memo.told).toEqual({ state: 'idle', since });
+  const next = await agent({ clock: world.clock, ...(row && { row }) });
+  next.world.host.reading = world.host.reading;
+  await next.world.ref.ask('adopt', {});
+  await next.world.advance(after(0));
+  expect(next.status()).toMatchObject({ state: 'idle', since });
+  expect(next.changes()).toEqual([]);
+});
+
+it('is waited for: a state now, a state to come, a state since, and in vain', async () => {
+  const { world, agent: ref, moved } = await agent();
+  const wait = (states: AgentStatus['state'][], afterMs = 0) =>
+    ref.ask('awaitState', { for: states, afterMs, timeoutMs: 10_000 }, { deadlineMs: 20_000 });
+  expect(await wait(['exited'])).toMatchObject({ state: 'exited' });
+  const [works, rests] = [wait(['working']), wait(['idle', 'blocked'])];
+  await running(world);
+  moved();
+  await quiet();
+  expect(await works).toMatchObject({ state: 'working' });
+  await world.advance(after(AGENT_STATE.outputMs));
+  expect(await rests).toMatchObject({ state: 'idle' });
+  const later = wait(['idle'], world.clock.now() + 1);
+  await world.advance(10_001);
+  const { since } = await later;
+  expect(since).toBeLessThan(world.clock.now() - 10_000);
+});
+
+it('flaps without flooding the journal', async () => {
+  const { world, moved, changes } = await agent();
+  await running(world);
+  for (let turn = 0; turn < 40; turn += 1) {
+    moved();
+    await world.advance(AGENT_STATE.outputMs + 5);
+  }
+  const before = changes().length;
+  expect(before).toBeGreaterThan(40);
+  await world.advance(60_000);
+  expect(changes().length - before).toBeLessThanOrEqual(1);
+});

@@ -1,0 +1,127 @@
+// docs/reference.md "Lists of workloads".
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import {
+  ALL_WORKLOADS,
+  arrayParts,
+  readPageToken,
+  workloadPage,
+  workloadSlices,
+} from '../../../src/front/views/workload_pages.ts';
+import type { WorkloadRow } from '../../../src/protocol/cloud.ts';
+import { labelText, parseSelector } from '../../../src/protocol/labels.ts';
+
+const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
+  ...{ id, clusterId, kind: 'Deployment', namespace: `n${index % 3}`, name: id },
+  ...{ labels: labelText({ app: id, tier: index % 2 ? 'odd' : 'even' }), replicas: 1, ready: 1 },
+  ...{ desiredReplicas: null, autoSleep: false, idleMinutes: 30, lastActivityAt: null },
+  ...{ state: index % 5 ? 'awake' : 'asleep', sleepReason: null, wakeReason: null, staleSince: null },
+});
+
+/** `count` workloads in two clusters, in no order. */
+function views(count: number): { views: CloudViews; rows: WorkloadRow[] } {
+  const made = new CloudViews();
+  const rows = Array.from({ length: count }, (_, index) =>
+    row(`w${String((index * 7919) % count).padStart(6, '0')}`, index % 4 ? 'one' : 'two', index),
+  );
+  made.setWorkloads(rows);
+  return { views: made, rows };
+}
+
+const idsOf = (json: string): string[] => JSON.parse(json).map(({ id }: { id: string }) => id);
+
+async function pagesOf(made: CloudViews, filter: typeof ALL_WORKLOADS, limit: number): Promise<string[][]> {
+  const pages: string[][] = [];
+  let token: string | null = null;
+  do {
+    const { json, next } = await workloadPage(
+      made,
+      filter,
+      limit,
+      token === null ? null : readPageToken(token),
+    );
+    pages.push(idsOf(json));
+    token = next;
+  } while (token !== null);
+  return pages;
+}
+
+describe('pages of workloads', () => {
+  it('have everything once, in the order of the whole list, whatever their size', async () => {
+    const { views: made } = views(200);
+    const whole = idsOf(made.workloads(null).toString());
+    for (const limit of [1, 3, 100, 199, 200, 201]) {
+      const pages = await pagesOf(made, ALL_WORKLOADS, limit);
+      expect(pages.flat()).toEqual(whole);
+      expect(pages.slice(0, -1).every(({ length }) => length === limit)).toBe(true);
+      expect(pages.at(-1)?.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('have what passes every filter', async () => {
+    const { views: made, rows } = views(300);
+    const filter = {
+      clusterId: 'one',
+      namespaces: ['n0', 'n2'],
+      states: ['asleep'] as const,
+      isSelected: parseSelector('tier=odd,app!=w000001'),
+    };
+    const expected = rows
+      .filter(
+        ({ clusterId, namespace, state }) => clusterId === 'one' && namespace !== 'n1' && state === 'asleep',
+      )
+      .filter(({ labels, id }) => labels.includes('tier=odd') && id !== 'w000001')
+      .map(({ id }) => id);
+    expect(expected.length).toBeGreaterThan(3);
+    expect((await pagesOf(made, filter, 2)).flat().sort()).toEqual(expected.sort());
+  });
+
+  it('go on at their place when workloads come and go in between', async () => {
+    const { views: made } = views(50);
+    const first = await workloadPage(made, ALL_WORKLOADS, 10, null);
+    const seen = idsOf(first.json);
+    const after = readPageToken(first.next ?? '');
+    // The last one of the page is what the token names.
+    made.removeWorkloads(seen.slice(-3));
+    const [last] = seen.slice(-1);
+    const rest = idsOf((await workloadPage(made, ALL_WORKLOADS, 1_000, after)).json);
+    expect(rest).toHaveLength(40);
+    expect(rest).not.toContain(last);
+    expect(new Set([...seen, ...rest]).size).toBe(50);
+  });
+
+  it('are none of an empty list', async () => {
+    expect(await workloadPage(new CloudViews(), ALL_WORKLOADS, 10, null)).toEqual({ json: '[]', next: null });
+    const { views: made } = views(10);
+    const nowhere = { ...ALL_WORKLOADS, namespaces: ['nowhere'] };
+    expect(await workloadPage(made, nowhere, 10, null)).toEqual({ json: '[]', next: null });
+  });
+
+  it('have no token that fails other than by invalid_spec', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.json().map((text) => Buffer.from(text).toString('base64url')),
+        ),
+        (token) => {
+          try {
+            expect(readPageToken(token).every((part) => typeof part === 'string')).toBe(true);
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'invalid_spec' });
+          }
+        },
+      ),
+    );
+  });
+});
+
+describe('a long list in parts', () => {
+  it.each([0, 1, 2_047, 2_048, 5_000])('of %d workloads is the whole list', (count) => {
+    const { views: made } = views(count);
+    const parts = [...arrayParts(workloadSlices(made, ALL_WORKLOADS))];
+    expect(JSON.parse(parts.join(''))).toEqual(JSON.parse(made.workloads(null).toString()));
+    expect(parts.length).toBeGreaterThan(count / 2_048);
+  });
+});

@@ -1,0 +1,81 @@
+// What the output of a terminal tells beside the screen, and when it moves.
+import { expect, it } from 'vitest';
+import { OscScanner } from '../../src/host/osc_scanner.ts';
+import { TerminalWatch } from '../../src/host/terminal_watch.ts';
+import type { TerminalReading } from '../../src/protocol/agent_state.ts';
+import { AGENT_STATE } from '../../src/settings/limits.ts';
+import { virtualClock } from '../kit/actors.ts';
+import { random } from '../kit/random.ts';
+
+const OUTPUT =
+  'text \x1b[1mbold\x1b[0m \x1b]2;one\x07 \x1b]0;two \u{1f600}\x1b\\ more \x1b]9;4;1;40\x07 \x1b]9;May I?\x07' +
+  ' \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;aGFjaw==\x07 \x1b]777;notify;Title;done\x1b\\ \x1b]2;cut\x18';
+
+it('finds title, progress and notification, however the output is cut', () => {
+  const whole = new OscScanner();
+  whole.take(Buffer.from(OUTPUT), 5);
+  const expected = {
+    title: 'two \u{1f600}',
+    progress: { state: 1, percent: 40 },
+    notification: { text: 'Title;done', at: 5 },
+  };
+  expect(whole.signals()).toEqual(expected);
+  const seed = Date.now() % 2 ** 31;
+  const below = random(seed);
+  for (let turn = 0; turn < 200; turn += 1) {
+    const scanner = new OscScanner();
+    let rest = Buffer.from(OUTPUT);
+    while (rest.length > 0) {
+      const length = 1 + below(9);
+      scanner.take(rest.subarray(0, length), 5);
+      rest = rest.subarray(length);
+    }
+    expect(scanner.signals(), `seed ${seed}`).toEqual(expected);
+  }
+});
+
+it('keeps nothing that a terminal would obey, and nothing long', () => {
+  const scanner = new OscScanner();
+  const take = (text: string): void => void scanner.take(Buffer.from(text), 1);
+  take('\x1b]2;a\nb\tc\x9b31m\u202e\u2028d\x07');
+  expect(scanner.title).toBe('a b c31m d');
+  take(`\x1b]2;${'x'.repeat(1_000)}\x07`);
+  expect(scanner.title).toHaveLength(256);
+  take(`\x1b]2;${'y'.repeat(100_000)}`);
+  take(`${'y'.repeat(100_000)}\x07\x1b]9;4;0\x07\x1b]2;after\x07`);
+  expect(scanner.signals()).toEqual({ title: 'after', progress: null, notification: null });
+  take('\x1b]9;4;3\x07');
+  expect(scanner.progress).toEqual({ state: 3, percent: 0 });
+  take('\x1b]9;4;7;900\x07\x1b]99;i=1:p=body;kitty\x1b\\');
+  expect(scanner.signals()).toMatchObject({ progress: null, notification: { text: 'kitty' } });
+});
+
+it('tells that output moves and pauses, and little else however much is printed', async () => {
+  const clock = virtualClock();
+  const told: TerminalReading[] = [];
+  const watch = new TerminalWatch(clock, (_service, _run, reading) => told.push(reading));
+  watch.open('web', 'run');
+  watch.onOutput('run', Buffer.from('before anybody watches \x1b]2;title\x07'));
+  const since = clock.now();
+  await clock.advance(AGENT_STATE.pauseMs + 1);
+  expect(watch.watch('run', true)).toMatchObject({
+    ...{ lastOutputAt: since, isMoving: false },
+    signals: { title: 'title' },
+  });
+  expect(told).toEqual([]);
+  for (let piece = 0; piece < 500; piece += 1) {
+    watch.onOutput('run', Buffer.from('x'));
+    await clock.advance(10);
+  }
+  expect(told.filter(({ isMoving }) => isMoving)).toHaveLength(5);
+  expect(told.at(-1)).toMatchObject({ isMoving: true });
+  const last = clock.now() - 10;
+  await clock.advance(AGENT_STATE.pauseMs + AGENT_STATE.noticeIntervalMs);
+  expect(told.at(-1)).toMatchObject({ lastOutputAt: last, isMoving: false });
+  const before = told.length;
+  await clock.advance(60_000);
+  watch.unwatchAll();
+  watch.onOutput('run', Buffer.from('nobody watches'));
+  await clock.advance(60_000);
+  expect(told).toHaveLength(before);
+});
