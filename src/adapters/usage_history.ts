@@ -1,6 +1,6 @@
-// What services used, on disk: docs/reference.md "Statistics". A file per service, beside its log, with a ring of
-// points per range. The place of a point follows from its time, so the file needs neither a head nor a copy in
-// memory, and a killed daemon leaves it whole.
+// What services used, on disk: docs/reference.md "Statistics". A file per service, beside its log, with a
+// ring of points per range. The place of a point follows from its time. So the file needs neither a head nor
+// a copy in memory, and a killed daemon leaves it whole.
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { USAGE_RANGES, type UsagePoint, type UsageRange } from '../protocol/stats.ts';

@@ -11,7 +11,7 @@ import { Palette } from './frame/palette.tsx';
 import { ResourceList } from './frame/resource_list.tsx';
 import { followAttention } from './state/attention.ts';
 import { follow, reconnect } from './state/daemon.ts';
-import { place } from './state/place.ts';
+import { shownPlace } from './state/place.ts';
 import { resume, takeCode } from './state/session.ts';
 import { AgentView } from './views/agent_view.tsx';
 import { AgentsView } from './views/agents_view.tsx';
@@ -22,7 +22,7 @@ import { Overview } from './views/overview.tsx';
 import { ServiceView } from './views/service_view.tsx';
 
 function View() {
-  const { view, name } = place.value;
+  const { view, name } = shownPlace.value;
   if (view === 'agents') return name === null ? <AgentsView /> : <AgentView key={name} name={name} />;
   if (view === 'logs') return <LogsView />;
   if (view === 'events') return <EventsView />;
@@ -31,7 +31,7 @@ function View() {
 }
 
 function Page() {
-  const { view, name } = place.value;
+  const { view, name } = shownPlace.value;
   return (
     <div class="frame" data-view={view} data-selected={name !== null}>
       <div class="side">

@@ -91,11 +91,12 @@ class StatsSampler {
     // A pass that takes longer than the interval must not overlap the next.
     if (this.isMeasuring) return;
     this.isMeasuring = true;
-    await this.measure();
+    const rows = await this.measure();
     this.isMeasuring = false;
+    await this.keep(rows);
   }
 
-  private async measure(): Promise<void> {
+  private async measure(): Promise<readonly StatsRow[]> {
     const { usage, tracked } = this.config;
     const pass = await usage([...tracked.values()]);
     const { nowTicks, runs } = pass;
@@ -119,15 +120,15 @@ class StatsSampler {
     this.before = cpuSampleOf(pass);
     if (rows.length > 0) this.context.ref('views').tell('stats', { rows });
     if (due.length > 0) this.context.ref('events').tell('append', { events: due });
-    await this.keep(rows);
+    return rows;
   }
 
+  /** Stores the steps that are over. A disk that is slow delays no measurement. */
   private async keep(rows: readonly StatsRow[]): Promise<void> {
     const now = this.context.clock.now();
-    for (const { name, cpu, rssMB } of rows) {
-      const points = this.steps.add(name, now, cpu, rssMB);
+    const due = rows.map(({ name, cpu, rssMB }) => ({ name, points: this.steps.add(name, now, cpu, rssMB) }));
+    for (const { name, points } of due)
       if (points.length > 0) await this.config.history.append(name, points);
-    }
   }
 }
 

@@ -20,7 +20,7 @@ export class UsageSteps {
     day: new Map(),
   };
 
-  /** Adds what a service uses at `at` (milliseconds). Returns the points of the steps that are over by now. */
+  /** Adds what a service uses at `at` (milliseconds). Returns the points of the steps that are over. */
   add(name: string, at: number, cpu: number, rssMB: number): RangedPoint[] {
     return RANGES.flatMap((range) => {
       const step = Math.floor(at / USAGE_RANGES[range].stepMs);

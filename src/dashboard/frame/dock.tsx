@@ -1,8 +1,8 @@
 // The panes below the view: logs and terminals side by side, in a height that is kept.
 import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { LogView } from '../logs/log_view.tsx';
-import { closePane, linkTo, openPane, type Pane, panes, place } from '../state/place.ts';
+import { LogPanel } from '../logs/log_view.tsx';
+import { closePane, linkTo, openPane, type Pane, panes, shownPlace } from '../state/place.ts';
 import { isAgent } from '../state/sections.ts';
 import { TerminalView } from '../views/terminal_view.tsx';
 import { Button } from './button.tsx';
@@ -34,7 +34,7 @@ function setFollows(isOn: boolean): void {
 
 /** The panes that are shown: those asked for, or else the log of the selected service. */
 function shownPanes(): { list: readonly Pane[]; isOwn: boolean } {
-  const { view, name } = place.value;
+  const { view, name } = shownPlace.value;
   if (panes.value.length > 0) return { list: panes.value, isOwn: true };
   const follows = followsSelection.value && view === 'services' && name !== null;
   return { list: follows ? [{ kind: 'log', name }] : [], isOwn: false };
@@ -112,12 +112,12 @@ function PaneHead({ pane, isOwn }: { pane: Pane; isOwn: boolean }) {
 
 function PaneBody({ pane: { kind, name } }: { pane: Pane }) {
   const selection = useMemo(() => ({ names: [name] }), [name]);
-  return kind === 'log' ? <LogView selection={selection} /> : <TerminalView name={name} />;
+  return kind === 'log' ? <LogPanel selection={selection} /> : <TerminalView name={name} />;
 }
 
 /** Shows the log of `name` below the view, where it follows the selection if nothing else is open. */
 export function showLog(name: string): void {
-  const { view, name: selected } = place.peek();
+  const { view, name: selected } = shownPlace.peek();
   if (panes.peek().length === 0 && view === 'services' && selected === name) setFollows(true);
   else openPane({ kind: 'log', name });
 }

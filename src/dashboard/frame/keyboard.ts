@@ -1,7 +1,7 @@
 // The keys of the page. They are off while somebody types, and in a terminal.
 import { actOn } from '../state/actions.ts';
 import { serviceByName } from '../state/daemon.ts';
-import { go, openPane, place, VIEWS } from '../state/place.ts';
+import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
 import { isAgent, listRows } from '../state/sections.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
@@ -26,7 +26,7 @@ export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
 
 function select(step: number): void {
   const rows = listRows.peek().filter(({ kind }) => kind === 'service');
-  const at = rows.findIndex(({ key }) => key === place.peek().name);
+  const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
   const next =
     rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
   if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
@@ -34,7 +34,7 @@ function select(step: number): void {
 
 /** Does `action` with the selected service, if one is. */
 function withSelected(action: (name: string) => void): void {
-  const { name } = place.peek();
+  const { name } = shownPlace.peek();
   if (name !== null && serviceByName.peek().has(name)) action(name);
 }
 

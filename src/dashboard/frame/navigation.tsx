@@ -2,7 +2,7 @@
 
 import { attention } from '../state/attention.ts';
 import { connection, version } from '../state/daemon.ts';
-import { linkTo, place, VIEWS, type ViewName } from '../state/place.ts';
+import { linkTo, shownPlace, VIEWS, type ViewName } from '../state/place.ts';
 import { nextTheme, theme } from '../state/theme.ts';
 import { Button } from './button.tsx';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
@@ -82,7 +82,7 @@ export function Navigation() {
           key={view}
           href={linkTo(view)}
           class="nav-item"
-          aria-current={place.value.view === view ? 'page' : undefined}
+          aria-current={shownPlace.value.view === view ? 'page' : undefined}
         >
           <Icon name={view} />
           <span>{TITLES[view]}</span>

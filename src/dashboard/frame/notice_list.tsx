@@ -1,11 +1,11 @@
 // Messages about what a person has asked for.
-import { closeNotice, type Notice, notices } from '../state/actions.ts';
+import { closeNotice, notices, type PageNotice } from '../state/actions.ts';
 import { visibleLine } from '../state/format.ts';
 import { Button } from './button.tsx';
 
 const MAX_LINES = 14;
 
-function NoticeBox({ notice }: { notice: Notice }) {
+function NoticeBox({ notice }: { notice: PageNotice }) {
   const { id, tone, title, lines } = notice;
   return (
     <div class="notice" data-tone={tone} role={tone === 'bad' ? 'alert' : 'status'}>

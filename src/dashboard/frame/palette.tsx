@@ -1,7 +1,7 @@
 // Everything by its name: services, agents, views, and what can be done with them.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { actOn, actOnGroup } from '../state/actions.ts';
-import { services } from '../state/daemon.ts';
+import { serviceList } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
 import { nextTheme, theme } from '../state/theme.ts';
@@ -43,7 +43,7 @@ function allCommands(): Command[] {
   const groups = sections.peek().flatMap(({ group }) => group ?? []);
   return [
     ...VIEWS.map((view) => ({ title: view, hint: 'view', run: () => go({ view, name: null, query: {} }) })),
-    ...(services.peek() ?? []).flatMap(({ name, status }) => serviceCommands(name, status)),
+    ...(serviceList.peek() ?? []).flatMap(({ name, status }) => serviceCommands(name, status)),
     ...groups.flatMap((group) => [
       { title: `start all of ${group}`, hint: 'group', run: () => void actOnGroup('startGroup', group) },
       { title: `stop all of ${group}`, hint: 'group', run: () => void actOnGroup('stopGroup', group) },
@@ -65,7 +65,7 @@ function allCommands(): Command[] {
   ];
 }
 
-/** How well `title` fits: the places where the words begin, early and at the start of a word; null: not at all. */
+/** How badly `title` fits: words count less at its beginning and at the start of a word. null: not at all. */
 function fitness(title: string, words: readonly string[]): number | null {
   const lower = title.toLowerCase();
   let score = lower.length / 100;

@@ -1,10 +1,10 @@
 // The list at the left: sections with their services, each with its state and what it uses.
 import type { Service } from '../../client/browser.ts';
 import { actOnGroup } from '../state/actions.ts';
-import { services, usageOf } from '../state/daemon.ts';
+import { serviceList, usageOf } from '../state/daemon.ts';
 import { countText, cpuText, memoryText } from '../state/format.ts';
-import { linkTo, place, setFilter } from '../state/place.ts';
-import { type ListRow, listRows, type Section, shortName } from '../state/sections.ts';
+import { linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { type ListRow, listRows, nameInStack, type Section } from '../state/sections.ts';
 import { Button } from './button.tsx';
 import { Icon } from './icon.tsx';
 import { crashText, StateShape } from './status_mark.tsx';
@@ -54,7 +54,7 @@ function UsageText({ name }: { name: string }) {
 
 function ServiceRow({ service }: { service: Service }) {
   const { name, status, group } = service;
-  const { view, name: selected, query } = place.value;
+  const { view, name: selected, query } = shownPlace.value;
   const isSelected = selected === name && (view === 'services' || view === 'agents');
   const kept = query['find'] === undefined ? {} : { find: query['find'] };
   const crash = crashText(service);
@@ -67,7 +67,7 @@ function ServiceRow({ service }: { service: Service }) {
       title={`${name}: ${status}`}
     >
       <StateShape state={status} />
-      <span class="row-name">{shortName(service)}</span>
+      <span class="row-name">{nameInStack(service)}</span>
       <span class="hidden-text">{status}</span>
       {crash === '' ? <UsageText name={name} /> : <span class="row-crash">{crash}</span>}
     </a>
@@ -88,7 +88,7 @@ function SearchField() {
         autocomplete="off"
         spellcheck={false}
         placeholder="Search"
-        value={place.value.query['find'] ?? ''}
+        value={shownPlace.value.query['find'] ?? ''}
         onInput={(event) => setFilter('find', event.currentTarget.value)}
       />
       <kbd>/</kbd>
@@ -97,8 +97,8 @@ function SearchField() {
 }
 
 function EmptyList() {
-  if (services.value === null) return <p class="empty soft">Reading the list …</p>;
-  if (services.value.length > 0) return <p class="empty soft">Nothing has these words.</p>;
+  if (serviceList.value === null) return <p class="empty soft">Reading the list …</p>;
+  if (serviceList.value.length > 0) return <p class="empty soft">Nothing has these words.</p>;
   return (
     <div class="empty">
       <p>No services yet.</p>
@@ -125,7 +125,7 @@ export function ResourceList() {
           rowHeight={ROW_HEIGHT}
           keyOf={({ key }) => key}
           row={rowOf}
-          current={place.value.name}
+          current={shownPlace.value.name}
         />
       )}
     </section>

@@ -4,7 +4,7 @@ import { perform } from '../state/actions.ts';
 import { endText } from '../state/format.ts';
 import { client } from '../state/session.ts';
 import { plainLine } from './ansi_text.ts';
-import type { LogFeed, LogSelection } from './log_feed.ts';
+import type { LineSelection, LogFeed } from './log_feed.ts';
 
 const PAGE_LINES = 1_000;
 /** A file has at most so many lines. */
@@ -20,7 +20,7 @@ function entryText(entry: LogEntry): string {
 export const shownText = ({ chunks }: LogFeed): string =>
   chunks.flatMap(({ entries }) => entries.map(entryText)).join('\n');
 
-async function allText(selection: LogSelection): Promise<string> {
+async function allText(selection: LineSelection): Promise<string> {
   const pages: string[][] = [];
   let before: string | null = null;
   let lines = 0;
@@ -34,7 +34,7 @@ async function allText(selection: LogSelection): Promise<string> {
 }
 
 /** Saves all that is kept of a log as a file. */
-export async function downloadLog(selection: LogSelection): Promise<void> {
+export async function downloadLog(selection: LineSelection): Promise<void> {
   const name = selection.names?.join('+').slice(0, 80) || selection.stack || 'logs';
   await perform(`download ${name}`, async () => {
     const url = URL.createObjectURL(new Blob([await allText(selection)], { type: 'text/plain' }));

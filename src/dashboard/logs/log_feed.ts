@@ -4,10 +4,10 @@ import type { LogEntry, LogSearchOptions, StreamedLogEntry } from '../../client/
 import { askForToken, client, errorText } from '../state/session.ts';
 
 /** Which lines are wanted. */
-export type LogSelection = Omit<LogSearchOptions, 'signal' | 'limit' | 'before' | 'until' | 'ansi'>;
+export type LineSelection = Omit<LogSearchOptions, 'signal' | 'limit' | 'before' | 'until' | 'ansi'>;
 
 /** Lines that are drawn together. */
-export interface LogChunk {
+export interface LineChunk {
   id: number;
   entries: LogEntry[];
   /** As drawn, in pixels; null: not drawn yet. */
@@ -29,7 +29,7 @@ export const entryKey = (entry: LogEntry): string =>
 /** The lines of one selection. Make a new one for another. */
 export class LogFeed {
   /** The lines from the oldest to the newest. */
-  readonly chunks: LogChunk[] = [];
+  readonly chunks: LineChunk[] = [];
   /** Grows when `chunks` change. */
   readonly changes = signal(0);
   readonly state = signal<{ word: 'loading' | 'following' | 'lost' | 'failed'; detail: string }>({
@@ -39,7 +39,7 @@ export class LogFeed {
   readonly count = signal(0);
   /** Whether older lines may exist; `searching` while they are read. */
   readonly older = signal<'unknown' | 'searching' | 'none'>('unknown');
-  private readonly selection: LogSelection;
+  private readonly selection: LineSelection;
   private readonly end = new AbortController();
   private readonly isMany: boolean;
   /** Came since the last frame: a tab in the background draws nothing. */
@@ -49,7 +49,7 @@ export class LogFeed {
   /** Leads to older lines; null: not asked yet. */
   private cursor: string | null = null;
 
-  constructor(selection: LogSelection) {
+  constructor(selection: LineSelection) {
     this.selection = selection;
     this.isMany = selection.names?.length !== 1;
   }
@@ -153,7 +153,7 @@ export class LogFeed {
     this.changed(fresh.length);
   }
 
-  private newChunk(): LogChunk {
+  private newChunk(): LineChunk {
     this.lastChunk += 1;
     return { id: this.lastChunk, entries: [], height: null };
   }

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Button } from '../frame/button.tsx';
 import { countText } from '../state/format.ts';
-import { entryKey, type LogChunk, type LogFeed } from './log_feed.ts';
+import { entryKey, type LineChunk, type LogFeed } from './log_feed.ts';
 import { type LineLook, LogRow } from './log_line.tsx';
 
 /** The height of a line that has not been drawn yet, in pixels. */
@@ -12,7 +12,7 @@ const NEAR_END_PX = 24;
 /** What is drawn beyond the edges, in pixels. */
 const SPARE_PX = 800;
 
-const heightOf = ({ height, entries }: LogChunk): number => height ?? entries.length * LINE_HEIGHT;
+const heightOf = ({ height, entries }: LineChunk): number => height ?? entries.length * LINE_HEIGHT;
 
 interface Range {
   first: number;
@@ -22,7 +22,7 @@ interface Range {
 }
 
 /** The chunks between two heights of the whole list, and the heights before and after them. */
-function chunksBetween(chunks: readonly LogChunk[], top: number, bottom: number): Range {
+function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number): Range {
   const range: Range = { first: chunks.length, last: chunks.length, above: 0, below: 0 };
   let at = 0;
   chunks.forEach((chunk, index) => {
@@ -37,7 +37,7 @@ function chunksBetween(chunks: readonly LogChunk[], top: number, bottom: number)
   return range;
 }
 
-function Chunk({ chunk, look }: { chunk: LogChunk; size: number; look: LineLook }) {
+function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     chunk.height = box.current?.offsetHeight ?? null;

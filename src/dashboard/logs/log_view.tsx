@@ -4,11 +4,11 @@ import { Button } from '../frame/button.tsx';
 import { notify } from '../state/actions.ts';
 import { countText } from '../state/format.ts';
 import { downloadLog, shownText } from './log_export.ts';
-import { LogFeed, type LogSelection } from './log_feed.ts';
+import { type LineSelection, LogFeed } from './log_feed.ts';
 import { LogLines } from './log_lines.tsx';
 
 interface LogViewProps {
-  selection: LogSelection;
+  selection: LineSelection;
   /** Whether it begins with its oldest line: it was asked for a time. */
   startsAtTop?: boolean;
   /** Called with what is to be looked for; absent: the view asks for itself. */
@@ -34,7 +34,32 @@ function FeedState({ feed }: { feed: LogFeed }) {
   );
 }
 
-function useFeed(selection: LogSelection): LogFeed {
+/** Between the last letter and the search for it. */
+const SEARCH_MS = 200;
+
+/** The field for what is looked for. It asks when nothing has been typed for a moment. */
+function SearchField({ wanted, onSearch }: { wanted: string; onSearch: (text: string) => void }) {
+  const [typed, setTyped] = useState(wanted);
+  useEffect(() => setTyped(wanted), [wanted]);
+  useEffect(() => {
+    const timer = setTimeout(() => onSearch(typed), SEARCH_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <input
+      type="search"
+      class="field log-search"
+      aria-label="search in all that is kept of the log"
+      placeholder="Search in all that is kept"
+      autocomplete="off"
+      spellcheck={false}
+      value={typed}
+      onInput={(event) => setTyped(event.currentTarget.value)}
+    />
+  );
+}
+
+function useFeed(selection: LineSelection): LogFeed {
   const key = JSON.stringify(selection);
   const feed = useMemo(() => new LogFeed(selection), [key]);
   useEffect(() => {
@@ -54,27 +79,18 @@ async function copyShown(feed: LogFeed): Promise<void> {
 }
 
 /** A log with its search, its tools and its lines. */
-export function LogView({ selection, startsAtTop = false, onSearch }: LogViewProps) {
+export function LogPanel({ selection, startsAtTop = false, onSearch }: LogViewProps) {
   const [ownSearch, setOwnSearch] = useState('');
   const [isWrapped, setWrapped] = useState(true);
   const [isPaused, setPaused] = useState(false);
-  const wanted = selection.q ?? ownSearch;
+  const wanted = selection.q ?? selection.regex ?? ownSearch;
   const chosen = ownSearch === '' ? selection : { ...selection, q: ownSearch };
   const feed = useFeed(chosen);
   const look = { hasNames: selection.names?.length !== 1, wanted: wanted.toLowerCase() };
   return (
     <div class="log-view">
       <div class="tools">
-        <input
-          type="search"
-          class="field log-search"
-          aria-label="search in all that is kept of the log"
-          placeholder="Search in all that is kept"
-          autocomplete="off"
-          spellcheck={false}
-          value={wanted}
-          onInput={(event) => (onSearch ?? setOwnSearch)(event.currentTarget.value)}
-        />
+        <SearchField wanted={wanted} onSearch={onSearch ?? setOwnSearch} />
         <FeedState feed={feed} />
         <span class="tools-end">
           <Button

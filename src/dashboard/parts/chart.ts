@@ -35,7 +35,7 @@ const hourText = (seconds: number): string => {
 
 const dataOf = ({ times, values }: ChartData): uPlot.AlignedData => [[...times], [...values]];
 
-/** Draws a chart into `parent`. `format` writes a value with its unit; `least`: the smallest top of its scale. */
+/** Draws a chart into `parent`. `format` writes a value with its unit; `least`: of the top of its scale. */
 export function drawChart(
   parent: HTMLElement,
   look: ChartLook,

@@ -1,5 +1,5 @@
-// The page forbids styles in the document. The terminal's library makes some: here they become style sheets of
-// script, and styles of elements, which the page's policy allows.
+// The page forbids styles in the document. The terminal's library makes some: here they become style sheets
+// of script, and styles of elements, which the page's policy allows.
 
 /** A stand-in for a style element, whose text becomes a sheet of the document. */
 function sheetElement(): HTMLElement {
@@ -42,7 +42,7 @@ export const strictDocument: Document = new Proxy(document, {
   },
 });
 
-/** Runs `work`, in which the library makes some of its styles without asking for the document it was given. */
+/** Runs `work`, in which the library makes styles without asking for the document that it was given. */
 export function withStrictStyles(work: () => void): void {
   const { createElement: native } = Document.prototype;
   Object.defineProperty(document, 'createElement', {

@@ -5,7 +5,7 @@ import { refresh } from './daemon.ts';
 import { askForToken, client, errorText } from './session.ts';
 
 /** A message that stays until it is closed or replaced. */
-export interface Notice {
+export interface PageNotice {
   id: number;
   tone: 'bad' | 'good';
   /** What was asked. */
@@ -18,7 +18,7 @@ const MAX_NOTICES = 4;
 const GOOD_MS = 4_000;
 
 /** The messages shown, the newest last. */
-export const notices = signal<readonly Notice[]>([]);
+export const notices = signal<readonly PageNotice[]>([]);
 /** The actions under way, as `start web`. */
 export const underWay = signal<ReadonlySet<string>>(new Set());
 
@@ -30,7 +30,7 @@ export function closeNotice(id: number): void {
 }
 
 /** Shows a message; a good one closes by itself. */
-export function notify(tone: Notice['tone'], title: string, text = ''): void {
+export function notify(tone: PageNotice['tone'], title: string, text = ''): void {
   lastNotice += 1;
   const id = lastNotice;
   const lines = text.split('\n').filter((line) => line.trim() !== '');
@@ -38,9 +38,8 @@ export function notify(tone: Notice['tone'], title: string, text = ''): void {
   if (tone === 'good') setTimeout(() => closeNotice(id), GOOD_MS);
 }
 
-/** What can be done with a service, in the order of its buttons. */
-export const SERVICE_ACTIONS = ['start', 'stop', 'restart', 'sleep', 'wake'] as const;
-export type ServiceAction = (typeof SERVICE_ACTIONS)[number];
+/** What can be done with a service. */
+export type ServiceAction = 'start' | 'stop' | 'restart' | 'sleep' | 'wake';
 
 /** What can be done with all services of a group. */
 export type GroupAction = 'startGroup' | 'stopGroup';
@@ -70,7 +69,7 @@ export const actOn = (action: ServiceAction, name: string): Promise<boolean> =>
   perform(`${action} ${name}`, () => client[action](name));
 
 /** Sends a signal to the service `name`. */
-export const sendSignal = (name: string, signalName: string): Promise<boolean> =>
+export const signalService = (name: string, signalName: string): Promise<boolean> =>
   perform(`${signalName} ${name}`, () => client.signal(name, signalName));
 
 /** Starts or stops every service of a group. */

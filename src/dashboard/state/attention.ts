@@ -1,12 +1,13 @@
 // What needs a person: crashed services, and agents that wait for an answer. The title and the icon say it.
 import { computed, effect } from '@preact/signals';
-import { agents, connection, services } from './daemon.ts';
+import { agentList, connection, serviceList } from './daemon.ts';
 
 /** How many, by view. */
 export const attention = computed(() => ({
-  services: (services.value ?? []).filter(({ status, group }) => status === 'crashed' && group !== 'Agents')
-    .length,
-  agents: agents.value.filter((agent) => agent.state === 'blocked').length,
+  services: (serviceList.value ?? []).filter(
+    ({ status, group }) => status === 'crashed' && group !== 'Agents',
+  ).length,
+  agents: agentList.value.filter((agent) => agent.state === 'blocked').length,
 }));
 
 const icon = (colour: string, text: string): string =>

@@ -22,20 +22,20 @@ export const connection = signal<{ state: 'connecting' | 'connected' | 'lost'; d
   detail: '',
 });
 /** Every service and agent, by name. null: not read yet. */
-export const services = signal<readonly Service[] | null>(null);
+export const serviceList = signal<readonly Service[] | null>(null);
 /** Every agent. */
-export const agents = signal<readonly Agent[]>([]);
+export const agentList = signal<readonly Agent[]>([]);
 /** Every stack. */
-export const stacks = signal<readonly Stack[]>([]);
+export const stackList = signal<readonly Stack[]>([]);
 /** The daemon itself; null: not read yet. */
 export const version = signal<Version | null>(null);
 /** The last events, the newest first. */
 export const recentEvents = signal<readonly LifecycleEvent[]>([]);
 
 /** The services by name. */
-export const serviceByName = computed(() => new Map((services.value ?? []).map((one) => [one.name, one])));
+export const serviceByName = computed(() => new Map((serviceList.value ?? []).map((one) => [one.name, one])));
 /** The agents by name. */
-export const agentByName = computed(() => new Map(agents.value.map((one) => [one.name, one])));
+export const agentByName = computed(() => new Map(agentList.value.map((one) => [one.name, one])));
 
 const usages = new Map<string, Signal<Usage | null>>();
 
@@ -74,9 +74,9 @@ async function readLists(): Promise<void> {
   batch(() => {
     for (const { name, cpu, rssMB } of readServices)
       usageOf(name).value = cpu === undefined || rssMB === undefined ? null : { cpu, rssMB };
-    services.value = shared(services.peek() ?? [], readServices.map(withoutUsage));
-    agents.value = shared(agents.peek(), readAgents);
-    stacks.value = shared(stacks.peek(), readStacks);
+    serviceList.value = shared(serviceList.peek() ?? [], readServices.map(withoutUsage));
+    agentList.value = shared(agentList.peek(), readAgents);
+    stackList.value = shared(stackList.peek(), readStacks);
   });
 }
 

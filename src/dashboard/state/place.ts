@@ -42,7 +42,7 @@ const decoded = (text: string): string => {
 };
 
 /** The place that the fragment `hash` names; what it does not name is the list of services. */
-export function parsePlace(hash: string): Place {
+function parsePlace(hash: string): Place {
   const [path = '', search = ''] = hash.replace(/^#/, '').split('?', 2);
   const [, view, name = ''] = path.split('/');
   const { panes = '', ...query } = Object.fromEntries(new URLSearchParams(search));
@@ -56,7 +56,7 @@ export function parsePlace(hash: string): Place {
 }
 
 /** The fragment of a place. */
-export function placeHash({ view, name, query, panes }: Place): string {
+function placeHash({ view, name, query, panes }: Place): string {
   const shown = panes.map(({ kind, name: of }) => `${kind}.${of}`).join('~');
   const given = Object.entries({ ...query, panes: shown }).filter(([, value]) => value !== '');
   const search = given.length > 0 ? `?${new URLSearchParams(given)}` : '';
@@ -64,9 +64,9 @@ export function placeHash({ view, name, query, panes }: Place): string {
 }
 
 /** Where the page is. */
-export const place = signal<Place>(parsePlace(location.hash));
+export const shownPlace = signal<Place>(parsePlace(location.hash));
 /** The panes alone, which stay while the view changes. */
-export const panes = computed(() => place.value.panes);
+export const panes = computed(() => shownPlace.value.panes);
 
 /** The fragment for a view, or something in it, with the panes as they are. */
 export const linkTo = (view: ViewName, name: string | null = null, query: Place['query'] = {}): string =>
@@ -74,17 +74,17 @@ export const linkTo = (view: ViewName, name: string | null = null, query: Place[
 
 /** Shows another place; with `replace` the current one is not kept for going back. */
 export function go(change: Partial<Place>, replace = false): void {
-  const next = { ...place.peek(), ...change };
+  const next = { ...shownPlace.peek(), ...change };
   const hash = placeHash(next);
-  if (hash === placeHash(place.peek())) return;
+  if (hash === placeHash(shownPlace.peek())) return;
   if (replace) history.replaceState(null, '', hash);
   else history.pushState(null, '', hash);
-  place.value = next;
+  shownPlace.value = next;
 }
 
 /** Changes one filter of the view; an empty text removes it. */
 export function setFilter(key: string, value: string): void {
-  const { query } = place.peek();
+  const { query } = shownPlace.peek();
   if ((query[key] ?? '') !== value) go({ query: { ...query, [key]: value } }, true);
 }
 
@@ -103,5 +103,5 @@ export function closePane(pane: Pane): void {
 }
 
 addEventListener('popstate', () => {
-  place.value = parsePlace(location.hash);
+  shownPlace.value = parsePlace(location.hash);
 });

@@ -1,9 +1,9 @@
 // The services as the lists show them: by stack or group, those that a search wants.
 import { computed } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
-import { serviceByName, services } from './daemon.ts';
+import { serviceByName, serviceList } from './daemon.ts';
 import { compareNames } from './format.ts';
-import { place } from './place.ts';
+import { shownPlace } from './place.ts';
 
 /** A stack, a group, or what belongs to neither. */
 export interface Section {
@@ -30,7 +30,7 @@ function isWanted(service: Service, words: readonly string[]): boolean {
 
 /** The words of the search. */
 export const searchWords = computed(() =>
-  (place.value.query['find'] ?? '').toLowerCase().split(/\s+/).filter(Boolean),
+  (shownPlace.value.query['find'] ?? '').toLowerCase().split(/\s+/).filter(Boolean),
 );
 
 const sectionTitle = ({ stack, group }: Service): string => {
@@ -42,7 +42,7 @@ const sectionTitle = ({ stack, group }: Service): string => {
 export const sections = computed((): readonly Section[] => {
   const words = searchWords.value;
   const found = new Map<string, Service[]>();
-  for (const service of services.value ?? []) {
+  for (const service of serviceList.value ?? []) {
     if (!isWanted(service, words)) continue;
     const title = sectionTitle(service);
     const key = `${service.group === AGENTS ? 1 : 0}${title}`;
@@ -68,13 +68,13 @@ export const listRows = computed((): readonly ListRow[] =>
 /** How many services are in each status; agents are counted apart. */
 export const statusCounts = computed(() => {
   const counts = new Map<string, number>();
-  for (const { status, group } of services.value ?? [])
+  for (const { status, group } of serviceList.value ?? [])
     if (group !== AGENTS || status === 'crashed') counts.set(status, (counts.get(status) ?? 0) + 1);
   return counts;
 });
 
 /** The name as the list shows it: short within its stack. */
-export const shortName = ({ name, service, stack }: Service): string =>
+export const nameInStack = ({ name, service, stack }: Service): string =>
   stack !== null && service !== null && name.startsWith(`${stack}--`) ? service : name;
 
 /** Whether `name` is an agent. */

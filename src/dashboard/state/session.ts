@@ -19,7 +19,7 @@ export const errorText = (error: unknown): string =>
   isBerthError(error) ? [error.message, error.hint].filter(Boolean).join('\n') : String(error);
 
 /** Whether another key may help: none was given, or the server does not know it. */
-export const needsLogin = (error: unknown): boolean =>
+const needsLogin = (error: unknown): boolean =>
   isBerthError(error) && (error.status === 401 || error.code === 'unproven');
 
 /** Asks for the token when `error` says that it is missing or wrong; returns whether it does. */

@@ -3,7 +3,7 @@ import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, underWay } from '../state/actions.ts';
-import { agentByName, serviceByName, services } from '../state/daemon.ts';
+import { agentByName, serviceByName, serviceList } from '../state/daemon.ts';
 import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { AddressLink } from './overview.tsx';
@@ -20,7 +20,7 @@ export function AgentView({ name }: { name: string }) {
           <h1 id="view-title">{visibleLine(name)}</h1>
         </header>
         <p class="empty">
-          {services.value === null
+          {serviceList.value === null
             ? 'Reading …'
             : 'There is no agent of this name. It may have been removed.'}{' '}
           <a href={linkTo('agents')}>All agents</a>

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { urgencyOf } from '../state/agent_state.ts';
-import { agents, services, usageOf } from '../state/daemon.ts';
+import { agentList, serviceList, usageOf } from '../state/daemon.ts';
 import { compareNames, countText, cpuText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { searchWords } from '../state/sections.ts';
@@ -22,7 +22,7 @@ function LastOutput({ agent: { lastOutputAt, viewers } }: { agent: Agent }) {
 }
 
 function Card({ agent }: { agent: Agent }) {
-  const { name, active, agent_type: type, stack, state, title } = agent;
+  const { name, active, agent_type: type, stack, state, title, question } = agent;
   const box = useRef<HTMLAnchorElement>(null);
   useEffect(
     () => (active && box.current ? watchScreen(name, box.current) : undefined),
@@ -38,9 +38,13 @@ function Card({ agent }: { agent: Agent }) {
       <span class="card-title soft">
         {[visibleLine(title), type, stack].filter(Boolean).join(' · ') || ' '}
       </span>
-      <span class="card-screen" aria-hidden="true">
-        {active ? (screen ?? ['…']).map((line) => `${visibleLine(line)}\n`) : 'not running'}
-      </span>
+      {question.length > 0 ? (
+        <span class="card-screen card-question">{question.map((line) => `${visibleLine(line)}\n`)}</span>
+      ) : (
+        <span class="card-screen" aria-hidden="true">
+          {active ? (screen ?? ['…']).map((line) => `${visibleLine(line)}\n`) : 'not running'}
+        </span>
+      )}
       <span class="card-foot soft number">
         <CardUsage name={name} />
         <LastOutput agent={agent} />
@@ -52,7 +56,7 @@ function Card({ agent }: { agent: Agent }) {
 /** The agents that the search wants, in the order of who waits. */
 function wantedAgents(): readonly Agent[] {
   const words = searchWords.value;
-  return agents.value
+  return agentList.value
     .filter((agent) => {
       const text =
         `${agent.name} ${agent.stack ?? ''} ${agent.agent_type ?? ''} ${agent.state}`.toLowerCase();
@@ -71,7 +75,7 @@ export function AgentsView() {
       <header class="view-head">
         <h1 id="view-title">Agents</h1>
       </header>
-      {shown.length === 0 && services.value !== null && (
+      {shown.length === 0 && serviceList.value !== null && (
         <div class="empty">
           <p>No agents.</p>
           <p class="soft">

@@ -13,6 +13,17 @@ export interface TerminalStatus {
   size: readonly [cols: number, rows: number] | null;
 }
 
+/** `shared`: types beside all others; `write`: as the only writer; `observe`: watches. */
+export type TypingMode = 'shared' | 'write' | 'observe';
+
+const MODE_OPTIONS = {
+  shared: {},
+  write: { mode: 'write', takeover: true },
+  observe: { mode: 'observe' },
+} as const;
+
+/** The close code that tells a writer that another has taken over. */
+const TAKEN_OVER = 4001;
 const RETRY_MS = 1_000;
 /** Pauses between two sizes while a pane is being resized. */
 const FIT_MS = 80;
@@ -51,16 +62,29 @@ export class AttachedTerminal {
   private readonly name: string;
   private readonly status: Signal<TerminalStatus>;
   private readonly control: Signal<boolean>;
+  private readonly mode: Signal<TypingMode>;
   private readonly end = new AbortController();
   private terminal: PageTerminal | null = null;
   private session: TerminalSession | null = null;
   private isAttaching = false;
   private fitTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(name: string, status: Signal<TerminalStatus>, control: Signal<boolean>) {
+  constructor(
+    name: string,
+    status: Signal<TerminalStatus>,
+    control: Signal<boolean>,
+    mode: Signal<TypingMode>,
+  ) {
     this.name = name;
     this.status = status;
     this.control = control;
+    this.mode = mode;
+  }
+
+  /** Attaches again in another mode. */
+  setMode(mode: TypingMode): void {
+    this.mode.value = mode;
+    this.session?.detach();
   }
 
   /** Attaches, and again after every cut, until the program ends or `close`. */
@@ -69,9 +93,10 @@ export class AttachedTerminal {
     this.isAttaching = true;
     await this.load(parent);
     while (!this.end.signal.aborted) {
-      const isOver = await this.attachOnce();
+      const mode = this.mode.peek();
+      const isOver = await this.attachOnce(mode);
       if (isOver) break;
-      await pause(RETRY_MS);
+      if (mode === this.mode.peek()) await pause(RETRY_MS);
     }
     this.isAttaching = false;
   }
@@ -136,12 +161,13 @@ export class AttachedTerminal {
   }
 
   /** One connection. Resolves with whether there is nothing more to attach to. */
-  private async attachOnce(): Promise<boolean> {
+  private async attachOnce(mode: TypingMode): Promise<boolean> {
     const { terminal } = this;
     if (!terminal) return true;
     let isFirst = true;
     try {
       this.session = await client.attach(this.name, {
+        ...MODE_OPTIONS[mode],
         signal: this.end.signal,
         onSize: (cols, rows) => {
           terminal.resize(cols, rows);
@@ -153,7 +179,8 @@ export class AttachedTerminal {
           return terminal.write(bytes);
         },
       });
-      const { exit, reason } = await this.session.ended;
+      const { exit, reason, code } = await this.session.ended;
+      if (code === TAKEN_OVER) this.mode.value = 'observe';
       if (exit) this.say('ended', endText(exit));
       else this.say('lost', reason);
       return exit !== null;
@@ -166,7 +193,7 @@ export class AttachedTerminal {
     }
   }
 
-  /** The screen as it is comes first: what an earlier connection has left is wiped, then the size is asked for. */
+  /** The screen as it is comes first. It takes the place of what an earlier connection has left. */
   private onFirstOutput(terminal: PageTerminal): void {
     terminal.reset();
     this.fit();

@@ -5,16 +5,16 @@ import { isBerthError } from '../../client/browser.ts';
 import { client, errorText, forgetCloudToken } from '../state/session.ts';
 
 /** Every cluster. null: not read yet. */
-export const clusters = signal<readonly ClusterDetail[] | null>(null);
-export const workloads = signal<readonly Workload[]>([]);
-export const tethers = signal<readonly Tether[]>([]);
+export const clusterList = signal<readonly ClusterDetail[] | null>(null);
+export const workloadList = signal<readonly Workload[]>([]);
+export const tetherList = signal<readonly Tether[]>([]);
 /** Why the last reading has failed; '' if it has not. */
 export const cloudError = signal('');
 
 const REFRESH_MS = 3_000;
 
 /** Reads everything once. */
-export async function readCloud(signal?: AbortSignal): Promise<void> {
+export async function refreshCloud(signal?: AbortSignal): Promise<void> {
   const { cloud } = client;
   try {
     const [list, found, open] = await Promise.all([
@@ -24,9 +24,9 @@ export async function readCloud(signal?: AbortSignal): Promise<void> {
     ]);
     const details = await Promise.all(list.map(({ id }) => cloud.cluster(id, { signal })));
     batch(() => {
-      clusters.value = details;
-      workloads.value = found;
-      tethers.value = open;
+      clusterList.value = details;
+      workloadList.value = found;
+      tetherList.value = open;
       cloudError.value = '';
     });
   } catch (error) {
@@ -39,7 +39,7 @@ export async function readCloud(signal?: AbortSignal): Promise<void> {
 /** Reads until `signal` aborts, as long as the tab is seen. */
 export async function followCloud(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    if (!document.hidden) await readCloud(signal);
+    if (!document.hidden) await refreshCloud(signal);
     await new Promise((resolve) => {
       setTimeout(resolve, REFRESH_MS);
     });

@@ -6,10 +6,17 @@ import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { perform, underWay } from '../state/actions.ts';
 import { compareNames, countText, spanText, visibleLine } from '../state/format.ts';
-import { place, setFilter } from '../state/place.ts';
+import { setFilter, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';
-import { cloudError, clusters, followCloud, readCloud, tethers, workloads } from './cloud_data.ts';
+import {
+  cloudError,
+  clusterList,
+  followCloud,
+  refreshCloud,
+  tetherList,
+  workloadList,
+} from './cloud_data.ts';
 
 const ROW_HEIGHT = 36;
 
@@ -50,7 +57,7 @@ function CloudLogin() {
 /** Does something in the cloud, then reads it again. */
 async function change(title: string, work: () => Promise<unknown>): Promise<void> {
   await perform(title, work);
-  await readCloud();
+  await refreshCloud();
 }
 
 const agoText = (time: string | null): string =>
@@ -148,7 +155,7 @@ function bytesText(bytes: number): string {
 
 function TetherRow({ tether }: { tether: Tether }) {
   const { tether_id: id, workload_id: of, container_port: port, local_port: local, state, label } = tether;
-  const workload = workloads.value.find((one) => one.id === of);
+  const workload = workloadList.value.find((one) => one.id === of);
   const name = label ?? `${workload?.name ?? of}:${port}`;
   const action = state === 'active' ? 'deactivate' : 'activate';
   return (
@@ -171,8 +178,8 @@ function TetherRow({ tether }: { tether: Tether }) {
 }
 
 function wantedWorkloads(): readonly Workload[] {
-  const words = (place.value.query['q'] ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  return workloads.value
+  const words = (shownPlace.value.query['q'] ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+  return workloadList.value
     .filter(({ name, namespace, state, kind }) => {
       const text = `${name} ${namespace} ${state} ${kind}`.toLowerCase();
       return words.every((word) => text.includes(word));
@@ -187,7 +194,7 @@ function CloudLists() {
     return () => end.abort();
   }, []);
   const found = wantedWorkloads();
-  if (clusters.value === null)
+  if (clusterList.value === null)
     return <p class="empty soft">{visibleLine(cloudError.value) || 'Reading …'}</p>;
   return (
     <>
@@ -195,18 +202,18 @@ function CloudLists() {
         {visibleLine(cloudError.value)}
       </p>
       <div class="clusters">
-        {clusters.value.map((cluster) => (
+        {clusterList.value.map((cluster) => (
           <ClusterCard key={cluster.id} cluster={cluster} />
         ))}
-        {clusters.value.length === 0 && (
+        {clusterList.value.length === 0 && (
           <p class="empty soft">
             No cluster. <code>berth k8s add</code> adds one.
           </p>
         )}
       </div>
-      {tethers.value.length > 0 && (
+      {tetherList.value.length > 0 && (
         <section aria-label="tethers" class="tethers">
-          {tethers.value.map((tether) => (
+          {tetherList.value.map((tether) => (
             <TetherRow key={tether.tether_id} tether={tether} />
           ))}
         </section>
@@ -217,7 +224,7 @@ function CloudLists() {
           class="field"
           aria-label="search the workloads"
           placeholder="Name, namespace or state"
-          value={place.value.query['q'] ?? ''}
+          value={shownPlace.value.query['q'] ?? ''}
           onInput={(event) => setFilter('q', event.currentTarget.value)}
         />
         <span class="soft number">{countText(found.length, 'workload')}</span>

@@ -3,7 +3,7 @@ import { Button } from '../frame/button.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { type LifecycleEvent, recentEvents } from '../state/daemon.ts';
 import { countText } from '../state/format.ts';
-import { place, setFilter } from '../state/place.ts';
+import { setFilter, shownPlace } from '../state/place.ts';
 import { EventRow } from './event_rows.tsx';
 import { eventSubject, eventText } from './event_text.ts';
 
@@ -22,7 +22,7 @@ const KINDS: readonly [name: string, types: readonly string[]][] = [
 ];
 
 function wantedEvents(): readonly LifecycleEvent[] {
-  const { kind = '', q = '', upto = '' } = place.value.query;
+  const { kind = '', q = '', upto = '' } = shownPlace.value.query;
   const types = KINDS.find(([name]) => name === kind)?.[1];
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   return recentEvents.value.filter((event) => {
@@ -34,7 +34,7 @@ function wantedEvents(): readonly LifecycleEvent[] {
 }
 
 function EventTools({ count, newest }: { count: number; newest: number | null }) {
-  const { kind = '', q = '', upto = '' } = place.value.query;
+  const { kind = '', q = '', upto = '' } = shownPlace.value.query;
   const isHeld = upto !== '';
   return (
     <div class="tools">

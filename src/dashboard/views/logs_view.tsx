@@ -1,9 +1,9 @@
 // The logs of all services, of some, or of one, mixed by time.
 
-import type { LogSelection } from '../logs/log_feed.ts';
-import { LogView } from '../logs/log_view.tsx';
-import { services, stacks } from '../state/daemon.ts';
-import { place, setFilter } from '../state/place.ts';
+import type { LineSelection } from '../logs/log_feed.ts';
+import { LogPanel } from '../logs/log_view.tsx';
+import { serviceList, stackList } from '../state/daemon.ts';
+import { setFilter, shownPlace } from '../state/place.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 const SPANS = [
@@ -14,7 +14,7 @@ const SPANS = [
 ] as const;
 
 /** The selection that the address says. */
-function selectionOf(query: Readonly<Record<string, string>>): LogSelection {
+function selectionOf(query: Readonly<Record<string, string>>): LineSelection {
   const { names = '', stack, q, regex, level, since, at } = query;
   const list = names.split(',').filter(Boolean);
   const wantedLevel = LEVELS.find((one) => one === level);
@@ -37,7 +37,7 @@ function Choice(props: { label: string; name: string; options: readonly (readonl
     <select
       class="field"
       aria-label={label}
-      value={place.value.query[name] ?? ''}
+      value={shownPlace.value.query[name] ?? ''}
       onChange={(event) => setFilter(name, event.currentTarget.value)}
     >
       {options.map(([value, text]) => (
@@ -50,7 +50,7 @@ function Choice(props: { label: string; name: string; options: readonly (readonl
 }
 
 function Chip({ name, text }: { name: string; text: string }) {
-  const isOn = Boolean(place.value.query[name]);
+  const isOn = Boolean(shownPlace.value.query[name]);
   return (
     <button
       type="button"
@@ -65,8 +65,8 @@ function Chip({ name, text }: { name: string; text: string }) {
 
 /** The services whose lines are shown, each with a button that leaves it out, and a list to add one. */
 function Names() {
-  const list = (place.value.query['names'] ?? '').split(',').filter(Boolean);
-  const others = (services.value ?? []).filter(({ name }) => !list.includes(name));
+  const list = (shownPlace.value.query['names'] ?? '').split(',').filter(Boolean);
+  const others = (serviceList.value ?? []).filter(({ name }) => !list.includes(name));
   const setNames = (names: readonly string[]): void => setFilter('names', names.join(','));
   return (
     <>
@@ -99,9 +99,9 @@ function Names() {
 
 /** The view of logs with its filters. */
 export function LogsView() {
-  const { query } = place.value;
+  const { query } = shownPlace.value;
   const selection = selectionOf(query);
-  const stackNames = stacks.value.map(({ name }) => [name, name] as const);
+  const stackNames = stackList.value.map(({ name }) => [name, name] as const);
   return (
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
@@ -130,7 +130,7 @@ export function LogsView() {
           />
         </div>
       </header>
-      <LogView
+      <LogPanel
         selection={selection}
         startsAtTop={Boolean(query['at'])}
         onSearch={(text) => setFilter('q', text)}

@@ -7,8 +7,8 @@ import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
 import { usageOf } from '../state/daemon.ts';
 import { cpuText, memoryText, spanText } from '../state/format.ts';
-import { linkTo, place, setFilter } from '../state/place.ts';
-import { sections, shortName, statusCounts } from '../state/sections.ts';
+import { linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { nameInStack, sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
 
 const ROW_HEIGHT = 36;
@@ -19,7 +19,7 @@ const ORDER = ['crashed', 'starting', 'running', 'sleeping', 'completed', 'stopp
 export const isAtRest = ({ status }: Service): boolean => AT_REST.has(status);
 
 /** The buttons that every row has. Stop is always on, because it also cancels a pending restart. */
-export function RowActions({ service }: { service: Service }) {
+function RowActions({ service }: { service: Service }) {
   const { name } = service;
   const one = (action: ServiceAction, isOff: boolean) => (
     <Button
@@ -66,8 +66,8 @@ function Row({ service, title }: { service: Service; title: string }) {
   return (
     <div class="table-row" data-name={name}>
       <StateLabel state={status} detail={crashText(service)} />
-      <a class="cell-name" href={linkTo('services', name, place.value.query)} title={name}>
-        {shortName(service)}
+      <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>
+        {nameInStack(service)}
       </a>
       <span class="soft cell-section">{title}</span>
       <span class="number soft cell-uptime">{uptime}</span>
@@ -81,7 +81,7 @@ function Row({ service, title }: { service: Service; title: string }) {
 
 function Counts() {
   const counts = statusCounts.value;
-  const find = place.value.query['find'] ?? '';
+  const find = shownPlace.value.query['find'] ?? '';
   return (
     <fieldset class="counts" aria-label="services by state">
       {ORDER.filter((status) => counts.has(status)).map((status) => (

@@ -3,10 +3,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Service, ServiceDetail } from '../../client/browser.ts';
 import { StateShape } from '../frame/status_mark.tsx';
-import { serviceByName, services, usageOf } from '../state/daemon.ts';
+import { serviceByName, serviceList, usageOf } from '../state/daemon.ts';
 import { clockText, cpuText, dayText, endText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { shortName } from '../state/sections.ts';
+import { nameInStack } from '../state/sections.ts';
 import { client } from '../state/session.ts';
 import { second } from '../state/ticker.ts';
 
@@ -96,7 +96,7 @@ function Node({ name, detail = '' }: { name: string; detail?: string }) {
   return (
     <a class="node" href={linkTo('services', name)}>
       <StateShape state={service?.status ?? ''} />
-      <span>{service ? shortName(service) : name}</span>
+      <span>{service ? nameInStack(service) : name}</span>
       <span class="soft">{service ? service.status : 'not registered'}</span>
       {detail !== '' && <span class="soft">· {detail}</span>}
     </a>
@@ -109,7 +109,7 @@ function useDependents(name: string, stack: string | null): readonly string[] {
   useEffect(() => {
     const end = new AbortController();
     const { signal } = end;
-    const near = (services.peek() ?? [])
+    const near = (serviceList.peek() ?? [])
       .filter((one) => one.stack === stack && one.name !== name)
       .slice(0, 50);
     const ask = async (): Promise<void> => {

@@ -4,11 +4,11 @@ import type { Explanation, Service, ServiceDetail } from '../../client/browser.t
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { actOn, type ServiceAction, sendSignal, underWay } from '../state/actions.ts';
-import { lastEvent, recentEvents, serviceByName, services } from '../state/daemon.ts';
+import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
+import { lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
 import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { shortName } from '../state/sections.ts';
+import { nameInStack } from '../state/sections.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
 import { eventSubject } from './event_text.ts';
@@ -90,7 +90,7 @@ function Actions({ service, canSleep }: { service: Service; canSleep: boolean })
         value=""
         disabled={service.pid === undefined}
         onChange={(event) => {
-          void sendSignal(name, event.currentTarget.value);
+          void signalService(name, event.currentTarget.value);
           event.currentTarget.value = '';
         }}
       >
@@ -123,7 +123,7 @@ function Missing({ name }: { name: string }) {
         <h1 id="view-title">{visibleLine(name)}</h1>
       </header>
       <p class="empty">
-        {services.value === null
+        {serviceList.value === null
           ? 'Reading …'
           : 'There is no service of this name. It may have been removed.'}{' '}
         <a href={linkTo('services')}>All services</a>
@@ -142,7 +142,7 @@ export function ServiceView({ name }: { name: string }) {
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title" title={name}>
-          {shortName(service)}
+          {nameInStack(service)}
         </h1>
         <StateLabel state={status} />
         <span class="soft head-place">{stack ?? group ?? ''}</span>

@@ -5,7 +5,7 @@ import { Button } from '../frame/button.tsx';
 import { actOn, notify } from '../state/actions.ts';
 import { agentByName } from '../state/daemon.ts';
 import { themeChanges } from '../state/theme.ts';
-import { AttachedTerminal, type TerminalStatus } from './attached_terminal.ts';
+import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attached_terminal.ts';
 
 /** Keys that a phone's keyboard lacks, and the bytes that they send. */
 const PHONE_KEYS: readonly (readonly [label: string, shown: string, sent: string])[] = [
@@ -57,14 +57,42 @@ const STATUS_TEXTS: Record<TerminalStatus['word'], string> = {
   ended: 'ended',
 };
 
+const MODES: readonly (readonly [mode: TypingMode, text: string])[] = [
+  ['shared', 'type beside others'],
+  ['write', 'take over'],
+  ['observe', 'watch only'],
+];
+
+function ModeChoice({ terminal, mode }: { terminal: AttachedTerminal; mode: Signal<TypingMode> }) {
+  return (
+    <select
+      class="field"
+      aria-label="who types"
+      value={mode.value}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        terminal.setMode(MODES.find(([one]) => one === value)?.[0] ?? 'shared');
+      }}
+    >
+      {MODES.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 function TerminalTools({
   name,
   terminal,
   status,
+  mode,
 }: {
   name: string;
   terminal: AttachedTerminal;
   status: TerminalStatus;
+  mode: Signal<TypingMode>;
 }) {
   const [wanted, setWanted] = useState('');
   const copy = (): void => {
@@ -81,6 +109,7 @@ function TerminalTools({
         {status.detail !== '' && ` · ${status.detail}`}
       </span>
       <span class="tools-end">
+        <ModeChoice terminal={terminal} mode={mode} />
         <input
           type="search"
           class="field"
@@ -109,7 +138,8 @@ export function TerminalView({ name }: { name: string }) {
   const box = useRef<HTMLDivElement>(null);
   const status = useSignal<TerminalStatus>({ word: 'loading', detail: '', size: null });
   const isControl = useSignal(false);
-  const terminal = useMemo(() => new AttachedTerminal(name, status, isControl), [name]);
+  const mode = useSignal<TypingMode>('shared');
+  const terminal = useMemo(() => new AttachedTerminal(name, status, isControl, mode), [name]);
   const pid = agentByName.value.get(name)?.pid ?? null;
   useEffect(() => {
     if (pid !== null && box.current) void terminal.attach(box.current);
@@ -128,7 +158,7 @@ export function TerminalView({ name }: { name: string }) {
   });
   return (
     <div class="terminal-view">
-      <TerminalTools name={name} terminal={terminal} status={status.value} />
+      <TerminalTools name={name} terminal={terminal} status={status.value} mode={mode} />
       <div class="terminal-box" ref={box} />
       {pid === null && (
         <div class="terminal-end">

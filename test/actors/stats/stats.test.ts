@@ -29,7 +29,7 @@ import {
   type World,
   world,
 } from '../../kit/actors.ts';
-import { newFolder } from '../../kit/daemon.ts';
+import { eventually, newFolder } from '../../kit/daemon.ts';
 import { must } from '../../kit/must.ts';
 
 const row = (pid: number, startTicks: number, cpuTicks: number, rssBytes = MIB): ProcessUsage => ({
@@ -371,9 +371,13 @@ describe('the history', () => {
     const begin = Math.ceil(clock.now() / 60_000) * 60_000;
     await clock.advance(begin - clock.now());
     await it.stats.ask('track', track('a', true));
-    await clock.advance(30_000);
+    for (let pass = 0; pass < 15; pass += 1) {
+      await clock.advance(EVENTS.statsIntervalMs);
+      await it.views.next('stats');
+    }
     await it.stats.ask('forget', { name: 'service-a', run: 'a' });
     const steps = [0, 10_000, 20_000, 30_000];
+    await eventually(async () => (await points('hour')).length === steps.length);
     expect(await points('hour')).toEqual(steps.map((ms) => ({ at: begin + ms, ...point })));
     expect(await points('day')).toEqual([{ at: begin, ...point }]);
     // Another daemon reads the same files, and an hour later the hour is empty.
