@@ -137,6 +137,7 @@ async function atRate(node: Node, { perSecond, seconds }: Rate): Promise<void> {
 
 async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
+    ensureMcp: async () => undefined,
     unreadyReason: () => null,
     readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
     bind: '127.0.0.1',

@@ -40,6 +40,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/services/{name}/restart', 200],
   ['POST', '/v1/services/{name}/sleep', 200],
   ['POST', '/v1/services/{name}/wake', 200],
+  ['POST', '/v1/groups/{name}/restart', 200],
   ['POST', '/v1/groups/{name}/sleep', 200],
   ['POST', '/v1/groups/{name}/wake', 200],
   ['POST', '/v1/services/{name}/signal', 200],
@@ -64,6 +65,8 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/agents/{name}/keys', 200],
   ['POST', '/v1/commands', 201],
   ['GET', '/k8s/workloads/{id}', 200],
+  ['POST', '/k8s/workloads/sleep', 200],
+  ['POST', '/k8s/workloads/wake', 200],
   ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],
@@ -74,6 +77,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/readyz', 200],
   ['GET', '/openapi.json', 200],
   ['GET', '/v1/system', 200],
+  ['POST', '/mcp', 200],
   ['GET', '/metrics', 200],
   ['GET', '/k8s/metrics', 200],
   ['GET', '/k8s/clusters/{id}', 200],
@@ -125,7 +129,8 @@ describe('the endpoints', () => {
   });
 
   it('use GET exactly when they change nothing', () => {
-    for (const { kind, method } of ROUTES) if (kind !== 'call') expect(method).toBe('GET');
+    for (const { kind, method } of ROUTES)
+      if (kind !== 'call' && kind !== 'relay') expect(method).toBe('GET');
   });
 
   it('name only errors of the table', () => {

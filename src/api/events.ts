@@ -17,6 +17,7 @@ export const events = {
     kind: 'stream',
     method: 'GET',
     path: '/v1/events',
+    agentRight: 'part',
     summary: 'Events as they happen; the header Last-Event-ID asks for what was missed',
     query: {
       types,
@@ -31,6 +32,7 @@ export const events = {
     kind: 'call',
     method: 'GET',
     path: '/v1/events/history',
+    agentRight: 'part',
     summary: 'Past events of the journal',
     query: {
       types: { ...types, summary: `${types.summary}; without it, all but service.stats` },

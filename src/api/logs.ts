@@ -29,6 +29,7 @@ export const logs = {
     kind: 'call',
     method: 'GET',
     path: '/v1/logs',
+    agentRight: 'part',
     summary: 'Lines of many services by time, in all that is kept of their logs',
     query: {
       ...selection,
@@ -49,6 +50,7 @@ export const logs = {
     kind: 'stream',
     method: 'GET',
     path: '/v1/logs/stream',
+    agentRight: 'part',
     summary: 'Lines of many services as they are written; the header Last-Event-ID asks for what was missed',
     query: {
       ...selection,

@@ -33,6 +33,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   clusters: 'Kubernetes clusters',
   workloads: 'Deployments and StatefulSets, put to sleep and woken',
   tethers: 'Local ports that lead to workloads',
+  mcp: 'The Model Context Protocol, for agents',
 };
 
 /**
@@ -43,6 +44,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
   'forbidden_host',
   'forbidden_origin',
+  'forbidden_owner',
   'internal',
 ];
 const CHANGE_ERRORS: readonly ErrorCode[] = [

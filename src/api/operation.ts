@@ -10,12 +10,23 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /**
  * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they arrive.
- * `socket`: a WebSocket.
+ * `socket`: a WebSocket. `relay`: body and answer are passed on as they are.
  */
-export type OperationKind = 'read' | 'call' | 'stream' | 'socket';
+export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
 export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'id';
+
+/**
+ * What an agent may do with its token, docs/reference.md "Token of an agent":
+ * `never`: nothing, only a person may;
+ * `any`: all of it, as nothing of a stack is in it;
+ * `self`: all of it if the path names the agent itself;
+ * `stack`: all of it if what the path names is of its stack;
+ * `body`: all of it if what the body names is of its stack;
+ * `part`: the handler leaves out, or refuses, what is not of its stack.
+ */
+export type AgentRight = 'never' | 'any' | 'self' | 'stack' | 'body' | 'part';
 
 /** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
@@ -57,10 +68,11 @@ export interface Operation<
   /** Codes in addition to those of every request. */
   readonly errors: readonly ErrorCode[];
   readonly keyKind: KeyKind | null;
+  readonly agentRight: AgentRight;
   /** Of a `read`: the code for an unknown key. */
   readonly missing: MissingCode | null;
   /** The part of the daemon that the handler needs, started with the first request that needs it. */
-  readonly needs: 'cloud' | null;
+  readonly needs: 'cloud' | 'mcp' | null;
   /**
    * Answered in every phase of the daemon. The others are answered once it is ready, and changes only until
    * it shuts down.
@@ -88,7 +100,7 @@ type Definition<
   Q extends QueryShape,
   B extends string,
   A extends string,
-> = Pick<Operation<R, K, Q, B, A>, 'id' | 'kind' | 'method' | 'path' | 'summary' | 'answer'> &
+> = Pick<Operation<R, K, Q, B, A>, 'id' | 'kind' | 'method' | 'path' | 'summary' | 'answer' | 'agentRight'> &
   Partial<Omit<Operation<R, K, Q, B, A>, 'resource' | 'errors'>> & { readonly errors?: readonly ErrorCode[] };
 
 /**

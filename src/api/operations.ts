@@ -6,6 +6,7 @@ import { commands } from './commands.ts';
 import { events } from './events.ts';
 import { groups } from './groups.ts';
 import { logs } from './logs.ts';
+import { mcp } from './mcp.ts';
 import type { Operation } from './operation.ts';
 import { services } from './services.ts';
 import { stacks } from './stacks.ts';
@@ -26,6 +27,7 @@ export const OPERATIONS = {
   clusters,
   workloads,
   tethers,
+  mcp,
 };
 
 /** All operations, without their resources. */

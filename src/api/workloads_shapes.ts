@@ -1,9 +1,12 @@
 // Workloads: the shape of an auto-sleep change, docs/reference.md "Auto-sleep", and the answers of the
 // operations.
-import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
+import { BULK_OUTCOMES, type BulkChange, WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
+import { fail } from '../protocol/errors.ts';
+import { isNamespace } from '../protocol/names.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';
+import { HTTP } from '../settings/limits.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
-import { flagField, integerField, objectShape, RequestBody, validate, z } from './validation.ts';
+import { flagField, integerField, objectShape, RequestBody, stringField, validate, z } from './validation.ts';
 
 const { default: defaultMinutes, min, max } = CLOUD.idleMinutes;
 
@@ -20,6 +23,61 @@ function parseAutoSleep(value: unknown): { enabled: boolean | null; minutes: num
 /** Settings of auto-sleep to change; absent ones stay unchanged. */
 export type AutoSleepChange = z.input<typeof AutoSleepShape>;
 export const AutoSleepChange = new RequestBody(AutoSleepShape, parseAutoSleep);
+
+const NAMESPACES_RULE = `must be a list of 1 to ${CLOUD.maxNamespaces} names of namespaces`;
+
+/** Which workloads a change of many concerns. */
+const selection = {
+  selector: z
+    .string('must be a label selector, such as app=web')
+    .describe('A label selector, as in Kubernetes')
+    .optional(),
+  cluster_id: z.string('must be the id of a cluster').describe('Only those of this cluster').optional(),
+  namespaces: z
+    .array(stringField('must be the name of a namespace', isNamespace), NAMESPACES_RULE)
+    .min(1, NAMESPACES_RULE)
+    .max(CLOUD.maxNamespaces, NAMESPACES_RULE)
+    .describe('Only those of these namespaces')
+    .optional(),
+  dry_run: flagField().describe('true: nothing is changed; default false').optional(),
+};
+
+const hold = integerField(0, HTTP.maxQueryDurationMs)
+  .describe('For so long (ms) no connection through a tether wakes them; default 0')
+  .optional();
+
+const BulkWakeShape = objectShape(selection).meta({ id: 'BulkWakeInput' });
+const BulkSleepShape = objectShape({ ...selection, hold }).meta({ id: 'BulkSleepInput' });
+
+/** Nobody puts every workload of every cluster to sleep by an empty body. */
+const UNSELECTED = 'must be given, or cluster_id, or namespaces: nothing else says which workloads are meant';
+
+const isUnselected = ({ selector, cluster_id, namespaces }: BulkWake): boolean =>
+  selector === undefined && cluster_id === undefined && namespaces === undefined;
+
+function parseBulk(given: BulkSleep): BulkInput {
+  if (isUnselected(given))
+    throw fail('invalid_spec', `selector ${UNSELECTED}`, {
+      details: [{ path: 'selector', message: `selector ${UNSELECTED}` }],
+    });
+  return {
+    clusterId: given.cluster_id ?? null,
+    namespaces: given.namespaces ?? null,
+    states: null,
+    selector: given.selector ?? null,
+    holdMs: given.hold ?? null,
+    isDryRun: given.dry_run ?? false,
+  };
+}
+
+/** A sleep or wake of many workloads, as it was asked for. */
+export type BulkInput = Omit<BulkChange, 'to'>;
+export type BulkSleep = z.input<typeof BulkSleepShape>;
+export type BulkWake = z.input<typeof BulkWakeShape>;
+export const BulkSleep = new RequestBody(BulkSleepShape, (value) =>
+  parseBulk(validate(BulkSleepShape, value)),
+);
+export const BulkWake = new RequestBody(BulkWakeShape, (value) => parseBulk(validate(BulkWakeShape, value)));
 
 const autoSleep = {
   auto_sleep_enabled: z.boolean().describe('Default false'),
@@ -53,6 +111,26 @@ export type WorkloadDetail = z.infer<typeof WorkloadDetail>;
 export const WorkloadDetail = Workload.extend({
   labels: z.record(z.string(), z.string()),
 }).meta({ id: 'WorkloadDetail' });
+
+export type BulkAnswer = z.infer<typeof BulkAnswer>;
+export const BulkAnswer = z
+  .object({
+    dry_run: z.boolean(),
+    results: z.array(
+      z.object({
+        id,
+        cluster_id: id,
+        namespace: z.string(),
+        name: z.string(),
+        kind: z.enum(WORKLOAD_KINDS),
+        outcome: z.enum(BULK_OUTCOMES),
+        replicas: z.int().nullable().describe('Afterwards; null where the change failed'),
+        code: z.string().nullable().describe('Of what failed'),
+        message: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'BulkAnswer' });
 
 export const WorkloadList = z.array(Workload);
 export const Replicas = z.object({ replicas: z.int() }).meta({ id: 'Replicas' });

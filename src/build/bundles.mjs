@@ -5,7 +5,7 @@ import { join, relative, resolve } from 'node:path';
 import { builtins } from './builtins.mjs';
 import { clientBundles } from './client_package.mjs';
 import { natives } from './natives.mjs';
-import { noLocales, packageBundles, packagesApart } from './packages.mjs';
+import { noClientAnswers, noLocales, packageBundles, packagesApart } from './packages.mjs';
 
 /**
  * The program is CommonJS: starting Node's module loader costs a process or thread 5 ms, and each file loaded
@@ -17,6 +17,7 @@ const COMMAND = {
   'cli/parser': 'src/cli/kit/parser.ts',
   'cli/more': 'src/cli/lazy_commands.ts',
   'cli/project': 'src/cli/project_commands.ts',
+  'cli/mcp': 'src/mcp/stdio.ts',
 };
 const DAEMON = { daemon: 'src/daemon/main.ts' };
 const WORKERS = {
@@ -26,6 +27,7 @@ const WORKERS = {
   'workers/doors': 'workers/doors.ts',
   'workers/gateway': 'workers/gateway.ts',
   'workers/watcher': 'workers/watcher.ts',
+  'workers/mcp': 'workers/mcp.ts',
   'workers/host': 'workers/host.ts',
   'workers/jobs': 'workers/jobs.ts',
 };
@@ -73,7 +75,7 @@ function programs(shared) {
     define: { ...shared.define, 'import.meta.dirname': '__dirname' },
     minifyWhitespace: true,
     minifySyntax: true,
-    plugins: [partsApart, packagesApart('cli'), natives],
+    plugins: [partsApart, packagesApart('cli'), natives, noClientAnswers],
   };
   const daemon = {
     ...common,
@@ -87,7 +89,7 @@ function programs(shared) {
     },
     banner: { js: "const berthFile = require('node:url').pathToFileURL(__filename).href;" },
   };
-  const plugins = [schemasApart, natives, builtins];
+  const plugins = [schemasApart, natives, builtins, noClientAnswers];
   return [
     command,
     { ...daemon, entryPoints: DAEMON, plugins: [packagesApart('.'), ...plugins] },

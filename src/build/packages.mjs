@@ -33,11 +33,33 @@ export const noLocales = {
   },
 };
 
+/**
+ * The Model Context Protocol's package brings a validator of JSON Schema, a third of its code, for what
+ * servers ask of clients. Berth asks nothing.
+ */
+export const noClientAnswers = {
+  name: 'no-client-answers',
+  setup: (build) => {
+    build.onResolve({ filter: /^@modelcontextprotocol\/server\/_shims$/ }, () => ({
+      path: 'shims',
+      namespace: 'no-client-answers',
+    }));
+    build.onLoad({ filter: /./, namespace: 'no-client-answers' }, () => ({
+      contents: `export { default as process } from 'node:process';
+        export class DefaultJsonSchemaValidator {}`,
+    }));
+  },
+};
+
+/** Another name of a package, under which packages of others import it. */
+const ALIASES = { 'zod/v4': 'zod' };
+
 /** An esbuild plugin for bundles in `folder` of the build: they load `names` from `packages`. */
 export const packagesApart = (folder, names = PACKAGES) => ({
   name: 'packages-apart',
   setup: (build) =>
-    build.onResolve({ filter: /^[@a-z]/ }, ({ path }) => {
+    build.onResolve({ filter: /^[@a-z]/ }, ({ path: asked }) => {
+      const path = ALIASES[asked] ?? asked;
       if (!names.includes(path)) return undefined;
       const file = posix.relative(folder, `${fileOf(path)}.js`);
       return { path: file.startsWith('.') ? file : `./${file}`, external: true };

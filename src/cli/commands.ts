@@ -171,6 +171,12 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).groupStopCommand,
   },
   {
+    name: 'group restart',
+    summary: 'restart a group in dependency order',
+    heading: SERVICES,
+    load: async () => (await lazyCommands()).groupRestartCommand,
+  },
+  {
     name: 'logs',
     summary: 'show the output of services',
     heading: WATCHING,
@@ -260,6 +266,12 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentRemoveCommand,
   },
+  {
+    name: 'mcp',
+    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).mcpCommand,
+  },
   ...K8S_ROWS,
   {
     name: 'daemon',
@@ -271,12 +283,14 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon start',
     summary: 'start the daemon in the background',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStartCommand,
   },
   {
     name: 'daemon stop',
     summary: 'stop the daemon, and its services unless it is set to keep them',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonStopCommand,
   },
   {
@@ -289,6 +303,7 @@ const ROWS: readonly CommandRow[] = [
     name: 'daemon restart',
     summary: 'stop the daemon and start it again',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).daemonRestartCommand,
   },
   {
@@ -302,6 +317,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service install'],
     summary: 'start the daemon at login (systemd, launchd)',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartInstallCommand,
   },
   {
@@ -309,6 +325,7 @@ const ROWS: readonly CommandRow[] = [
     aliases: ['service uninstall'],
     summary: 'stop starting the daemon at login',
     heading: DAEMON,
+    isPersonal: true,
     load: async () => (await lazyCommands()).autostartUninstallCommand,
   },
   {

@@ -83,6 +83,7 @@ export const K8S_ROWS: readonly CommandRow[] = [
     name: 'cloud token',
     summary: 'print the token of the cloud API',
     heading: KUBERNETES,
+    isPersonal: true,
     load: async () => (await lazyCommands()).cloudTokenCommand,
   },
 ];

@@ -28,7 +28,12 @@ export {
 } from './commands/daemon_autostart.ts';
 export { doctorCommand } from './commands/doctor.ts';
 export { eventsCommand } from './commands/events.ts';
-export { groupListCommand, groupStartCommand, groupStopCommand } from './commands/group.ts';
+export {
+  groupListCommand,
+  groupRestartCommand,
+  groupStartCommand,
+  groupStopCommand,
+} from './commands/group.ts';
 export {
   clusterAddCommand,
   clusterListCommand,
@@ -45,6 +50,7 @@ export {
 } from './commands/k8s_workloads.ts';
 export { killCommand } from './commands/kill.ts';
 export { manPageCommand } from './commands/man_page.ts';
+export { mcpCommand } from './commands/mcp.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';

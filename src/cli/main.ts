@@ -1,12 +1,13 @@
 // The command line: finds and loads the command, runs it with its arguments, and turns an error into a
 // message and an exit code.
 import { isBerthError } from '../client/errors.ts';
+import { agentKeyOf } from '../client/local_daemon.ts';
 import { printVersion } from './commands/version.ts';
 import { COMMAND_TABLE } from './commands.ts';
 import { type LoadedCommand, loadCommand, loadListedCommands } from './kit/command_table.ts';
 import { type CommandContext, createCommandContext, type GlobalOptions } from './kit/context.ts';
 import { hintOf } from './kit/error_hints.ts';
-import { EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
+import { CommandError, EXIT_CODE, exitCodeOf } from './kit/exit_codes.ts';
 import { commandWords } from './kit/global_options.ts';
 import type { ParsedCall } from './kit/parser.ts';
 import { readPlainCall } from './kit/plain_call.ts';
@@ -62,6 +63,8 @@ async function runInContext(
   return (await work(context)) ?? EXIT_CODE.ok;
 }
 
+const PERSONAL_HINT = 'Call it from a shell of your own.';
+
 /** Reads what `readPlainCall` does not. Loads the parser, and for a list of commands all of them. */
 async function parse(argv: readonly string[], called: LoadedCommand | undefined): Promise<ParsedCall> {
   const { parseCommandLine } = await import('./kit/parser.ts');
@@ -80,6 +83,8 @@ async function runCommandLine(argv: readonly string[]): Promise<number> {
   }
   const { globals } = outcome;
   if ('version' in outcome || !called) return runInContext(globals, printVersion);
+  if (called.row.isPersonal && agentKeyOf(process.env))
+    throw new CommandError(`berth ${called.row.name} is a person's alone, and not an agent's`, PERSONAL_HINT);
   return runInContext(globals, (context) => called.command.run(context, outcome.args, outcome.options));
 }
 

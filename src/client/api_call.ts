@@ -15,7 +15,13 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null;
+<<<<<<< HEAD
+  /** The agent from within which a person forces something: docs/reference.md "Token of an agent". */
+  forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds. */
+=======
+  /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
+>>>>>>> main
   deadlineMs: number;
   /** How long a call is retried while the daemon is busy, in milliseconds. The daemon sets the pauses. */
   busyRetryMs: number;
@@ -64,6 +70,7 @@ export function sendRequest(
   const { name, query, body, signal } = request;
   const headers: [string, string][] = [];
   if (body !== undefined) headers.push(['Content-Type', 'application/json']);
+  if (endpoint.forcedIn !== undefined) headers.push(['Berth-Agent', endpoint.forcedIn]);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
     method: operation.method,
@@ -138,9 +145,10 @@ function nextPage(link: string | null): string | null {
 }
 
 async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: AnyRequest): Promise<Page<T>> {
-  const late = operation.isPrompt ? AbortSignal.timeout(endpoint.deadlineMs) : undefined;
+  const hasDeadline = operation.isPrompt && Number.isFinite(endpoint.deadlineMs);
+  const late = hasDeadline ? AbortSignal.timeout(endpoint.deadlineMs) : undefined;
   const signals = [request.signal, late].filter((signal) => signal !== undefined);
-  const signal = signals.length > 0 ? AbortSignal.any(signals) : undefined;
+  const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
   try {
     const answer = await sendRequest(endpoint, operation, { ...request, signal }, { isBuffered: true });
     const body = await answer.text();

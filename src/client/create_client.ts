@@ -56,6 +56,10 @@ export interface ClientOptions {
 interface InternalOptions extends ClientOptions {
   /** In place of the token. */
   key?: () => AccessKey | null;
+  /** Whether the cloud part is shown the same key, in place of the cloud token. */
+  isOnlyKey?: boolean;
+  /** The agent from within which a person forces something. */
+  forcedIn?: string | null;
   /** Whether a daemon without a token is asked without one, because its address is certain. */
   asksTokenless?: boolean;
 }
@@ -85,7 +89,7 @@ const accessBy =
 
 /** A client over `transport`. The entry points of this folder supply the transport. */
 export function createClient(transport: Transport, options: InternalOptions): Client {
-  const { deadlineMs = DEFAULT_DEADLINE_MS, busyRetryMs = 0, asksTokenless } = options;
+  const { deadlineMs = DEFAULT_DEADLINE_MS, busyRetryMs = 0, asksTokenless, isOnlyKey, forcedIn } = options;
   const key = options.key ?? keyOf(options.token);
   const daemon: Endpoint = {
     transport,
@@ -93,13 +97,14 @@ export function createClient(transport: Transport, options: InternalOptions): Cl
     busyRetryMs,
     url: withoutSlash(toGetter(options.url)),
     access: accessBy(key, access.prove.path, asksTokenless),
+    ...(forcedIn ? { forcedIn } : {}),
   };
   const cloud: Endpoint = {
     transport,
     deadlineMs,
     busyRetryMs,
     url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
-    access: accessBy(keyOf(options.cloudToken), access.proveCloud.path),
+    access: isOnlyKey ? daemon.access : accessBy(keyOf(options.cloudToken), access.proveCloud.path),
   };
   return { ...daemonMethods(daemon), cloud: cloudMethods(cloud) };
 }

@@ -2,7 +2,8 @@
 // port. docs/reference.md "State directory", "Tokens".
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { localUrl, withScheme } from '../adapters/url_host.ts';
-import { loadSettings, type Settings } from '../settings/config.ts';
+import { type AccessKey, parseAgentKeyId, parseKey } from '../protocol/access_key.ts';
+import { loadSettings, type Settings, SettingsError } from '../settings/config.ts';
 import { readSecret, stateDirPath } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { type Client, createClient } from './create_client.ts';
@@ -24,7 +25,26 @@ export interface LocalOptions {
   env?: Env;
   deadlineMs?: number;
   busyRetryMs?: number;
+  /**
+   * Whether a person within an agent acts for himself, with the token that `$BERTH_AUTH_TOKEN` has: the
+   * configuration is no proof of a person, as the agent can read it.
+   */
+  asPerson?: boolean;
 }
+
+/** The key of the agent that this process is of; null: of none. Throws a SettingsError. */
+export function agentKeyOf(env: Env): AccessKey | null {
+  const text = env['BERTH_AGENT_TOKEN'];
+  if (!text) return null;
+  const key = parseKey(text);
+  if (key && parseAgentKeyId(key.id)) return key;
+  throw new SettingsError('BERTH_AGENT_TOKEN is not the token of an agent');
+}
+
+/** What a person lacks who acts within an agent. */
+const NOT_A_PERSON =
+  'within an agent, a person is known by his token alone: give it in BERTH_AUTH_TOKEN, or call berth from a ' +
+  'shell of your own';
 
 export interface LocalDaemon {
   client: Client;
@@ -50,6 +70,9 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);
   const settings = await loadSettings(options.config, env);
+  const agent = agentKeyOf(env);
+  const isAgent = agent !== null && !options.asPerson;
+  if (agent && options.asPerson && !env['BERTH_AUTH_TOKEN']) throw new SettingsError(NOT_A_PERSON);
   const named = options.url ?? (env['BERTH_URL'] || undefined);
   const url = (): string => {
     if (named !== undefined) return withScheme(named);
@@ -58,12 +81,15 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
     throw new BerthError('unreachable', 'no daemon is running', { hint: HINT });
   };
   const cloudToken = (): string | null =>
-    settings.cloud.token || readSecret(statePaths(stateDir).cloudToken)?.toString().trim() || null;
+    isAgent
+      ? null
+      : settings.cloud.token || readSecret(statePaths(stateDir).cloudToken)?.toString().trim() || null;
   const client = createClient(nodeTransport, {
     url,
-    token: settings.auth.token || null,
-    cloudUrl: cloudUrlOf(settings, url, env),
-    cloudToken,
+    ...(isAgent
+      ? { key: () => agent, isOnlyKey: true }
+      : { token: settings.auth.token || null, cloudUrl: cloudUrlOf(settings, url, env), cloudToken }),
+    forcedIn: agent && options.asPerson ? (parseAgentKeyId(agent.id)?.name ?? null) : null,
     // The process that daemon.json names lives, so its port is its own.
     asksTokenless: named === undefined,
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),

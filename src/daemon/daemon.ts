@@ -73,6 +73,7 @@ function createDaemonFront(
     node,
     cloud,
     logJobs: createLogJobs(node),
+    ensureMcp: () => threads.ensure('mcp'),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
     pageLookup: (path) => dashboard(path) ?? schemaPage(path),
     unreadyReason: () => threads.silenceOf('services'),

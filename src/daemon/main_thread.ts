@@ -55,6 +55,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
     addressRule: {
       allow: settings.cloud.allow_addresses,

@@ -24,6 +24,7 @@ import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
+import { agentAccess } from './agent_access.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { watchMainThread } from './hanging_thread.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
@@ -80,6 +81,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     report,
   });
   const environment = inheritedEnvironment(process.env);
+  const accessOfAgents = agentAccess(data);
   const probes = probeMeans(node.clock);
   const screens = terminalScreens(node);
   const hashInputs = inputHasher(node);
@@ -87,6 +89,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
+    agentAccess: accessOfAgents,
     umask: data.umask,
     ...probes,
     hashInputs,

@@ -19,7 +19,15 @@ import { type StartedWorker, startWorker } from './worker_thread.ts';
 type ThreadKind = Exclude<NodeKind, 'front' | 'host'>;
 
 /** Every kind of thread in the order of starting; they stop in the reverse order. */
-const THREAD_KINDS: readonly ThreadKind[] = ['services', 'cloud', 'tethers', 'doors', 'gateway', 'watcher'];
+const THREAD_KINDS: readonly ThreadKind[] = [
+  'services',
+  'cloud',
+  'tethers',
+  'doors',
+  'gateway',
+  'watcher',
+  'mcp',
+];
 
 /** The kinds of node that have a connection, in either direction. */
 const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
@@ -34,6 +42,7 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
   ['services', 'cloud'],
   ['front', 'watcher'],
   ['services', 'watcher'],
+  ['front', 'mcp'],
 ];
 
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>

@@ -1,6 +1,8 @@
 // The HTTP front of the daemon. The main thread calls `createFront`, then `listen`, then `setReady(true)`.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { AgentTokens } from '../adapters/agent_tokens.ts';
 import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
+import { localUrl } from '../adapters/url_host.ts';
 import { serviceAddress } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
@@ -13,6 +15,7 @@ import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
 import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
+import { CommandOwners } from './api/command_owners.ts';
 import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
@@ -25,8 +28,11 @@ import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
+import { AgentConnections } from './streams/agent_connections.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
+import { mcpCallersActor } from './streams/mcp_callers_actor.ts';
+import { McpRelay } from './streams/mcp_relay.ts';
 import { MergedLogs } from './streams/merged_logs.ts';
 import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
@@ -60,6 +66,8 @@ export interface FrontOptions extends AccessSettings {
   cloud: CloudFront | null;
   /** Reads and searches the files of logs, on other threads. */
   logJobs: LogJobs;
+  /** Starts the thread of the Model Context Protocol unless it runs. Rejects with a Failure. */
+  ensureMcp: () => Promise<void>;
   /** Called at the first request for the API's document. */
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
@@ -168,7 +176,8 @@ class HttpFront implements Front {
     const views = new ServiceViews();
     views.setGatewayPort(daemonInfo.gatewayPort);
     this.terminals = new TerminalSockets(node.clock);
-    const keys = new AccessKeys(token, node.clock);
+    const agents = new AgentTokens(statePaths(daemonInfo.stateDir).agentKey);
+    const keys = new AccessKeys(token, node.clock, agents);
     keys.shares.onEnded = (id) => this.terminals.endShare(id);
     this.app = {
       views,
@@ -178,7 +187,10 @@ class HttpFront implements Front {
       mergedLogs: this.mergedLogs,
       logJobs: options.logJobs,
       terminals: this.terminals,
+      mcp: new McpRelay(node, options.ensureMcp),
       streams: new OpenStreams(node.clock, options.streamLimits),
+      agentConnections: new AgentConnections(),
+      commandOwners: new CommandOwners(node.clock),
       keys,
       cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
@@ -196,18 +208,21 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
-    const { views, starts } = this.app;
+    const { agentConnections, views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
     const { shares } = this.app.keys;
     const onServicesChanged = (): void => {
       onRoutesChanged();
       shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
+      agentConnections.check();
     };
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
+    await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
     node.onPeerLost((peer) => {
+      if (peer === 'mcp') this.app.mcp.cut();
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
       this.mergedLogs.onServicesLost();
@@ -227,12 +242,16 @@ class HttpFront implements Front {
     const routes = cloud && !own ? ROUTES : DAEMON_ROUTES;
     const main = await this.openListener({ bind, port, routes, cloudOnly: false, kind: server });
     this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
+    const url = localUrl(bind, main.port);
+    this.app.mcp.address = { url, cloudUrl: url };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
     const routesOfCloud = [...HEALTH_ROUTES, ...CLOUD_ROUTES];
     // Strangers reach this one, perhaps through a proxy: node:http is strict in framing and knows each
     // connection.
     const listener = { ...own, routes: routesOfCloud, cloudOnly: true, kind: 'node:http' } as const;
     const other = await this.openListener(listener);
+    const scheme = own.tls ? 'https' : 'http';
+    this.app.mcp.address = { url, cloudUrl: localUrl(own.bind, other.port, scheme) };
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
@@ -262,6 +281,7 @@ class HttpFront implements Front {
     this.logs.cut();
     this.mergedLogs.cut();
     this.terminals.cut();
+    this.app.mcp.cut();
   }
 
   shutdown(): void {
@@ -274,6 +294,7 @@ class HttpFront implements Front {
     this.events.close();
     this.logs.end();
     this.mergedLogs.end();
+    this.app.mcp.close();
     this.terminals.onServicesLost();
     this.app.streams.close();
     this.stopKeepAlive();

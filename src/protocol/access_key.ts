@@ -13,7 +13,7 @@ export const TOKEN_KEY_ID = 'token';
 /** At least 128 bits, and few enough characters for a URL. */
 export const NONCE_PATTERN = /^[A-Za-z0-9_-]{22,86}$/;
 
-const KEY = /^((?:code|page|live|share)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
+const KEY = /^((?:code|page|live|share|agent)-[A-Za-z0-9_-]{1,80})\.([A-Za-z0-9_-]{43})$/;
 const BEARER = /^berth\.([A-Za-z0-9_-]{1,90})\.([A-Za-z0-9_-]{43})$/;
 
 /** A key as one text, for a fragment or the storage of a tab. */
@@ -42,6 +42,31 @@ export function storableKey(bearer: string): AccessKey | null {
   const { id = '', mac = '' } = parseBearer(bearer) ?? {};
   return id.startsWith('page-') ? { id: `live-${id}`, secret: mac } : null;
 }
+
+/** One life of an agent, as the id of its key says it. */
+export interface AgentLife {
+  name: string;
+  /** The run of its process. */
+  run: string;
+}
+
+const AGENT_KEY_ID = /^agent-([0-9a-f]{16})-([a-z0-9_][a-z0-9_-]{0,62})$/;
+
+/** The id of the key of an agent's process: docs/reference.md "Token of an agent". */
+export const agentKeyId = ({ name, run }: AgentLife): string => `agent-${run}-${name}`;
+
+/** The agent whose key has this id; null: it is the id of another key. */
+export function parseAgentKeyId(id: string): AgentLife | null {
+  const [, run, name] = AGENT_KEY_ID.exec(id) ?? [];
+  return run === undefined || name === undefined ? null : { name, run };
+}
+
+/** Whether `given` has the form of an agent's token, or of a bearer that is made of one. */
+export const isAgentForm = (given: string): boolean =>
+  given.startsWith('agent-') || given.startsWith('berth.agent-');
+
+/** What the daemon makes the secret of an agent's key of. */
+export const agentSecretText = (id: string): string => `berth agent\n${id}`;
 
 /** What the server makes its proof of. `host`: the Host of the request; `life`: of this daemon's life. */
 export const proofText = (nonce: string, host: string, life: string): string =>

@@ -11,6 +11,7 @@ import type { EventsProtocol } from './events.ts';
 import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
+import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { SchedulesProtocol } from './schedules.ts';
@@ -28,6 +29,8 @@ interface Actors {
   views: ViewsProtocol;
   cloudviews: CloudViewsProtocol;
   viewers: TerminalViewersProtocol;
+  mcpcallers: McpCallersProtocol;
+  mcp: McpProtocol;
   agents: AgentsProtocol;
   groups: GroupsProtocol;
   stacks: StacksProtocol;
@@ -64,7 +67,16 @@ declare module '../runtime/actor.ts' {
 }
 
 /** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
-export type NodeKind = 'front' | 'services' | 'cloud' | 'tethers' | 'doors' | 'gateway' | 'watcher' | 'host';
+export type NodeKind =
+  | 'front'
+  | 'services'
+  | 'cloud'
+  | 'tethers'
+  | 'doors'
+  | 'gateway'
+  | 'watcher'
+  | 'mcp'
+  | 'host';
 
 interface Placement {
   /** The kind of node that holds it. */
@@ -77,6 +89,8 @@ const PLACEMENTS = {
   views: { node: 'front', rank: 0 },
   cloudviews: { node: 'front', rank: 0 },
   viewers: { node: 'front', rank: 0 },
+  mcpcallers: { node: 'front', rank: 0 },
+  mcp: { node: 'mcp', rank: 5 },
   agents: { node: 'services', rank: 10 },
   groups: { node: 'services', rank: 20 },
   stacks: { node: 'services', rank: 25 },

@@ -245,6 +245,38 @@ export interface TetherTarget {
   replicas: number;
 }
 
+/** Workloads by what they are; null: anything. */
+export interface WorkloadSelection {
+  clusterId: string | null;
+  namespaces: readonly string[] | null;
+  states: readonly WorkloadState[] | null;
+  /** A label selector. */
+  selector: string | null;
+}
+
+/** A sleep or wake of many workloads. */
+export interface BulkChange extends WorkloadSelection {
+  to: 'asleep' | 'awake';
+  /** Of a sleep: for so long connections do not wake them. */
+  holdMs: number | null;
+  /** Nothing is changed. */
+  isDryRun: boolean;
+}
+
+export const BULK_OUTCOMES = ['changed', 'unchanged', 'would_change', 'failed'] as const;
+
+/** What became of one workload. */
+export interface BulkResult extends Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'> {
+  id: string;
+  clusterId: string;
+  outcome: (typeof BULK_OUTCOMES)[number];
+  /** Afterwards; null: the change failed. */
+  replicas: number | null;
+  /** Of what failed. */
+  code: string | null;
+  message: string | null;
+}
+
 /**
  * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
  * every stored workload to the views and watches every cluster that was synced before.
@@ -275,6 +307,8 @@ export interface WorkloadsProtocol {
    * by request holds the door.
    */
   wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
+  /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
+  changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
   /** The workloads that auto-sleep should put to sleep now. */
   idle(message: Record<string, never>): { ids: string[] };

@@ -19,6 +19,10 @@ export const ERRORS = {
     status: 403,
     hint: 'From a page, only this daemon, allowed_extensions and allowed_origins may call it.',
   },
+  forbidden_owner: {
+    status: 403,
+    hint: 'An agent works with what is of its own stack. Ask the person who runs it for anything else.',
+  },
   forbidden_token: {
     status: 403,
     hint: 'A share token opens the terminal of its agent to watch, and its screen.',

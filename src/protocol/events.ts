@@ -12,6 +12,7 @@ export const EVENT_TYPES = [
   'service.changed',
   'service.slept',
   'service.woke',
+  'agent.forced',
   'agent.state',
   'port.conflict',
   'cluster.refused',

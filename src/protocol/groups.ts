@@ -6,6 +6,10 @@ export interface GroupsProtocol {
   stop(message: { name: string; graceMs: number | null }): {
     services: { name: string; status: ServiceStatus; exitCode: number | null }[];
   };
+  /** Stops the members as `stop` does, then starts them as `start` does. */
+  restart(message: { name: string; graceMs: number | null; timeoutMs: number | null }): {
+    services: StartReply[];
+  };
   /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
   restartDependants(message: { name: string }): null;
   /**

@@ -183,6 +183,8 @@ export interface ServiceState {
   name: string;
   status: ServiceStatus;
   restarts: number;
+  /** The run whose process is being made. */
+  launching?: string;
   /** The process, if there is one. `port` and `revision` are those of its start. */
   process: {
     run: string;

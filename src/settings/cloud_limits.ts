@@ -74,6 +74,11 @@ export const CLOUD = {
   activityFlushMs: 1_000,
   /** Rows in one message to the front, which answers requests in between. */
   rowsPerTell: 250,
+  /** Workloads that one request puts to sleep or wakes, and those of a cluster that are changed at once. */
+  maxBulk: 1_000,
+  bulkLanes: 4,
+  /** Latest end of such a request. */
+  bulkTimeoutMs: 1_800_000,
   /** Workloads of a page at most, and by default. */
   maxPage: 1_000,
   /** A list of more workloads than this is composed and sent in parts. */

@@ -30,6 +30,8 @@ export interface StatePaths {
   cloudKey: string;
   /** The key of the environments of services. */
   envKey: string;
+  /** The key that the tokens of agents are made with. */
+  agentKey: string;
   /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
   redirectPages: string;
   /** Such a page of version 0.1, which held the token. */
@@ -51,6 +53,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   cloudToken: join(stateDir, 'cloud-token'),
   cloudKey: join(stateDir, 'cloud.key'),
   envKey: join(stateDir, 'env.key'),
+  agentKey: join(stateDir, 'agent.key'),
   redirectPages: join(stateDir, 'open'),
   earlierRedirectPage: join(stateDir, 'open.html'),
 });

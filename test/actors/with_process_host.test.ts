@@ -114,6 +114,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
   const config: ServiceConfig = {
     store,
     environment,
+    agentAccess: () => [],
     umask: 0o022,
     probe,
     hashInputs: async () => '',

@@ -1,11 +1,11 @@
 // docs/reference.md "Sleep of services" on the real daemon: doors, sleep and wake, with real clients.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
@@ -267,8 +267,22 @@ it('resets who waits for a service that cannot start, and refuses without a rule
 });
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
+/** What a leak of memory in a long run cannot hide in, in KiB. */
+const MEMORY_NOISE_KIB = 24 * 1024;
+const memoryKib = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
 
-it(`leaks nothing in ${CYCLES} cycles of sleep and wake`, async () => {
+/** Of each thread: its actors and what waits for an answer. */
+async function openThings(daemon: Daemon): Promise<unknown> {
+  const { threads } = (await daemon.request('GET', '/v1/system')).body;
+  return threads.map(({ name, openAsks, actors }: any) => ({
+    name,
+    openAsks,
+    actors: actors.map(({ address, actors: count, open }: any) => [address, count, open]),
+  }));
+}
+
+it(`leaks nothing in ${CYCLES} cycles of sleep and wake`, { timeout: 30_000 + CYCLES * 1_000 }, async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port });
@@ -277,10 +291,17 @@ it(`leaks nothing in ${CYCLES} cycles of sleep and wake`, async () => {
     expect(await exchange(port, ['x'])).toBe('echo x');
   };
   for (let count = 0; count < 3; count += 1) await cycle();
-  const before = openFiles(daemon.pid);
-  for (let count = 0; count < CYCLES; count += 1) await cycle();
+  const [before, things] = [openFiles(daemon.pid), await openThings(daemon)];
+  const memory: number[] = [];
+  for (let count = 0; count < CYCLES; count += 1) {
+    await cycle();
+    if (count === CYCLES >> 1) memory.push(memoryKib(daemon.pid));
+  }
   // The last connections may be closing.
   await eventually(() => openFiles(daemon.pid) <= before + 2);
+  await eventually(async () => isDeepStrictEqual(await openThings(daemon), things));
+  memory.push(memoryKib(daemon.pid));
+  expect(memory[1]).toBeLessThan(must(memory[0]) + MEMORY_NOISE_KIB);
   const events = await history(daemon);
   expect(events.filter((one) => one === 'web slept').length).toBeLessThanOrEqual(CYCLES + 3);
 });

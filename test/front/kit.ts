@@ -85,6 +85,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     subscribe: () => ({ kept, lastId, completeFrom }),
   });
   const front = createFront({
+    ensureMcp: async () => undefined,
     unreadyReason: () => null,
     readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
     bind: '127.0.0.1',

@@ -431,6 +431,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     store,
     probe: probe.probe,
     execProbe: limitProbes(askHost),
+    agentAccess: () => [],
     environment: [['HOME', '/home/u']],
     umask: 0o022,
     logs,

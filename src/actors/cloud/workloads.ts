@@ -5,6 +5,8 @@ import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepReply,
   autoSleepSettings,
+  type BulkChange,
+  type BulkResult,
   type ClusterFacts,
   type ClustersProtocol,
   type ObservedWorkload,
@@ -28,6 +30,7 @@ import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { HTTP, THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
+import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { ReadyWait } from './ready_wait.ts';
@@ -58,6 +61,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
   private readonly mutex = new KeyedMutex();
   /** Wakes under way that later requests may join: no sleep was asked for since. */
   private readonly waking = new Map<string, Promise<ObservedWorkload>>();
+  private readonly bulk: BulkChanges;
   private readonly startedAt: number;
 
   constructor(context: Context, config: WorkloadsConfig) {
@@ -80,6 +84,11 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
       get: (id) => this.get(id),
       call: (clusterId, work) => this.connections.call(clusterId, work),
       refresh: (row) => this.refresh(row),
+    });
+    this.bulk = new BulkChanges({
+      rows: () => this.table.rows(),
+      sleep: async (id, holdMs) => (await this.sleep({ id, by: 'request', holdMs })).replicas,
+      wake: async (id) => (await this.wake({ id, by: 'request', waitMs: null })).replicas,
     });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     context.scope.defer(() => this.table.flush());
@@ -149,6 +158,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     const { replicas } = await (this.waking.get(id) ?? this.startWake(id, by));
     if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
     return { replicas };
+  }
+
+  changeMany(change: BulkChange): Promise<BulkResult[]> {
+    return this.bulk.run(change);
   }
 
   async autoSleep({
@@ -355,6 +368,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     renew: ({ clusterId }) => context.replyLater(workloads.renew(clusterId)),
     sleep: (message) => context.replyLater(workloads.sleep(message)),
     wake: (message) => context.replyLater(workloads.wake(message)),
+    changeMany: (message) => context.replyLater(workloads.changeMany(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     referenceOf: ({ id }) => workloads.referenceOf(id),

@@ -1,6 +1,6 @@
 // Which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { parseBearer } from '../../protocol/access_key.ts';
+import { parseBearer, parseKey } from '../../protocol/access_key.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 
 /** Raw headers of node:http: name, value, name, value ... */
@@ -33,11 +33,11 @@ const VIA = '1.1 berth';
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Whether the daemon might accept `given`: it is one of its tokens, or has the form of a bearer that is made
- * from a key. Takes constant time per token.
+ * Whether the daemon might accept `given`: it is one of its tokens, or has the form of a key, such as that of
+ * an agent, or of a bearer that is made from one. Takes constant time per token.
  */
 function isDaemonToken(given: string, tokens: readonly string[]): boolean {
-  if (parseBearer(given)) return true;
+  if (parseBearer(given) || parseKey(given)) return true;
   const hash = digest(given);
   return tokens.reduce((found, token) => timingSafeEqual(hash, digest(token)) || found, false);
 }

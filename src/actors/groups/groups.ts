@@ -160,6 +160,16 @@ class Groups {
     return { services: answersInOrder(members, answers) };
   }
 
+  /** Nobody sees a dependency end: what depends on it has ended before, and starts after it. */
+  restart({ name, graceMs, timeoutMs }: MessageOf<GroupsProtocol, 'restart'>): ReturnType<Groups['start']> {
+    return this.withGroup(name, async (members) => {
+      refuseEndless(members);
+      await this.stopMembers(members, graceMs);
+      const answers = await this.startAll(members, { timeoutMs, wake: false });
+      return { services: answersInOrder(members, answers) };
+    });
+  }
+
   /** Whoever fails to come back says so itself; what depends on it is restarted all the same. */
   async restartDependants(name: string): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
@@ -278,6 +288,7 @@ function init(context: Context): Handlers<GroupsProtocol> {
   return {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
+    restart: (message) => context.replyLater(groups.restart(message)),
     restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
     wake: (message) => context.replyLater(groups.wake(message)),
     knocked: ({ name }) => groups.knocked(name),

@@ -1,6 +1,7 @@
 // The messages of a service to other actors, and its rows in the store.
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
+import type { AgentLife } from '../../protocol/access_key.ts';
 import type { AgentStatus, TerminalReading } from '../../protocol/agent_state.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
@@ -41,6 +42,11 @@ export interface ServiceEffectsConfig {
   store: Pick<Store, 'table'>;
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
+  /**
+   * What lets the process of an agent's run ask the daemon: docs/reference.md "Token of an agent". Fails
+   * key_unusable, storage_full.
+   */
+  agentAccess: (life: AgentLife) => EnvironmentRows;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
 }
@@ -182,12 +188,13 @@ export class ServiceEffects {
     const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
     const checks = { ready, ...(live !== null && { live }) };
     const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
+    const env = childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports));
     const made = await this.host.ask('spawn', {
       service: name,
       run: run.id,
       cmd: spec.cmd,
       cwd: spec.cwd,
-      env: childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports)),
+      env: spec.agent ? [...env, ...this.config.agentAccess({ name, run: run.id })] : env,
       port: port ?? NO_PORT,
       umask: this.config.umask,
       pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },

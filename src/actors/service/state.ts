@@ -151,6 +151,7 @@ export function serviceStateOf(
     name,
     status: statusOf(state, end),
     restarts,
+    ...(state.phase === 'launching' && { launching: state.run.id }),
     process: run && {
       run: run.id,
       pid: run.pid,

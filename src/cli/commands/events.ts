@@ -22,6 +22,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,
   'service.slept': ({ name }) => `${name} sleeps`,
   'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
+  'agent.forced': ({ name, agent, operation }) => `a person did ${operation} to ${name} within ${agent}`,
   'agent.state': ({ name, state, previous }) => `${name} is ${state} (was ${previous})`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
@@ -32,6 +33,7 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
 const ALERT_TYPES: ReadonlySet<string> = new Set([
   'service.crashed',
   'service.unhealthy',
+  'agent.forced',
   'port.conflict',
   'cluster.refused',
   'cluster.expiring',

@@ -1,10 +1,12 @@
-// berth group ls, start, stop
-import type { Group } from '../../client/records.ts';
+// berth group ls, start, stop, restart
+import type { Client } from '../../client/create_client.ts';
+import type { Group, GroupStarted } from '../../client/records.ts';
 import { defineCommand, durationOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
 import { pluralize } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { createProgress } from '../kit/progress.ts';
-import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
+import { SCOPE_OPTIONS, type StackChoice, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
 const columnsOf = ({ label }: StackScope): readonly Column<Group>[] => [
   { title: 'NAME', cell: ({ name }) => label(name) },
@@ -32,6 +34,52 @@ export const groupListCommand = defineCommand({
   },
 });
 
+/** What one request does that starts the members of a group. */
+interface GroupStartWork {
+  given: string;
+  choice: StackChoice;
+  verb: 'starting' | 'restarting';
+  start: (client: Client, name: string) => Promise<GroupStarted>;
+}
+
+/** Starts a group by one request, shows how many of its members run meanwhile, and prints each. */
+export async function startWholeGroup(
+  context: CommandContext,
+  { given, choice, verb, start }: GroupStartWork,
+): Promise<undefined> {
+  const client = await context.client();
+  const { group, label } = await stackScope(client, choice);
+  const name = group(given);
+  const progress = createProgress(context.out);
+  const removeInterrupt = context.onInterrupt(() => {
+    progress.stop();
+    context.out.note(`The group goes on ${verb} without you; \`berth group stop ${given}\` ends it.`);
+  });
+  progress.begin(name, verb);
+  const timer = setInterval(() => {
+    const say = ({ running, services }: Group): void =>
+      progress.update(name, `${running} of ${pluralize(services, 'service')} running`);
+    client.groups().then(
+      (all) => all.filter((group) => group.name === name).forEach(say),
+      () => {},
+    );
+  }, 500);
+  try {
+    const answer = await start(client, name);
+    progress.stop();
+    context.out.record(answer, () =>
+      answer.services
+        .map((one) => `${label(one.name)} is ${one.status} (pid ${one.pid ?? 'unknown'})`)
+        .join('\n'),
+    );
+  } finally {
+    clearInterval(timer);
+    progress.stop();
+    removeInterrupt();
+  }
+  return undefined;
+}
+
 export const groupStartCommand = defineCommand({
   about:
     'Each service starts once the services of the group that it depends on are ready. Services that ' +
@@ -42,38 +90,32 @@ export const groupStartCommand = defineCommand({
     timeout: durationOption('--timeout <time>', 'time each service has to become ready; default: its own'),
     ...SCOPE_OPTIONS,
   },
-  run: async (context, [given = ''], { timeout, ...choice }) => {
-    const client = await context.client();
-    const { group, label } = await stackScope(client, choice);
-    const name = group(given);
-    const progress = createProgress(context.out);
-    const removeInterrupt = context.onInterrupt(() => {
-      progress.stop();
-      context.out.note(`The group goes on starting without you; \`berth group stop ${given}\` ends it.`);
-    });
-    progress.begin(name, 'starting');
-    const timer = setInterval(() => {
-      const say = ({ running, services }: Group): void =>
-        progress.update(name, `${running} of ${pluralize(services, 'service')} running`);
-      client.groups().then(
-        (all) => all.filter((group) => group.name === name).forEach(say),
-        () => {},
-      );
-    }, 500);
-    try {
-      const answer = await client.startGroup(name, { timeout });
-      progress.stop();
-      context.out.record(answer, () =>
-        answer.services
-          .map((one) => `${label(one.name)} is ${one.status} (pid ${one.pid ?? 'unknown'})`)
-          .join('\n'),
-      );
-    } finally {
-      clearInterval(timer);
-      progress.stop();
-      removeInterrupt();
-    }
+  run: (context, [given = ''], { timeout, ...choice }) =>
+    startWholeGroup(context, {
+      given,
+      choice,
+      verb: 'starting',
+      start: (client, name) => client.startGroup(name, { timeout }),
+    }),
+});
+
+export const groupRestartCommand = defineCommand({
+  about:
+    'Stops all services of the group, each once those that depend on it have ended, then starts all of them ' +
+    'as `berth group start` does.',
+  args: [{ syntax: '<name>', about: 'the group', completes: 'group' }],
+  options: {
+    timeout: durationOption('--timeout <time>', 'time each service has to become ready; default: its own'),
+    grace: durationOption('--grace <time>', 'time each service has to end; default: its own'),
+    ...SCOPE_OPTIONS,
   },
+  run: (context, [given = ''], { timeout, grace, ...choice }) =>
+    startWholeGroup(context, {
+      given,
+      choice,
+      verb: 'restarting',
+      start: (client, name) => client.restartGroup(name, { timeout, grace }),
+    }),
 });
 
 export const groupStopCommand = defineCommand({

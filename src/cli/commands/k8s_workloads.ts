@@ -14,6 +14,7 @@ import { UsageError } from '../kit/exit_codes.ts';
 import { formatElapsed, pluralize } from '../kit/format.ts';
 import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
+import { bulkOptions, changeMany, isBulk } from './k8s_bulk.ts';
 
 const STATE_STYLES = { awake: 'green', sleeping: 'yellow', asleep: 'blue', waking: 'yellow' } as const;
 const MINUTE_MS = 60_000;
@@ -57,7 +58,7 @@ const COLUMNS: readonly Column<Workload>[] = [
 
 const clusterOption = textOption('--cluster <cluster>', 'only workloads of this cluster', 'cluster');
 const workloadsArgument = {
-  syntax: '<workloads...>',
+  syntax: '[workloads...]',
   about: 'by name, namespace/name, kind/name or id',
   completes: 'workload',
 } as const;
@@ -93,13 +94,18 @@ export const workloadListCommand = defineCommand({
 });
 
 export const sleepCommand = defineCommand({
-  about: 'Saves the replica count in the workload itself. Leaves alone a workload that already sleeps.',
+  about:
+    'Saves the replica count in the workload itself. Leaves alone a workload that already sleeps. ' +
+    'Without names, all workloads of --namespace, --selector and --cluster.',
   args: [workloadsArgument],
   options: {
     cluster: clusterOption,
+    ...bulkOptions,
     hold: durationOption('--hold <time>', 'for so long no connection through a tether wakes it'),
   },
-  run: async (context, names, { cluster, hold }) => {
+  run: async (context, names, { hold, ...selection }) => {
+    if (isBulk(names, selection)) return changeMany(context, 'asleep', selection, hold);
+    const { cluster } = selection;
     const client = await context.client();
     return runBatch(context, { names }, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
@@ -115,14 +121,19 @@ export const sleepCommand = defineCommand({
 });
 
 export const wakeCommand = defineCommand({
-  about: 'Restores the saved replica count, or 1 if none is saved. Returns once one pod is ready.',
+  about:
+    'Restores the saved replica count, or 1 if none is saved. Returns once one pod is ready. ' +
+    'Without names, all workloads of --namespace, --selector and --cluster, without waiting for pods.',
   args: [workloadsArgument],
   options: {
     cluster: clusterOption,
+    ...bulkOptions,
     wait: negatedFlagOption('--no-wait', 'return at once'),
     timeout: durationOption('--timeout <time>', 'time to wait for a ready pod; default 5m'),
   },
-  run: async (context, names, { cluster, wait, timeout = DEFAULT_WAKE_WAIT_MS }) => {
+  run: async (context, names, { wait, timeout = DEFAULT_WAKE_WAIT_MS, ...selection }) => {
+    if (isBulk(names, selection)) return changeMany(context, 'awake', selection);
+    const { cluster } = selection;
     const client = await context.client();
     return runBatch(context, { names }, 'waking', async (reference) => {
       const { id, name } = await findWorkload(client, reference, cluster);

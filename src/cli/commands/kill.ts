@@ -1,7 +1,7 @@
 // berth kill
 import { constants } from 'node:os';
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, textOption } from '../kit/command.ts';
+import { defineCommand, FORCE_OPTIONS, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { selectServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
@@ -23,12 +23,13 @@ export const killCommand = defineCommand({
   options: {
     signal: textOption('-s, --signal <signal>', 'the signal, such as HUP or USR1; default: TERM'),
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
+    ...FORCE_OPTIONS,
     ...SCOPE_OPTIONS,
   },
   examples: [['berth kill -s HUP web', 'web reads its configuration again, if that is what it does on HUP']],
-  run: async (context, names, { signal, group, ...choice }) => {
+  run: async (context, names, { force, signal, group, ...choice }) => {
     const wanted = signalName(signal ?? 'TERM');
-    const client = await context.client();
+    const client = await context.clientFor(force);
     const all = await selectServices(client, names, { ...choice, group });
     return runBatch(context, all, 'signalling', async (name) => {
       const answer = await client.signal(name, wanted);

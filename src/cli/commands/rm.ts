@@ -1,7 +1,7 @@
 // berth rm
 
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, flagOption } from '../kit/command.ts';
+import { defineCommand, FORCE_OPTIONS, flagOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
 import { namedServices } from '../kit/service_selection.ts';
@@ -13,12 +13,15 @@ export const rmCommand = defineCommand({
     'no names, removes the whole stack with its agents and forgets it.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'service' }],
   options: {
-    force: flagOption('--force', 'forget a stack although its hook remove fails'),
+    force: flagOption(
+      '--force',
+      `forget a stack although its hook remove fails; ${FORCE_OPTIONS.force.about}`,
+    ),
     ...SCOPE_OPTIONS,
   },
   examples: [['berth rm --stack shop--login', 'when its worktree is no longer needed']],
   run: async (context, names, { force, ...choice }) => {
-    const client = await context.client();
+    const client = await context.clientFor(force);
     if (names.length > 0) {
       const selected = namedServices(await stackScope(client, choice), names);
       return runBatch(context, selected, 'removing', async (name) => ({

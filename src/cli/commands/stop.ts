@@ -1,6 +1,6 @@
 // berth stop
 import { runBatch } from '../kit/batch.ts';
-import { defineCommand, durationOption, textOption } from '../kit/command.ts';
+import { defineCommand, durationOption, FORCE_OPTIONS, textOption } from '../kit/command.ts';
 import { describeStop } from '../kit/format.ts';
 import { selectServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
@@ -13,10 +13,11 @@ export const stopCommand = defineCommand({
   options: {
     group: textOption('--group <name>', 'all services of this group, in no order', 'group'),
     grace: durationOption('--grace <time>', 'time each service has to end; default: its own, 5s unless set'),
+    ...FORCE_OPTIONS,
     ...SCOPE_OPTIONS,
   },
-  run: async (context, names, { group, grace, ...choice }) => {
-    const client = await context.client();
+  run: async (context, names, { force, group, grace, ...choice }) => {
+    const client = await context.clientFor(force);
     const all = await selectServices(client, names, { ...choice, group });
     return runBatch(context, all, 'stopping', async (name) => {
       const before = await client.service(name);

@@ -35,6 +35,14 @@ export const flagOption = (flags: string, about: string): Option<boolean> => ({
   defaultValue: false,
 });
 
+/** For commands that within an agent are for its own stack alone: see CommandContext.clientFor. */
+export const FORCE_OPTIONS = {
+  force: flagOption(
+    '--force',
+    'within an agent: also in another stack, with your token in BERTH_AUTH_TOKEN; it is an event',
+  ),
+};
+
 /** A flag `--no-...`: true unless it is given. */
 export const negatedFlagOption = (flags: string, about: string): Option<boolean> => ({
   flags,

@@ -12,6 +12,8 @@ export interface CommandRow {
   heading: string;
   /** Can be called, but is not listed. */
   isHidden?: boolean;
+  /** No agent may call it: it gives tokens, or administers the daemon. */
+  isPersonal?: boolean;
   load: () => Promise<Command>;
 }
 

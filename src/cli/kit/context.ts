@@ -23,6 +23,11 @@ export interface CommandContext {
   local(): Promise<LocalDaemon>;
   /** The client; whether a daemon runs is not checked. */
   client(): Promise<Client>;
+  /**
+   * The client for a command that may be forced. `force`, within an agent: that of the person whose token is
+   * given, and not the agent's own. Throws a SettingsError without that token.
+   */
+  clientFor(force: boolean): Promise<Client>;
   /** Has `clean` called when Ctrl-C ends the command. Returns a function that removes it again. */
   onInterrupt(clean: () => void): () => void;
 }
@@ -43,18 +48,19 @@ export function createCommandContext(globalOptions: GlobalOptions): {
 } {
   let local: Promise<LocalDaemon> | undefined;
   const cleaners = new Set<() => void>();
-  const find = async (): Promise<LocalDaemon> => {
+  const find = async (asPerson: boolean): Promise<LocalDaemon> => {
     checkUrl(globalOptions.url ?? (process.env['BERTH_URL'] || undefined));
-    return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS });
+    return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS, asPerson });
   };
   const context: CommandContext = {
     out: createOutput(globalOptions.format, { stdout, stderr }),
     globalOptions,
     local: () => {
-      local ??= find();
+      local ??= find(false);
       return local;
     },
     client: async () => (await context.local()).client,
+    clientFor: async (force) => (force ? await find(true) : await context.local()).client,
     onInterrupt: (clean) => {
       cleaners.add(clean);
       return () => void cleaners.delete(clean);

@@ -10,6 +10,8 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   unproven:
     'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon. If it ' +
     'is set, another program may have taken the port: `berth doctor` tells more.',
+  forbidden_owner:
+    'An agent works with what is of its own stack. A person does the rest, from a shell of their own or with --force.',
   unknown_service: '`berth ps` lists the services.',
   unknown_stack: '`berth stacks` lists the stacks.',
   unknown_group: '`berth group ls` lists the groups.',

@@ -6,7 +6,7 @@ import type { QueryInputOf } from '../../api/operation.ts';
 import { tethers } from '../../api/tethers.ts';
 import type { NewTether } from '../../api/tethers_shapes.ts';
 import { workloads } from '../../api/workloads.ts';
-import type { AutoSleepChange, Workload } from '../../api/workloads_shapes.ts';
+import type { AutoSleepChange, BulkSleep, BulkWake, Workload } from '../../api/workloads_shapes.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { type CallOptions, call, callForPage, type Endpoint, type Page } from '../api_call.ts';
 
@@ -82,6 +82,11 @@ const workloadMethods = (endpoint: Endpoint) => ({
   /** With `wait`, resolves when one pod is ready; `timeout` in milliseconds. */
   wake: (id: string, { wait, timeout, signal }: WakeOptions = {}) =>
     call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, signal }),
+  /** Puts all that are selected to sleep, each for itself: one result per workload. */
+  sleepMany: (selection: BulkSleep, { signal }: CallOptions = {}) =>
+    call(endpoint, workloads.sleepMany, { body: selection, signal }),
+  wakeMany: (selection: BulkWake, { signal }: CallOptions = {}) =>
+    call(endpoint, workloads.wakeMany, { body: selection, signal }),
   autoSleep: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, workloads.autoSleep, { name: id, signal }),
   setAutoSleep: (id: string, settings: AutoSleepChange, { signal }: CallOptions = {}) =>

@@ -13,4 +13,8 @@ export const groupMethods = (endpoint: Endpoint) => ({
     call(endpoint, groups.wake, { name, query: { timeout }, signal }),
   stopGroup: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, groups.stop, { name, query: { grace }, signal }),
+  restartGroup: (
+    name: string,
+    { timeout, grace, signal }: Pick<StartOptions, 'timeout' | 'signal'> & StopOptions = {},
+  ) => call(endpoint, groups.restart, { name, query: { timeout, grace }, signal }),
 });

@@ -1,12 +1,16 @@
 // The keys of one half of the API (daemon or cloud): its token, and what is derived from it.
-// docs/reference.md "Proof of the server", "Sessions of the page".
+// docs/reference.md "Proof of the server", "Sessions of the page", "Token of an agent".
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
   type AccessKey,
+  type AgentLife,
   bearerText,
   formatBearer,
+  isAgentForm,
   NONCE_PATTERN,
+  parseAgentKeyId,
   parseBearer,
+  parseKey,
   proofText,
   TOKEN_KEY_ID,
 } from '../../protocol/access_key.ts';
@@ -50,10 +54,18 @@ interface OpenCode {
   onGone: () => void;
 }
 
+/** Where the secrets of the agents' keys come from. */
+interface AgentSecrets {
+  /** null: there is no key of this id. */
+  secretOf(id: string): string | null;
+}
+const NO_AGENTS: AgentSecrets = { secretOf: () => null };
+
 export class AccessKeys {
   /** The tokens of this half of the API that are good for one terminal. */
   readonly shares: ShareTokens;
   private readonly clock: Clock;
+  private readonly agents: AgentSecrets;
   /** Bearers are made of it: they end with the daemon. */
   private readonly life = randomText(16);
   private readonly codes = new Map<string, OpenCode>();
@@ -61,8 +73,10 @@ export class AccessKeys {
   /** The token, and the bearer that is made of it. */
   private accepted: readonly Secret[] = [];
 
-  constructor(token: string, clock: Clock) {
+  /** `agents` absent: no agent has a key here. */
+  constructor(token: string, clock: Clock, agents: AgentSecrets = NO_AGENTS) {
     this.clock = clock;
+    this.agents = agents;
     this.shares = new ShareTokens(clock);
     this.reload(token);
   }
@@ -95,9 +109,13 @@ export class AccessKeys {
 
   /**
    * Who shows `given`; null: it is no good. A share token is one of few rights even where no token is needed,
-   * and of none once its share has ended.
+   * and of none once its share has ended; whoever shows the token of an agent is held to it in the same way.
    */
   callerOf(given: string): Caller | null {
+    if (isAgentForm(given) && !this.accepts(given)) {
+      const life = this.agentOf(given);
+      return life && { kind: 'agent', life };
+    }
     const id = shareIdIn(given);
     if (id === null) return !this.isRequired || this.accepts(given) ? USER : null;
     const { share, secret } = this.shares.find(id) ?? { share: null, secret: '' };
@@ -108,6 +126,20 @@ export class AccessKeys {
   }
 
   /**
+   * The agent whose token, or bearer, `given` is; whether it still lives is not checked. null: it is
+   * nobody's. Fails key_unusable.
+   */
+  agentOf(given: string): AgentLife | null {
+    if (!isAgentForm(given)) return null;
+    const { id, secret } = parseKey(given) ?? { id: parseBearer(given)?.id ?? '', secret: null };
+    const life = parseAgentKeyId(id);
+    if (!life) return null;
+    if (secret === null) return this.isBearer(given) ? life : null;
+    const expected = this.agents.secretOf(id);
+    return expected !== null && new Secret(expected).equals(secret) ? life : null;
+  }
+
+  /**
    * The answer to a client that wants to know whether this is its daemon. Throws invalid_spec, and
    * unauthorized for a key that is not known.
    */
@@ -115,9 +147,11 @@ export class AccessKeys {
     if (nonce === null || !NONCE_PATTERN.test(nonce))
       throw fail('invalid_spec', 'nonce must be 22 to 86 characters of base64url');
     const { life } = this;
-    const shared = key === null ? null : this.shares.find(key);
-    if (!this.isRequired && !shared) return { proof: null, life };
-    const secret = shared?.secret ?? this.secretOf(key ?? TOKEN_KEY_ID);
+    const id = key ?? TOKEN_KEY_ID;
+    const shared = this.shares.find(id);
+    // An agent and a share have their tokens whether or not one is required.
+    if (!this.isRequired && !shared && !parseAgentKeyId(id)) return { proof: null, life };
+    const secret = shared?.secret ?? this.secretOf(id);
     if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }
@@ -145,7 +179,7 @@ export class AccessKeys {
    */
   openSession(given: string): AccessKey {
     const { id = '' } = parseBearer(given) ?? {};
-    if (!this.accepts(given) && !this.isBearer(given))
+    if (!this.accepts(given) && (parseAgentKeyId(id) || !this.isBearer(given)))
       throw fail('unauthorized', 'the code is not known: it was used, or is too old');
     this.withdraw(id);
     const expires = Math.floor((this.clock.now() + PAGE.sessionMs) / 1000);
@@ -177,6 +211,7 @@ export class AccessKeys {
       const secret = this.secretOf(page);
       return secret && hmac(secret, bearerText(this.life));
     }
+    if (parseAgentKeyId(id)) return this.agents.secretOf(id);
     const expires = PAGE_ID.exec(id)?.[1];
     if (expires === undefined) return this.codes.get(id)?.secret ?? null;
     return Number.parseInt(expires, 36) * 1000 > this.clock.now() ? this.pageSecret(id) : null;

@@ -5,14 +5,17 @@ import type { SystemReading } from '../../protocol/system.ts';
 import type { Node } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
+import type { AgentConnections } from '../streams/agent_connections.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
+import type { McpRelay } from '../streams/mcp_relay.ts';
 import type { MergedLogs } from '../streams/merged_logs.ts';
 import type { OpenStreams } from '../streams/open_streams.ts';
 import type { TerminalSockets } from '../streams/terminal_sockets.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 import type { AccessKeys } from './access_keys.ts';
 import type { CloudGate } from './cloud_gate.ts';
+import type { CommandOwners } from './command_owners.ts';
 import type { RedirectPages } from './redirect_pages.ts';
 
 /** The daemon's information about itself. Read at each request, so its owner may change it. */
@@ -43,7 +46,10 @@ export interface AppContext {
   readonly mergedLogs: MergedLogs;
   readonly logJobs: LogJobs;
   readonly terminals: TerminalSockets;
+  readonly mcp: McpRelay;
   readonly streams: OpenStreams;
+  readonly agentConnections: AgentConnections;
+  readonly commandOwners: CommandOwners;
   readonly keys: AccessKeys;
   /** null: there is no cloud part. */
   readonly cloudKeys: AccessKeys | null;

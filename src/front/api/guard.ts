@@ -134,8 +134,11 @@ export class Guard {
     const { cloudOnly, cloudKeys } = this.options;
     const isCloud = cloudOnly || (cloudKeys !== null && isCloudPath(path));
     const keys = isCloud ? cloudKeys : this.options.keys;
-    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
     const given = givenToken(exchange);
+    const agent = cloudOnly ? null : this.options.keys.agentOf(given);
+    // An agent is one everywhere, and the cloud part is among what it may not use.
+    if (agent) return { kind: 'agent', life: agent };
+    if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
     // The cloud's token is always required.
     if (isCloud) return keys.accepts(given) ? USER : null;
     return keys.callerOf(given);

@@ -7,8 +7,10 @@ import type {
   WebSocketHandlers,
 } from '../server/http_server.ts';
 import type { AnswerParts } from '../streams/answer_parts.ts';
+import type { RelayedAnswer, RelayedRequest } from '../streams/mcp_relay.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
+import type { Reach } from './reach.ts';
 
 /** What a request is about. */
 interface RequestTarget<Q = unknown> {
@@ -18,6 +20,8 @@ interface RequestTarget<Q = unknown> {
   readonly query: Q;
   /** Who asks. One with few rights comes only to operations that are meant for it. */
   readonly caller: Caller;
+  /** What an agent that asks reaches; null: everything, as the caller is no agent. */
+  readonly reach: Reach | null;
 }
 
 export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
@@ -47,13 +51,20 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 interface HandlerKinds<Q, B, A> {
   /**
    * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
-   * not have by themselves comes later.
+   * not have by themselves comes later. `reach` null: everything.
    */
-  read: (app: AppContext, key: string, query: Q | null) => Uint8Array | null | Promise<Uint8Array | null>;
+  read: (
+    app: AppContext,
+    key: string,
+    query: Q | null,
+    reach: Reach | null,
+  ) => Uint8Array | null | Promise<Uint8Array | null>;
   /** The answer, its bytes, or the parts of a long one. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | AnswerParts | Promise<A | Uint8Array>;
   /** Resolves when the stream is open; a rejection is answered like any other error. */
   stream: (request: StreamContext<Q>) => void | Promise<void>;
+  /** null: the answer is streamed. */
+  relay: (request: RelayedRequest & { readonly app: AppContext }) => Promise<RelayedAnswer | null>;
   /** Runs before the upgrade: an exception is answered like any other error. */
   socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }

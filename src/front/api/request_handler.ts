@@ -8,6 +8,7 @@ import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
 import { AnswerParts, BLANK_LINE, sendParts } from '../streams/answer_parts.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
+import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
@@ -15,7 +16,19 @@ import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
+<<<<<<< HEAD
+import { Reach } from './reach.ts';
 import { EMPTY_HEADERS, HttpReply, preflightHeaders, type ReplyContext } from './reply.ts';
+=======
+import {
+  EMPTY_HEADERS,
+  EVENT_STREAM_HEADERS,
+  HttpReply,
+  headersOf,
+  preflightHeaders,
+  type ReplyContext,
+} from './reply.ts';
+>>>>>>> main
 import type { RouteMatch, Router } from './router.ts';
 import type { Route, RouteOf } from './routes.ts';
 import { type PageLookup, sendStaticPage } from './static_pages.ts';
@@ -37,6 +50,12 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
   id: null,
 };
 
+/** The headers of a request that a `relay` passes on. */
+const RELAYED_HEADERS = [
+  ...['content-type', 'accept', 'authorization', 'berth-cloud-token'],
+  ...['mcp-protocol-version', 'mcp-method', 'mcp-name'],
+];
+
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 /** Invalid percent-encoding is a 400 for every method. */
@@ -55,11 +74,14 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
 }
 
 /** What a route is called for, and by whom. */
-type Called = Pick<RequestContext, 'key' | 'caller'>;
+type Called = Pick<RequestContext, 'key' | 'caller' | 'reach'>;
 
-/** Whether `caller` may call `route`; undefined: a path without one, which is no secret to users alone. */
+/**
+ * Whether `caller` may call `route` at all: a share is for a few. undefined: a path without a route, which is
+ * no secret to others.
+ */
 function mayCall(caller: Caller, route: Route | undefined, key: string | null): boolean {
-  return caller.kind === 'user' || (route?.isShared === true && key === caller.share.agent);
+  return caller.kind !== 'share' || (route?.isShared === true && key === caller.share.agent);
 }
 
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
@@ -121,7 +143,9 @@ export class RequestHandler {
     const key = found && route ? decodeKey(found) : null;
     if (!mayCall(caller, route, key))
       throw fail('forbidden_token', 'the token is good for something else than this');
-    if (route && key !== null) this.run(exchange, reply, route, { key, caller });
+    const { views } = this.options.app;
+    const reach = caller.kind === 'agent' ? new Reach(views, caller.life) : null;
+    if (route && key !== null) this.run(exchange, reply, route, { key, caller, reach });
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -136,20 +160,25 @@ export class RequestHandler {
   }
 
   private run(exchange: HttpExchange, reply: HttpReply, route: Route, by: Called): void {
-    const { key } = by;
+    const { key, reach } = by;
     reply.operation = route.id;
-    const { phase } = this.options.app;
+    const { app } = this.options;
+    const { phase } = app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
+    if (reach) checkAgentRight(route, key, reach, app);
     switch (route.kind) {
       case 'read':
-        this.runRead(exchange, reply, route, key);
+        this.runRead(exchange, reply, route, by);
         return;
       case 'call':
         this.runCall(exchange, reply, route, by);
         return;
       case 'stream':
         this.runStream(exchange, reply, route, by);
+        return;
+      case 'relay':
+        this.runRelay(exchange, reply, route);
         return;
       case 'socket':
         this.runUpgrade(exchange, reply, route, by);
@@ -175,17 +204,20 @@ export class RequestHandler {
         return work();
       case 'cloud':
         return this.options.app.cloud.pass(work);
+      case 'mcp':
+        return this.options.app.mcp.ready().then(work);
       default:
         return needs satisfies never;
     }
   }
 
-  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, key: string): void {
+  private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, by: Called): void {
+    const { key, reach } = by;
     const { app } = this.options;
     const query = exchange.query();
     const values = query === '' ? null : readQuery(query, route.query);
     const read = (): Uint8Array | Promise<Uint8Array> => {
-      const bytes = route.run(app, key, values);
+      const bytes = route.run(app, key, values, reach);
       if (!(bytes instanceof Promise)) return knownBytes(route, key, bytes);
       return bytes.then((later) => knownBytes(route, key, later));
     };
@@ -202,10 +234,14 @@ export class RequestHandler {
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
     const request = { ...by, app, query, body: null, host, accept, bearer, status, headers };
+    const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
+    const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
+    // It is told before it is done.
+    const work = (): unknown => (forced ? tell().then(() => route.run(request)) : route.run(request));
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
-      ? this.runWithBody(exchange, route, parseBody, request)
-      : this.whenServed(route, () => route.run(request));
+      ? this.runWithBody(exchange, route, parseBody, { request, work })
+      : this.whenServed(route, work);
     this.settle(reply, request, result);
   }
 
@@ -219,9 +255,16 @@ export class RequestHandler {
       this.answer(reply, head, result);
       return;
     }
+    this.track(
+      reply,
+      result.then((value) => this.answer(reply, head, value)),
+    );
+  }
+
+  /** Holds `reply` as pending until `work`, which answers it, is done; its error is answered. */
+  private track(reply: HttpReply, work: Promise<void>): void {
     this.pending.add(reply);
-    result
-      .then((value) => this.answer(reply, head, value))
+    work
       .catch((error: unknown) => reply.fail(error))
       .finally(() => {
         this.pending.delete(reply);
@@ -250,14 +293,16 @@ export class RequestHandler {
     exchange: HttpExchange,
     route: RouteOf<'call'>,
     parse: (value: unknown) => Promise<unknown>,
-    request: RequestContext,
+    { request, work }: { request: RequestContext; work: () => unknown },
   ): Promise<unknown> {
     if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     return exchange.readBody(limits).then(async (bytes) => {
       if (bytes.length > 0 || route.body !== null) request.body = await parse(parseBody(bytes));
-      return this.whenServed(route, () => route.run(request));
+      const { app, body, reach } = request;
+      if (reach) await checkAgentBody(route, body, reach, app);
+      return this.whenServed(route, work);
     });
   }
 
@@ -268,11 +313,41 @@ export class RequestHandler {
     const open = () => {
       const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
       if (stream) app.streams.add(stream);
+      if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
       return stream;
     };
     const lastEventId = exchange.header('last-event-id');
     const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
+  }
+
+  private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>): void {
+    const { app } = this.options;
+    const headers = RELAYED_HEADERS.flatMap((name): [string, string][] => {
+      const value = exchange.header(name);
+      return value === '' ? [] : [[name, value]];
+    });
+    if (!isJsonType(exchange.header('content-type')))
+      throw fail('unsupported_media_type', 'the body is not application/json');
+    const gone = new AbortController();
+    const open = () => {
+      app.streams.assertRoom();
+      const stream = reply.stream(EVENT_STREAM_HEADERS, KEEP_ALIVE_COMMENT);
+      if (stream) app.streams.add(stream);
+      return stream;
+    };
+    const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
+    const work = exchange.readBody(limits).then((body) => {
+      exchange.whenGone(() => gone.abort());
+      return this.whenServed(route, () => route.run({ app, headers, body, signal: gone.signal, open }));
+    });
+    const relayed = work.then((answer) => {
+      if (answer === null) return;
+      const { status, contentType, body } = answer;
+      if (contentType === null) reply.empty(status, EMPTY_HEADERS);
+      else reply.bytes(status, headersOf(contentType), body);
+    });
+    this.track(reply, relayed);
   }
 
   private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, by: Called): void {
@@ -287,6 +362,8 @@ export class RequestHandler {
       throw fail('invalid_spec', `this path takes a WebSocket handshake with the protocol ${protocol}`);
     const query = readQuery(exchange.query(), route.query);
     reply.count(101);
-    exchange.acceptWebSocket(protocol, route.run({ ...by, app: this.options.app, query }));
+    const { app } = this.options;
+    const open = route.run({ ...by, app, query });
+    exchange.acceptWebSocket(protocol, by.reach ? app.agentConnections.guardSocket(by.reach, open) : open);
   }
 }

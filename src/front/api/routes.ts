@@ -11,6 +11,7 @@ import { commandHandlers } from './handlers/commands.ts';
 import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
 import { logHandlers } from './handlers/log_search.ts';
+import { mcpHandlers } from './handlers/mcp.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
@@ -45,6 +46,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   clusters: clusterHandlers,
   workloads: workloadHandlers,
   tethers: tetherHandlers,
+  mcp: mcpHandlers,
 };
 
 function bodyParser(operation: Operation): Route['parseBody'] {

@@ -1,9 +1,10 @@
 // The moment that the metrics describe, and its text in the format that the client reads.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ALL_WORKLOADS } from '../../protocol/workload_selection.ts';
 import type { AppContext } from '../api/app_context.ts';
 import type { RequestContext } from '../api/handler.ts';
 import { headersOf } from '../api/reply.ts';
-import { ALL_WORKLOADS, workloadSlices } from '../views/workload_pages.ts';
+import { workloadSlices } from '../views/workload_pages.ts';
 import type { CloudReading, WorkloadCounts } from './cloud_metrics.ts';
 import type { DaemonReading } from './daemon_metrics.ts';
 import { type Metric, metricsText, PROMETHEUS_TYPE } from './open_metrics.ts';

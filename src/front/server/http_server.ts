@@ -131,6 +131,8 @@ export interface HttpExchange {
    * disconnected.
    */
   startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
+  /** Calls `onGone` when the client disconnects before its answer has begun; at once when it has. */
+  whenGone(onGone: () => void): void;
   /** The client has shown the token that its request needs. Its connection is no stranger's any more. */
   markTrusted(): void;
   /** Completes the handshake with `protocol` as the chosen subprotocol. */

@@ -158,6 +158,14 @@ export class NodeExchange implements HttpExchange {
     return stream;
   }
 
+  whenGone(onGone: () => void): void {
+    if (this.res.destroyed) onGone();
+    else
+      this.res.on('close', () => {
+        if (!this.ended) onGone();
+      });
+  }
+
   markTrusted(): void {
     this.onTrusted();
   }

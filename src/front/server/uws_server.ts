@@ -157,6 +157,11 @@ class UwsExchange implements HttpExchange {
     return stream;
   }
 
+  whenGone(onGone: () => void): void {
+    if (this.ended) onGone();
+    else this.onAborted = onGone;
+  }
+
   /** Strangers are not bounded here: uWebSockets.js does not say which connection a request came on. */
   markTrusted(): void {}
 

@@ -7,6 +7,7 @@ import type { EventRecord, EventType } from '../../protocol/events.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
+import type { Reach } from '../api/reach.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
 /** The events a subscriber wants; null: all. */
@@ -15,6 +16,8 @@ export interface EventFilter {
   names: readonly string[] | null;
   /** Whether `at` and `run` are added to the data. */
   detail: boolean;
+  /** Which of them it may see. */
+  reach: Reach | null;
 }
 
 interface EventEntry {
@@ -31,6 +34,7 @@ interface FilterChannel {
   types: ReadonlySet<string> | null;
   names: ReadonlySet<string> | null;
   detail: boolean;
+  reach: Reach | null;
   streams: Set<ResponseStream>;
 }
 
@@ -120,7 +124,9 @@ export class EventHub {
   subscribe(stream: ResponseStream, filter: EventFilter, after: string): void {
     // Pending events are in the replay already and must not be sent twice.
     this.flush();
-    const key = JSON.stringify([filter.types, filter.names, filter.detail]);
+    // Agents of one stack see the same.
+    const { types, names, detail, reach } = filter;
+    const key = JSON.stringify([types, names, detail, reach && [reach.stack]]);
     const channel = this.channels.get(key) ?? newChannel(filter);
     stream.write(Buffer.concat([RETRY_FRAME, ...(after === '' ? [] : this.replay(channel, after))]));
     channel.streams.add(stream);
@@ -198,12 +204,15 @@ export class EventHub {
   }
 }
 
-function newChannel({ types, names, detail }: EventFilter): FilterChannel {
-  return { types: types && new Set(types), names: names && new Set(names), detail, streams: new Set() };
+function newChannel({ types, names, detail, reach }: EventFilter): FilterChannel {
+  const wanted = { types: types && new Set(types), names: names && new Set(names) };
+  return { ...wanted, detail, reach, streams: new Set() };
 }
 
-const matches = ({ types, names }: FilterChannel, { type, name }: EventRecord): boolean =>
-  (types === null || types.has(type)) && (names === null || names.has(name));
+const matches = ({ types, names, reach }: FilterChannel, event: EventRecord): boolean =>
+  (types === null || types.has(event.type)) &&
+  (names === null || names.has(event.name)) &&
+  (reach === null || reach.hasEvent(event));
 
 function frameFor(channel: FilterChannel, entry: EventEntry): Buffer {
   if (!channel.detail) return entry.frame;

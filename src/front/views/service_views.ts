@@ -58,6 +58,12 @@ function jsonList(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
+/** Says of which services the caller may see something. */
+type SpecFilter = (spec: SpecRow) => boolean;
+
+const listAgents = (rows: readonly ServiceRowWithSpec[]): Buffer =>
+  json({ agents: rows.flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])) });
+
 /** The latest services from their owners. Only the actor `views` updates it. */
 export class ServiceViews {
   private readonly rows = new Map<string, ServiceRow>();
@@ -206,23 +212,22 @@ export class ServiceViews {
     return row.resolution;
   }
 
-  services(): Buffer {
-    this.serviceList ??= jsonList(
-      'services',
-      this.rowsWithSpec().map((row) => this.itemOf(row)),
-    );
+  /** The list of services; `isShown` null: of all of them. So too the following lists. */
+  services(isShown: SpecFilter | null = null): Buffer {
+    if (isShown) return this.listServices(this.rowsOf(isShown));
+    this.serviceList ??= this.listServices(this.rowsWithSpec());
     return this.serviceList;
   }
 
-  groups(): Buffer {
+  groups(isShown: SpecFilter | null = null): Buffer {
+    if (isShown) return json({ groups: groupsOf(this.rowsOf(isShown)) });
     this.groupList ??= json({ groups: groupsOf(this.rowsWithSpec()) });
     return this.groupList;
   }
 
-  agents(): Buffer {
-    this.agentList ??= json({
-      agents: this.rowsWithSpec().flatMap((row) => (row.spec.agent ? [agentItem(row, row.spec.agent)] : [])),
-    });
+  agents(isShown: SpecFilter | null = null): Buffer {
+    if (isShown) return listAgents(this.rowsOf(isShown));
+    this.agentList ??= listAgents(this.rowsWithSpec());
     return this.agentList;
   }
 
@@ -233,6 +238,17 @@ export class ServiceViews {
       const row = this.rows.get(name);
       return row && hasSpec(row) ? [row] : [];
     });
+  }
+
+  private rowsOf(isShown: SpecFilter): ServiceRowWithSpec[] {
+    return this.rowsWithSpec().filter(({ spec }) => isShown(spec));
+  }
+
+  private listServices(rows: readonly ServiceRowWithSpec[]): Buffer {
+    return jsonList(
+      'services',
+      rows.map((row) => this.itemOf(row)),
+    );
   }
 
   private itemOf(row: ServiceRowWithSpec): Buffer {

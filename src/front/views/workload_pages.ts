@@ -1,36 +1,16 @@
 // Lists of workloads by filter and in pages: docs/reference.md "Lists of workloads". A list is looked through
 // a slice at a time: the front answers other requests in between, however many workloads there are.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { WorkloadState } from '../../protocol/cloud.ts';
+import type { WorkloadSelection } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { LabelMatch } from '../../protocol/labels.ts';
+import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import type { CloudViews, WorkloadEntry } from './cloud_views.ts';
-
-/** What a list is to contain; null: anything. */
-export interface WorkloadFilter {
-  clusterId: string | null;
-  namespaces: readonly string[] | null;
-  states: readonly WorkloadState[] | null;
-  isSelected: LabelMatch | null;
-}
-
-export const ALL_WORKLOADS: WorkloadFilter = {
-  clusterId: null,
-  namespaces: null,
-  states: null,
-  isSelected: null,
-};
 
 /** The place of a workload in the list of all. */
 export type WorkloadPlace = readonly [clusterId: string, key: string];
 
 /** Some 2 ms of looking, or of copying their JSON. */
 const SLICE = 2_048;
-
-const passes = ({ namespaces, states, isSelected }: WorkloadFilter, entry: WorkloadEntry): boolean =>
-  (namespaces === null || namespaces.includes(entry.namespace)) &&
-  (states === null || states.includes(entry.state)) &&
-  (isSelected === null || isSelected(entry.labels));
 
 /** The index of the first entry after `key`. */
 function indexAfter(entries: readonly WorkloadEntry[], key: string): number {
@@ -44,22 +24,32 @@ function indexAfter(entries: readonly WorkloadEntry[], key: string): number {
   return low;
 }
 
-/**
- * The workloads after `after` (null: from the first on) that pass `filter`, by cluster and key; one array for
- * each slice of the list, which may be empty. What is added or removed later may be missing or still there.
- */
-export function* workloadSlices(
+function* slicesOf(
   views: CloudViews,
-  filter: WorkloadFilter,
-  after: WorkloadPlace | null = null,
+  clusterOnly: string | null,
+  isSelected: (entry: WorkloadEntry) => boolean,
+  after: WorkloadPlace | null,
 ): Generator<WorkloadEntry[]> {
   const [firstCluster, lastKey] = after ?? ['', ''];
   for (const [clusterId, entries] of views.workloadsInOrder()) {
-    if (clusterId < firstCluster || (filter.clusterId !== null && filter.clusterId !== clusterId)) continue;
+    if (clusterId < firstCluster || (clusterOnly ?? clusterId) !== clusterId) continue;
     const first = clusterId === firstCluster ? indexAfter(entries, lastKey) : 0;
     for (let index = first; index < entries.length; index += SLICE)
-      yield entries.slice(index, index + SLICE).filter((entry) => passes(filter, entry));
+      yield entries.slice(index, index + SLICE).filter(isSelected);
   }
+}
+
+/**
+ * The workloads after `after` (null: from the first on) that `selection` has, by cluster and key; one array
+ * for each slice of the list, which may be empty. What is added or removed later may be missing or still
+ * there. Throws invalid_spec for a selector that is none.
+ */
+export function workloadSlices(
+  views: CloudViews,
+  selection: WorkloadSelection,
+  after: WorkloadPlace | null = null,
+): Generator<WorkloadEntry[]> {
+  return slicesOf(views, selection.clusterId, selectorOfWorkloads(selection), after);
 }
 
 /** The JSON array of what `slices` has, in parts. */
@@ -94,13 +84,13 @@ export function readPageToken(token: string): WorkloadPlace {
 /** One page of at most `limit` workloads, and the token of the next one; null: there is none. */
 export async function workloadPage(
   views: CloudViews,
-  filter: WorkloadFilter,
+  selection: WorkloadSelection,
   limit: number,
   after: WorkloadPlace | null,
 ): Promise<{ json: string; next: string | null }> {
   const found: WorkloadEntry[] = [];
   let isFirst = true;
-  for (const slice of workloadSlices(views, filter, after)) {
+  for (const slice of workloadSlices(views, selection, after)) {
     if (!isFirst) await nextTurn();
     isFirst = false;
     // Not `push(...slice)`, which puts each argument on the stack.

@@ -138,6 +138,36 @@ describe('the conditions of a group', () => {
   });
 });
 
+describe('the restart of a group', () => {
+  it('ends dependents first, then starts what they need first', async () => {
+    const site = await group({ members: { web: ['api'], api: ['db'], db: [] } });
+    const restarted = site.ref.ask('restart', { name: 'site', graceMs: 5, timeoutMs: 700 });
+    await site.advance(100);
+    expect((await restarted).services.map(({ name }) => name)).toEqual(['web', 'api', 'db']);
+    const stopped = ['web', 'api', 'db'].flatMap((name) => [`stop ${name}`, `ended ${name}`]);
+    const started = ['db', 'api', 'web'].flatMap((name) => [`start ${name}`, `ready ${name}`]);
+    expect(site.log).toEqual([...stopped, ...started]);
+    expect(site.stops).toEqual(Array(3).fill({ graceMs: 5 }));
+    expect(site.starts).toEqual(Array(3).fill(expect.objectContaining({ timeoutMs: 700 })));
+  });
+
+  it('starts nothing after a stop that failed, and stops nothing of a group that cannot start', async () => {
+    const left = fail('internal', 'db does not end');
+    const stuck = await group({ members: { web: ['db'], db: [] }, failures: { db: left } });
+    const answer = outcome(stuck.ref.ask('restart', { name: 'site', graceMs: null, timeoutMs: null }));
+    await stuck.advance(100);
+    expect(await answer).toMatchObject({ code: 'internal' });
+    expect(stuck.log).toEqual(['stop web', 'ended web', 'stop db']);
+    const endless = await group({ members: { web: [COMPLETED('db')], db: [] } });
+    const refused = outcome(endless.ref.ask('restart', { name: 'site', graceMs: null, timeoutMs: null }));
+    await endless.advance(100);
+    expect([await refused, endless.log]).toEqual([
+      expect.objectContaining({ code: 'dependency_failed' }),
+      [],
+    ]);
+  });
+});
+
 describe('the start of a group', () => {
   it('starts each member as soon as its dependencies are ready', async () => {
     const site = await group({ members: SITE, ms: { db: 30 } });

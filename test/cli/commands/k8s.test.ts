@@ -54,6 +54,11 @@ const TETHER = {
   half_closed_timeout: 60_000,
 };
 
+const bulkResult = (letter: string, name: string, outcome: string, code: string | null = null) => ({
+  ...{ id: ID(letter), cluster_id: ID('A'), namespace: 'shop', name, kind: 'Deployment', outcome },
+  ...{ replicas: code === null ? 0 : null, code, message: code && 'it is protected' },
+});
+
 const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
 const DETAIL = {
   ...CLUSTERS[0],
@@ -96,6 +101,13 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   [`PATCH /k8s/workloads/${ID('B')}/auto-sleep`]: [
     200,
     { auto_sleep_enabled: true, idle_timeout_minutes: 45 },
+  ],
+  'POST /k8s/workloads/sleep': [
+    200,
+    {
+      dry_run: false,
+      results: [bulkResult('B', 'web', 'changed'), bulkResult('D', 'db', 'failed', 'sleep_refused')],
+    },
   ],
   [`PATCH /k8s/clusters/${ID('A')}`]: [200, { id: ID('A'), name: 'dev' }],
   [`POST /k8s/workloads/${ID('B')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
@@ -305,4 +317,19 @@ it('finds the token that the daemon has made', async () => {
   const none = await berth(['cloud', 'token'], { env: cleanEnv(folder()) });
   expect(none).toMatchObject({ code: 1, stdout: '' });
   expect(none.stderr).toContain('there is no cloud token yet');
+});
+
+it('puts many to sleep by namespace and labels, with a line for each', async () => {
+  const { run, asked } = await cloud();
+  const ran = await run('k8s sleep -n shop,blog -l app --cluster dev --hold 1m');
+  expect(ran.stdout).toBe('✓ deployment/shop/web sleeps\n');
+  expect(ran.stderr).toContain('✗ deployment/shop/db: it is protected');
+  expect(ran.code).not.toBe(0);
+  expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({
+    ...{ cluster_id: ID('A'), namespaces: ['shop', 'blog'], selector: 'app', dry_run: false, hold: 60_000 },
+  });
+  const count = asked.length;
+  expect((await run('k8s sleep')).stderr).toContain('name the workloads, or select them by --namespace');
+  expect((await run('k8s sleep web -l app')).stderr).toContain('are for many workloads, in place of names');
+  expect(asked).toHaveLength(count);
 });

@@ -207,6 +207,13 @@ describe('services on the command line', () => {
     const started = await run('group start site');
     expect(started.stdout).toMatch(/^(db|web) is running \(pid \d+\)\n(db|web) is running \(pid \d+\)\n$/);
     expect((await run('group ls')).stdout).toMatch(/\nsite +2 +2\n$/);
+    const again = await run('restart --group site');
+    expect(again.stdout).toMatch(/^(db|web) is running \(pid \d+\)\n(db|web) is running \(pid \d+\)\n$/);
+    expect(again.stdout).not.toBe(started.stdout);
+    const { body } = await daemon.request('GET', '/v1/events/history?types=service.stopped,service.started');
+    const order = body.events.map(({ type, data }: any) => `${data.name} ${type.slice('service.'.length)}`);
+    expect(order.slice(2)).toEqual(['web stopped', 'db stopped', 'db started', 'web started']);
+    expect((await run('restart web --group site')).code).toBe(2);
     expect((await run('stop --group site')).stdout).toMatch(/✓ db is stopped.*\n|✓ web is stopped/);
     expect((await run('group stop site --json')).stdout).toContain('"name": "site"');
     expect(await run('start --group nothing')).toMatchObject({ code: 1, stdout: '' });

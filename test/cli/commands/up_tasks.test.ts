@@ -28,7 +28,7 @@ const FILE = `services:
   web: { cmd: exec node server.mjs, port: auto, ready: tcp, depends_on: [api, migrate] }
 `;
 
-it(`is right ${ROUNDS} times of ${ROUNDS}`, async () => {
+it(`is right ${ROUNDS} times of ${ROUNDS}`, { timeout: 30_000 + ROUNDS * 15_000 }, async () => {
   const daemon = await daemonOf();
   const home = folder();
   const app = join(home, 'app');

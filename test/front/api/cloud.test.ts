@@ -222,6 +222,39 @@ describe('workloads', () => {
       });
   });
 
+  it('are put to sleep and woken many at once', async () => {
+    const { call, clusterId } = await synced();
+    const changed = async (path: string, body: unknown): Promise<unknown> =>
+      (await call('POST', `/k8s/workloads/${path}`, body)).body.results.map((row: Json) => [
+        ...[row.name, row.outcome, row.replicas],
+      ]);
+    expect(await changed('sleep', { selector: 'app', dry_run: true })).toEqual([
+      ['store', 'would_change', 2],
+      ['hello', 'would_change', 3],
+    ]);
+    expect(await changed('sleep', { cluster_id: clusterId, namespaces: ['web'] })).toEqual([
+      ['hello', 'changed', 0],
+    ]);
+    expect(await changed('wake', { selector: 'app' })).toEqual([
+      ['store', 'unchanged', 2],
+      ['hello', 'changed', 3],
+    ]);
+    for (const [body, named] of [
+      [{}, 'selector'],
+      [{ dry_run: true }, 'selector'],
+      [{ selector: 'a=b=c' }, 'selector'],
+      [{ selector: 7 }, 'selector'],
+      [{ namespaces: [] }, 'namespaces'],
+      [{ namespaces: ['No'] }, 'namespaces.0'],
+      [{ selector: 'app', hold: 5 }, 'hold'],
+    ] as const)
+      expect(await call('POST', '/k8s/workloads/wake', body)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_spec', details: [expect.objectContaining({ path: named })] },
+      });
+    expect(await call('POST', '/k8s/workloads/sleep', { cluster_id: NOBODY })).toMatchObject({ status: 404 });
+  });
+
   it('are sent in parts when there are very many', async () => {
     const views = new CloudViews();
     const front = await startFront({

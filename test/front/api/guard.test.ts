@@ -32,6 +32,7 @@ function asked({
     query: unused,
     header: (name) => all[name] ?? '',
     head: { fault: null, hasBody: false, isChunked: false },
+    whenGone: unused,
     markTrusted: unused,
     peerAddress: () => peer,
     readBody: unused,

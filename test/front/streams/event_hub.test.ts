@@ -39,7 +39,7 @@ class Reader implements ResponseStream {
   }
 }
 
-const ALL: EventFilter = { types: null, names: null, detail: false };
+const ALL: EventFilter = { types: null, names: null, detail: false, reach: null };
 const stats = (id: number) =>
   eventRecord(id, { type: 'service.stats', data: `{"name":"web","cpu":0,"rssMB":1}` });
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);

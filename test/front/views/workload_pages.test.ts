@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import {
-  ALL_WORKLOADS,
   arrayParts,
   readPageToken,
   workloadPage,
   workloadSlices,
 } from '../../../src/front/views/workload_pages.ts';
-import type { WorkloadRow } from '../../../src/protocol/cloud.ts';
-import { labelText, parseSelector } from '../../../src/protocol/labels.ts';
+import type { WorkloadRow, WorkloadSelection } from '../../../src/protocol/cloud.ts';
+import { labelText } from '../../../src/protocol/labels.ts';
+import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 
 const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
   ...{ id, clusterId, kind: 'Deployment', namespace: `n${index % 3}`, name: id },
@@ -31,7 +31,7 @@ function views(count: number): { views: CloudViews; rows: WorkloadRow[] } {
 
 const idsOf = (json: string): string[] => JSON.parse(json).map(({ id }: { id: string }) => id);
 
-async function pagesOf(made: CloudViews, filter: typeof ALL_WORKLOADS, limit: number): Promise<string[][]> {
+async function pagesOf(made: CloudViews, filter: WorkloadSelection, limit: number): Promise<string[][]> {
   const pages: string[][] = [];
   let token: string | null = null;
   do {
@@ -65,7 +65,7 @@ describe('pages of workloads', () => {
       clusterId: 'one',
       namespaces: ['n0', 'n2'],
       states: ['asleep'] as const,
-      isSelected: parseSelector('tier=odd,app!=w000001'),
+      selector: 'tier=odd,app!=w000001',
     };
     const expected = rows
       .filter(

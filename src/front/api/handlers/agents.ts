@@ -9,6 +9,7 @@ import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
 import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
@@ -32,7 +33,7 @@ function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.att
     const message = 'takeover must come with mode=write';
     throw fail('invalid_spec', message, { details: [{ path: 'takeover', message }] });
   }
-  if (caller.kind === 'user') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
+  if (caller.kind !== 'share') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
   if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
   return { mode: 'observe', takesOver: false, share: caller.share.id };
 }
@@ -42,7 +43,7 @@ const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(nam
 const agentsOf = (app: AppContext) => app.ref('agents');
 
 export const agentHandlers: HandlersOf<typeof agents> = {
-  list: ({ views }) => views.agents(),
+  list: ({ views }, _key, _query, reach) => views.agents(specFilter(reach)),
 
   read: ({ views }, name) => views.agent(name),
 

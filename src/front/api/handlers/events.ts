@@ -1,28 +1,43 @@
 // The handlers of events.
 import type { events } from '../../../api/events.ts';
-import { LIFECYCLE_EVENT_TYPES } from '../../../protocol/events.ts';
+import { type EventRecord, LIFECYCLE_EVENT_TYPES } from '../../../protocol/events.ts';
 import { HTTP } from '../../../settings/limits.ts';
 import { detailedData } from '../../streams/event_hub.ts';
 import type { HandlersOf } from '../handler.ts';
 
+/** As the journal cuts its answer: the newest events, or the first after `since`. */
+const pageOf = (
+  events: readonly EventRecord[],
+  since: number | null,
+  limit: number,
+): readonly EventRecord[] => (since === null ? events.slice(-limit) : events.slice(0, limit));
+
 export const eventHandlers: HandlersOf<typeof events> = {
-  follow: ({ app, query, lastEventId, open }) => {
+  follow: ({ app, query, reach, lastEventId, open }) => {
     const { types, names, detail } = query;
     const stream = open();
     const after = lastEventId || (query.lastEventId ?? '');
-    if (stream) app.hub.subscribe(stream, { types, names, detail: detail ?? false }, after);
+    if (stream) app.hub.subscribe(stream, { types, names, detail: detail ?? false, reach }, after);
   },
 
   // Concatenated as text, because an event's data is JSON text already.
-  history: async ({ app, query }) => {
+  history: async ({ app, query, reach }) => {
     const { types, names, since, limit } = query;
+    const wanted = limit ?? HTTP.defaultHistoryEvents;
     const { events } = await app.ref('events').ask('history', {
       types: types ?? [...LIFECYCLE_EVENT_TYPES],
       names,
       since,
-      limit: limit ?? HTTP.defaultHistoryEvents,
+      limit: reach ? Number.MAX_SAFE_INTEGER : wanted,
     });
-    const rows = events.map(
+    const seen = reach
+      ? pageOf(
+          events.filter((event) => reach.hasEvent(event)),
+          since,
+          wanted,
+        )
+      : events;
+    const rows = seen.map(
       (event) => `{"id":${event.id},"type":"${event.type}","data":${detailedData(event)}}`,
     );
     return Buffer.from(`{"events":[${rows.join(',')}]}`);

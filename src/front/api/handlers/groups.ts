@@ -4,6 +4,7 @@ import { fail } from '../../../protocol/errors.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { deadline, startMs, stopMs } from './service_lookup.ts';
 
 function membersOf(app: AppContext, name: string): SpecRow[] {
@@ -13,7 +14,7 @@ function membersOf(app: AppContext, name: string): SpecRow[] {
 }
 
 export const groupHandlers: HandlersOf<typeof groups> = {
-  list: ({ views }) => views.groups(),
+  list: ({ views }, _key, _query, reach) => views.groups(specFilter(reach)),
 
   start: async ({ app, key: name, query }) => {
     const times = membersOf(app, name).map((spec) => startMs(spec, query.timeout));
@@ -40,6 +41,13 @@ export const groupHandlers: HandlersOf<typeof groups> = {
     const times = membersOf(app, name).map((spec) => stopMs(spec, query.grace));
     const message = { name, graceMs: query.grace };
     const { services } = await app.ref('groups').ask('stop', message, deadline(...times));
+    return { name, services };
+  },
+
+  restart: async ({ app, key: name, query: { grace, timeout } }) => {
+    const times = membersOf(app, name).map((spec) => stopMs(spec, grace) + startMs(spec, timeout));
+    const message = { name, graceMs: grace, timeoutMs: timeout };
+    const { services } = await app.ref('groups').ask('restart', message, deadline(...times));
     return { name, services };
   },
 };

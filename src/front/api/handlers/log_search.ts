@@ -63,13 +63,13 @@ function deal<T>(items: readonly T[], count: number): T[][] {
 
 export const logHandlers: HandlersOf<typeof logs> = {
   // Concatenated as text, because an entry is JSON text already.
-  search: async ({ app, query }) => {
+  search: async ({ app, query, reach }) => {
     const { limit: asked, before, run, ansi } = query;
     const limit = asked ?? LOGS.defaultPageLines;
     const filter = filterOf(query, Date.now());
     const cursor = before === null ? null : cursorOf('before', before);
     // What a cursor does not have is searched to its end.
-    const wanted = selectedNames(app, query).map((name) => ({
+    const wanted = selectedNames(app, query, reach).map((name) => ({
       name,
       before: cursor ? (cursor(name) ?? 0) : null,
     }));
@@ -97,7 +97,7 @@ export const logHandlers: HandlersOf<typeof logs> = {
     return Buffer.from(`{"lines":[${rows.join(',')}],${end}`);
   },
 
-  follow: ({ app, query, lastEventId, open }) => {
+  follow: ({ app, query, reach, lastEventId, open }) => {
     const now = Date.now();
     const { limit, since, run, ansi, follow } = query;
     const asked = filterOf(query, now);
@@ -106,7 +106,7 @@ export const logHandlers: HandlersOf<typeof logs> = {
     const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };
     const after = lastEventId || query.lastEventId;
     return app.mergedLogs.follow({
-      select: namesSelector(app, query),
+      select: namesSelector(app, query, reach),
       endsWithServices: query.names !== null,
       filter,
       run,

@@ -7,21 +7,30 @@ import { parseTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { LOGS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
+import type { Reach } from '../reach.ts';
 import { findService } from './service_lookup.ts';
 
 /** The query values that both operations have. */
 export type LogSelection = Omit<QueryOf<typeof logs.search>, 'limit' | 'before'>;
 
-function wantedNames(app: AppContext, { names, stack, agents }: LogSelection): string[] {
+function wantedNames(app: AppContext, { names, stack, agents }: LogSelection, reach: Reach | null): string[] {
   const specs = names ? [...new Set(names)].map((name) => findService(app, name)) : app.views.specs();
-  const isWanted = ({ agent, stack: of }: SpecRow): boolean =>
-    (!agent || (agents ?? names !== null)) && (stack === null || of === stack);
+  const isWanted = (spec: SpecRow): boolean =>
+    (!spec.agent || (agents ?? names !== null)) &&
+    (stack === null || spec.stack === stack) &&
+    (reach === null || reach.has(spec));
   return specs.filter(isWanted).map(({ name }) => name);
 }
 
-/** The names of the services that a query asks for. Throws unknown_service, and invalid_spec for too many. */
-export function selectedNames(app: AppContext, selection: LogSelection): string[] {
-  const wanted = wantedNames(app, selection);
+/**
+ * The names of the services that a query asks for; without names, what the caller does not reach is left out.
+ * Throws unknown_service, forbidden_owner, and invalid_spec for too many.
+ */
+export function selectedNames(app: AppContext, selection: LogSelection, reach: Reach | null): string[] {
+  const { names, stack } = selection;
+  if (reach) for (const name of names ?? []) reach.assertName(name);
+  if (reach && stack !== null) reach.assertStack(stack);
+  const wanted = wantedNames(app, selection, reach);
   if (wanted.length <= LOGS.maxServices) return wanted;
   const message = `names must be given: logs of at most ${LOGS.maxServices} services are read together`;
   throw fail('invalid_spec', message, { details: [{ path: 'names', message }] });
@@ -55,11 +64,11 @@ export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
 /**
  * As `selectedNames`, for a stream: later calls leave out services that were removed, and take only so many.
  */
-export function namesSelector(app: AppContext, selection: LogSelection): () => string[] {
+export function namesSelector(app: AppContext, selection: LogSelection, reach: Reach | null): () => string[] {
   const { names } = selection;
-  selectedNames(app, selection);
+  selectedNames(app, selection, reach);
   return () => {
     const known = names === null ? null : names.filter((name) => app.views.spec(name) !== null);
-    return wantedNames(app, { ...selection, names: known }).slice(0, LOGS.maxServices);
+    return wantedNames(app, { ...selection, names: known }, reach).slice(0, LOGS.maxServices);
   };
 }

@@ -6,6 +6,7 @@ import { USAGE_RANGES } from '../../../protocol/stats.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
+import { specFilter } from '../reach.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, findService, serviceRef, startMs, stopMs } from './service_lookup.ts';
 
@@ -19,7 +20,7 @@ async function wakeService(app: AppContext, name: string, timeout: number | null
 }
 
 export const serviceHandlers: HandlersOf<typeof services> = {
-  list: ({ views }) => views.services(),
+  list: ({ views }, _key, _query, reach) => views.services(specFilter(reach)),
   read: ({ views }, name) => views.detail(name),
   resolve: (app, name, query) => {
     if (!query?.wake) return app.views.resolve(name);

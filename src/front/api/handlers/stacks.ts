@@ -38,7 +38,10 @@ async function findStack(app: AppContext, name: string): Promise<Stack> {
 }
 
 export const stackHandlers: HandlersOf<typeof stacks> = {
-  list: async ({ app }) => ({ stacks: await allStacks(app) }),
+  list: async ({ app, reach }) => {
+    const all = await allStacks(app);
+    return { stacks: reach ? all.filter(({ name }) => name === reach.stack) : all };
+  },
   read: ({ app, key: name }) => findStack(app, name),
 
   register: async ({ app, body }) => {

@@ -1,29 +1,25 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
 import type { workloads } from '../../../api/workloads.ts';
+import type { BulkAnswer, BulkInput } from '../../../api/workloads_shapes.ts';
+import type { BulkChange, WorkloadSelection } from '../../../protocol/cloud.ts';
 import { fail } from '../../../protocol/errors.ts';
-import { parseSelector } from '../../../protocol/labels.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
 import { CLOUD_METRICS } from '../../metrics/cloud_metrics.ts';
 import { answerMetrics, readCloud } from '../../metrics/read_metrics.ts';
 import { AnswerParts } from '../../streams/answer_parts.ts';
-import {
-  arrayParts,
-  readPageToken,
-  type WorkloadFilter,
-  workloadPage,
-  workloadSlices,
-} from '../../views/workload_pages.ts';
+import type { CloudViews } from '../../views/cloud_views.ts';
+import { arrayParts, readPageToken, workloadPage, workloadSlices } from '../../views/workload_pages.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
 type ListRequest = Parameters<HandlersOf<typeof workloads>['list']>[0];
 
 /** Answers with one page; the header Link names the next one. */
-async function sendPage(request: ListRequest, filter: WorkloadFilter): Promise<Uint8Array> {
+async function sendPage(request: ListRequest, selection: WorkloadSelection): Promise<Uint8Array> {
   const { query } = request;
   const limit = query.limit ?? CLOUD.maxPage;
   const after = query.continue === null ? null : readPageToken(query.continue);
-  const { json, next } = await workloadPage(request.app.cloud.views, filter, limit, after);
+  const { json, next } = await workloadPage(request.app.cloud.views, selection, limit, after);
   if (next !== null) {
     const given = Object.entries({ ...query, limit, continue: next }).filter(([, value]) => value !== null);
     const link = new URLSearchParams(given.map(([key, value]) => [key, String(value)]));
@@ -32,27 +28,48 @@ async function sendPage(request: ListRequest, filter: WorkloadFilter): Promise<U
   return Buffer.from(json);
 }
 
+/** Throws unknown_cluster. */
+function assertCluster(views: CloudViews, clusterId: string | null): void {
+  if (clusterId !== null && views.cluster(clusterId) === null)
+    throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
+}
+
+async function changeMany(app: AppContext, to: BulkChange['to'], body: BulkInput): Promise<BulkAnswer> {
+  assertCluster(app.cloud.views, body.clusterId);
+  const results = await workloadsOf(app).ask(
+    'changeMany',
+    { to, ...body },
+    { deadlineMs: CLOUD.bulkTimeoutMs },
+  );
+  return {
+    dry_run: body.isDryRun,
+    results: results.map(({ clusterId, ...rest }) => ({ cluster_id: clusterId, ...rest })),
+  };
+}
+
 const workloadsOf = (app: AppContext) => app.ref('workloads');
 
 export const workloadHandlers: HandlersOf<typeof workloads> = {
   list: (request) => {
     const { views } = request.app.cloud;
     const { cluster_id: clusterId, namespace, state, selector, limit, continue: token } = request.query;
-    if (clusterId !== null && views.cluster(clusterId) === null)
-      throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
-    const isSelected = selector === null ? null : parseSelector(selector);
-    const filter = { clusterId, namespaces: namespace, states: state, isSelected };
-    if (limit !== null || token !== null) return sendPage(request, filter);
-    const isPlain = namespace === null && state === null && isSelected === null;
+    assertCluster(views, clusterId);
+    const selection = { clusterId, namespaces: namespace, states: state, selector };
+    if (limit !== null || token !== null) return sendPage(request, selection);
+    const isPlain = namespace === null && state === null && selector === null;
     return isPlain && views.workloadCount(clusterId) <= CLOUD.maxWholeList
       ? views.workloads(clusterId)
-      : new AnswerParts(arrayParts(workloadSlices(views, filter)));
+      : new AnswerParts(arrayParts(workloadSlices(views, selection)));
   },
 
   read: ({ cloud }, id) => {
     const json = cloud.views.workload(id);
     return json === null ? null : Buffer.from(json);
   },
+
+  sleepMany: ({ app, body }) => changeMany(app, 'asleep', body),
+
+  wakeMany: ({ app, body }) => changeMany(app, 'awake', body),
 
   sleep: async ({ app, key: id, query: { hold } }) => {
     const message = { id, by: 'request', holdMs: hold } as const;

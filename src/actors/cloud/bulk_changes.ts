@@ -1,0 +1,82 @@
+// Sleeps and wakes of many workloads, asked for at once: docs/reference.md "Sleep and wake of many".
+import type { BulkChange, BulkResult, StoredWorkload } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
+import { tolerateFailure } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+
+export interface BulkChangesOwner {
+  rows(): StoredWorkload[];
+  /** Resolves with the count of replicas after the change. */
+  sleep(id: string, holdMs: number | null): Promise<number>;
+  wake(id: string): Promise<number>;
+}
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
+
+const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
+  compare(one.clusterId, other.clusterId) ||
+  compare(one.seen.namespace, other.seen.namespace) ||
+  compare(one.seen.name, other.seen.name) ||
+  compare(one.seen.kind, other.seen.kind);
+
+export class BulkChanges {
+  private readonly owner: BulkChangesOwner;
+  /**
+   * Some changes of a cluster at once, all others behind them: the queue of calls to a cluster is short, and
+   * has room for those of everybody else.
+   */
+  private readonly lanes = new KeyedMutex();
+  private count = 0;
+
+  constructor(owner: BulkChangesOwner) {
+    this.owner = owner;
+  }
+
+  /**
+   * Makes the change, each workload for itself, and resolves with one result per workload in the order of the
+   * list. Fails invalid_spec when it selects too many, before anything is changed.
+   */
+  run(change: BulkChange): Promise<BulkResult[]> {
+    const isSelected = selectorOfWorkloads(change);
+    const rows = this.owner
+      .rows()
+      .filter((row) => isSelected({ ...row, ...row.seen }))
+      .sort(byPlace);
+    if (rows.length > CLOUD.maxBulk)
+      throw fail(
+        'invalid_spec',
+        `this selects ${rows.length} workloads, more than ${CLOUD.maxBulk} at once`,
+        {
+          hint: 'Name a cluster or namespaces, and send it once for each.',
+        },
+      );
+    return Promise.all(rows.map((row) => this.changeOne(row, change)));
+  }
+
+  private async changeOne(
+    { id, clusterId, seen }: StoredWorkload,
+    { to, holdMs, isDryRun }: BulkChange,
+  ): Promise<BulkResult> {
+    const { kind, namespace, name, replicas } = seen;
+    const subject = { id, clusterId, kind, namespace, name };
+    const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
+    if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
+    if (isDryRun) return { ...subject, outcome: 'would_change', replicas, code: null, message: null };
+    this.count += 1;
+    const lane = `${clusterId}/${this.count % CLOUD.bulkLanes}`;
+    const changed = this.lanes.runExclusive(lane, () =>
+      to === 'asleep' ? this.owner.sleep(id, holdMs) : this.owner.wake(id),
+    );
+    const done = changed.then((count): BulkResult => {
+      const outcome = isThere(count) ? 'changed' : 'failed';
+      const message = isThere(count) ? null : 'something else has changed its replicas at the same time';
+      return { ...subject, outcome, replicas: count, code: message && 'workload_conflict', message };
+    });
+    return tolerateFailure(
+      done,
+      ({ code, message }): BulkResult => ({ ...subject, outcome: 'failed', replicas: null, code, message }),
+    );
+  }
+}

@@ -1,0 +1,8 @@
+// Messages of the Model Context Protocol, whose own package checks them.
+import { RequestBody, z } from './validation.ts';
+
+export const McpReply = z
+  .looseObject({ jsonrpc: z.literal('2.0') })
+  .meta({ id: 'McpMessage', description: 'A message of JSON-RPC, as the Model Context Protocol says' });
+
+export const McpMessage = new RequestBody(McpReply, (value) => McpReply.parse(value));

@@ -1,0 +1,70 @@
+// berth mcp
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { BerthError } from '../../client/errors.ts';
+import type { Workplace } from '../../mcp/tool.ts';
+import { shellEnvironment } from '../../protocol/base_environment.ts';
+import { berthScript, ensureDaemon } from '../kit/background_daemon.ts';
+import { defineCommand } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
+import { stderr } from '../kit/standard_streams.ts';
+
+/** The last word of a command that failed, as it says it on stderr. */
+const lastLines = (output: string): string => output.trim().split('\n').slice(-8).join('\n');
+
+/** Runs `berth up` in `folder`, and resolves with the names of the services. */
+async function bringUp(
+  { globalOptions: { url, stateDir, config } }: CommandContext,
+  folder: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const flags = { '--url': url, '--state-dir': stateDir, '--config': config };
+  const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
+  const child = spawn(process.execPath, [berthScript(), 'up', '--json', ...given], {
+    cwd: folder,
+    signal,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', () => resolve());
+  });
+  const [rows, messages] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const names = namesIn(rows);
+  if (names.length > 0) return names;
+  throw new BerthError('start_failed', `berth up in ${folder}: ${lastLines(messages)}`, {
+    hint: 'Correct what the message names, and call it again.',
+  });
+}
+
+/** The names in what `berth up --json` has printed, which is nothing where it has refused the project. */
+function namesIn(rows: string): string[] {
+  try {
+    const found: { name?: unknown }[] = JSON.parse(rows);
+    return found.flatMap(({ name }) => (typeof name === 'string' ? [name] : []));
+  } catch {
+    return [];
+  }
+}
+
+export const mcpCommand = defineCommand({
+  about:
+    'Speaks the Model Context Protocol on stdin and stdout: the tools with which an agent works with ' +
+    'services, logs, agents and workloads. Agents start it themselves; `berth agent init` tells them to. ' +
+    'Starts a daemon in the background if none runs.',
+  examples: [['claude mcp add berth -- berth mcp', 'for a program that is not set up by `berth agent init`']],
+  run: async (context) => {
+    const { serveOnStdio } = await import('../../mcp/stdio.ts');
+    await ensureDaemon(context);
+    const workplace: Workplace = {
+      client: await context.client(),
+      folder: process.cwd(),
+      baseEnv: shellEnvironment(process.env),
+      bringUp: (folder, signal) => bringUp(context, folder, signal),
+    };
+    await serveOnStdio(workplace, (error) => {
+      stderr().write(`berth mcp: ${error instanceof Error ? error.message : String(error)}\n`);
+    });
+    return undefined;
+  },
+});

@@ -1,0 +1,126 @@
+// Whether an agent may do what it asks for, for every operation in one place. The column `agentRight` of the
+// operations says what is to be checked: docs/reference.md "Token of an agent".
+import type { KeyKind, Operation } from '../../api/operation.ts';
+import type { SpinupInput } from '../../protocol/agents.ts';
+import type { CommandInput } from '../../protocol/commands.ts';
+import { dependencyName } from '../../protocol/dependency_order.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { NewEvent } from '../../protocol/events.ts';
+import type { ServiceInput } from '../../protocol/service.ts';
+import type { StackClaim } from '../../protocol/stacks.ts';
+import { isFailure } from '../../runtime/actor.ts';
+import type { AppContext } from './app_context.ts';
+import { Reach } from './reach.ts';
+
+type KeyCheck = (reach: Reach, key: string, app: AppContext) => void;
+
+/** Throws forbidden_owner where the key is the name of something that is of another stack. */
+const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
+  service: (reach, name) => reach.assertName(name),
+  agent: (reach, name) => reach.assertName(name),
+  stack: (reach, name) => reach.assertStack(name),
+  // Agents of every stack are in one group.
+  group: (reach, name, { views }) => {
+    const stranger = views.members(name).find((spec) => !reach.has(spec));
+    if (stranger) throw reach.refusal(`${stranger.name} of the group ${name}`);
+  },
+  id: () => {
+    throw new Error('the id of a path is of no stack');
+  },
+};
+
+/** Throws unauthorized for a token that has ended, and forbidden_owner. */
+export function checkAgentRight(route: Operation, key: string, reach: Reach, app: AppContext): void {
+  const { agentRight, keyKind, method, path } = route;
+  // Before the daemon is ready, nobody knows who lives; only what is of no stack is answered then.
+  if (!reach.isCurrent && app.phase !== 'starting')
+    throw fail('unauthorized', `the token of the agent ${reach.agent} has ended with its process`);
+  switch (agentRight) {
+    case 'any':
+    case 'part':
+    case 'body':
+      return;
+    case 'self':
+      if (key !== reach.agent) throw fail('forbidden_owner', `${reach.agent} may do this for itself alone`);
+      return;
+    case 'stack':
+      if (keyKind) KEY_CHECKS[keyKind](reach, key, app);
+      return;
+    case 'never':
+      throw fail('forbidden_owner', `no agent may ${method} ${path}: it is a person's alone`);
+    default:
+      agentRight satisfies never;
+  }
+}
+
+/**
+ * The event of a person who does, within the agent `name`, what the agent itself may not; null: it may, or is
+ * no agent.
+ */
+export function forcedEvent(route: Operation, key: string, name: string, app: AppContext): NewEvent | null {
+  const { agentRight, keyKind, id, method } = route;
+  if (!app.views.spec(name)?.agent || agentRight !== 'stack' || !keyKind || method === 'GET') return null;
+  try {
+    KEY_CHECKS[keyKind](new Reach(app.views, { name, run: '' }), key, app);
+    return null;
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    const data = JSON.stringify({ name: key, agent: name, operation: id });
+    return { type: 'agent.forced', name: key, run: null, data };
+  }
+}
+
+/** The body of an operation says whose it is. Throws forbidden_owner. */
+type BodyCheck<B> = (reach: Reach, body: B, app: AppContext) => void | Promise<void>;
+
+function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string | null }): void {
+  reach.assertName(name);
+  if (stack === reach.stack && reach.isOwnName(name)) return;
+  const hint =
+    reach.stack === null
+      ? 'Give a name without --, and no stack.'
+      : `Give the stack ${reach.stack}, and a name that begins with ${reach.stack}--.`;
+  throw fail('forbidden_owner', `${reach.agent} may register in its own stack alone`, { hint });
+}
+
+const checkRegistration: BodyCheck<ServiceInput> = (reach, input) => {
+  checkPlace(reach, input);
+  const { group, dependsOn } = input;
+  if (group !== null && !reach.hasGroup(group)) throw reach.refusal(`the group ${group}`);
+  for (const dependency of dependsOn) reach.assertName(dependencyName(dependency));
+};
+
+const checkSpinup: BodyCheck<SpinupInput> = checkPlace;
+
+const checkCommand: BodyCheck<CommandInput> = (reach, { service }) => {
+  if (service !== null) reach.assertName(service);
+};
+
+/** The stack of its own folder can be claimed again, and no other. */
+const checkClaim: BodyCheck<StackClaim> = async (reach, { project, path, name }, app) => {
+  const { stacks } = await app.ref('stacks').ask('list', {});
+  const own = stacks.find((stack) => stack.name === reach.stack);
+  const isSame = own?.project === project && own.path === path && name === (own.isNamed ? own.name : null);
+  if (!isSame) throw reach.refusal(`the stack of ${path}`);
+};
+
+const BODY_CHECKS: Readonly<Record<string, (reach: Reach, body: never, app: AppContext) => unknown>> = {
+  registerService: checkRegistration,
+  spinUpAgent: checkSpinup,
+  prepareCommand: checkCommand,
+  registerStack: checkClaim,
+};
+
+/** Throws forbidden_owner for a body, checked by its shape, that names what is of another stack. */
+export async function checkAgentBody(
+  { id, agentRight }: Operation,
+  body: unknown,
+  reach: Reach,
+  app: AppContext,
+): Promise<void> {
+  if (agentRight !== 'body') return;
+  const check = BODY_CHECKS[id];
+  if (!check) throw new Error(`nothing says whose the body of ${id} is`);
+  // The table has the check of the operation's own body under its id.
+  await check(reach, body as never, app);
+}

@@ -1,0 +1,82 @@
+// What an agent sees and changes with its token: docs/reference.md "Token of an agent".
+import type { AgentLife } from '../../protocol/access_key.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { EventType } from '../../protocol/events.ts';
+import { isShortName, shortName } from '../../protocol/stacks.ts';
+import type { SpecRow } from '../../protocol/views.ts';
+import type { Failure } from '../../runtime/actor.ts';
+import type { ServiceViews } from '../views/service_views.ts';
+
+/** Events of clusters are of no stack, and no agent sees them. */
+const OF_STACKS = /^(?:service|agent|port)\./;
+
+/** What a list leaves out; null: nothing. */
+export const specFilter = (reach: Reach | null): ((spec: SpecRow) => boolean) | null =>
+  reach && ((spec) => reach.has(spec));
+
+/** The reach of one life of an agent. A person has none: in the place of a reach, null is everything. */
+export class Reach {
+  readonly agent: string;
+  /** What is of this stack is reached; null: what is of no stack. */
+  readonly stack: string | null;
+  private readonly run: string;
+  private readonly views: ServiceViews;
+
+  constructor(views: ServiceViews, { name, run }: AgentLife) {
+    this.views = views;
+    this.agent = name;
+    this.run = run;
+    this.stack = views.spec(name)?.stack ?? null;
+  }
+
+  /** Whether its process lives, or is being made, and is of the same stack still. */
+  get isCurrent(): boolean {
+    const spec = this.views.spec(this.agent);
+    if (!spec?.agent || spec.stack !== this.stack) return false;
+    const state = this.views.state(this.agent);
+    return (state?.process?.run ?? state?.launching) === this.run;
+  }
+
+  has({ stack }: Pick<SpecRow, 'stack'>): boolean {
+    return stack === this.stack;
+  }
+
+  /** As `has`, also for a name that is not registered, or no longer. */
+  hasName(name: string): boolean {
+    const spec = this.views.spec(name);
+    return spec ? this.has(spec) : this.isOwnName(name);
+  }
+
+  /** Whether what the stack registers may have this name. */
+  isOwnName(name: string): boolean {
+    return this.stack === null ? isShortName(name) : shortName(name, this.stack) !== null;
+  }
+
+  /** Whether the group is the stack's own, and has no other members. */
+  hasGroup(group: string): boolean {
+    return (
+      (group === this.stack || this.isOwnName(group)) &&
+      this.views.members(group).every((spec) => this.has(spec))
+    );
+  }
+
+  hasEvent({ type, name }: { type: EventType; name: string }): boolean {
+    return OF_STACKS.test(type) && this.hasName(name);
+  }
+
+  /** The failure of a request for `what`, such as `the service blog--web`. */
+  refusal(what: string): Failure {
+    const of = this.stack === null ? 'no stack' : `the stack ${this.stack}`;
+    return fail('forbidden_owner', `${this.agent} is an agent of ${of}, and ${what} is not`);
+  }
+
+  /** Throws forbidden_owner for the name of something else. */
+  assertName(name: string): void {
+    if (!this.hasName(name)) throw this.refusal(name);
+  }
+
+  /** Throws forbidden_owner for another stack. */
+  assertStack(stack: string): void {
+    if (stack !== this.stack) throw this.refusal(stack);
+  }
+}

@@ -1,0 +1,63 @@
+// The open streams and terminals that came in with the token of an agent: they end with it.
+// docs/reference.md "Token of an agent".
+import type { Reach } from '../api/reach.ts';
+import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
+
+const ENDED = { code: 1008, reason: 'the token has ended' };
+
+interface AgentConnection {
+  readonly reach: Reach;
+  isOpen(): boolean;
+  cut(): void;
+}
+
+export class AgentConnections {
+  private readonly connections = new Set<AgentConnection>();
+
+  /** Cuts `stream` when the token of `reach` ends. */
+  addStream(reach: Reach, stream: ResponseStream): void {
+    this.add({ reach, isOpen: () => stream.isOpen, cut: () => stream.destroy() });
+  }
+
+  /** `open`, for a socket that is closed when the token of `reach` ends; nothing passes from then on. */
+  guardSocket(
+    reach: Reach,
+    open: (socket: ServerWebSocket) => WebSocketHandlers,
+  ): (socket: ServerWebSocket) => WebSocketHandlers {
+    return (socket) => {
+      const handlers = open(socket);
+      let isOpen = true;
+      const cut = (): void => {
+        isOpen = false;
+        socket.close(ENDED.code, ENDED.reason);
+      };
+      this.add({ reach, isOpen: () => isOpen, cut });
+      return {
+        message: (data, isBinary) => {
+          if (isOpen) handlers.message(data, isBinary);
+        },
+        drain: () => handlers.drain(),
+        close: (code) => {
+          isOpen = false;
+          handlers.close(code);
+        },
+      };
+    };
+  }
+
+  /** Cuts those whose token has ended. Called after each change of a service. */
+  check(): void {
+    for (const connection of this.connections) {
+      if (connection.isOpen() && connection.reach.isCurrent) continue;
+      this.connections.delete(connection);
+      if (connection.isOpen()) connection.cut();
+    }
+  }
+
+  private add(connection: AgentConnection): void {
+    this.check();
+    this.connections.add(connection);
+    // It may have ended while the request was under way. Its owner has its handlers only after this turn.
+    queueMicrotask(() => this.check());
+  }
+}

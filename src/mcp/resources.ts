@@ -1,0 +1,181 @@
+// What clients may read and follow by address: the log of a service, and the screen of an agent.
+// docs/reference.md "MCP resources".
+import type { Client } from '../client/create_client.ts';
+import { isBerthError } from '../client/errors.ts';
+import { MCP } from '../settings/mcp_limits.ts';
+import type { Workplace } from './tool.ts';
+
+/** One kind of resource, as data. */
+interface ResourceKind {
+  /** As in RFC 6570. */
+  readonly template: string;
+  readonly pattern: RegExp;
+  readonly title: string;
+  readonly description: string;
+  /** The names of those that are there. */
+  list(client: Client, signal: AbortSignal): Promise<string[]>;
+  read(client: Client, name: string, signal: AbortSignal): Promise<string>;
+  /** One item each time that it may have changed. Ends with the signal. */
+  changes(client: Client, name: string, signal: AbortSignal): AsyncIterable<unknown>;
+}
+
+/** Lines of a log that one read returns. */
+const LOG_LINES = 200;
+
+const KINDS: readonly ResourceKind[] = [
+  {
+    template: 'berth://services/{name}/logs',
+    pattern: /^berth:\/\/services\/([^/?#]+)\/logs$/,
+    title: 'Log of a service',
+    description: `The last ${LOG_LINES} lines that it has printed`,
+    list: async (client, signal) => (await client.services({ signal })).map(({ name }) => name),
+    read: async (client, name, signal) =>
+      (await client.logs(name, { lines: LOG_LINES, signal })).lines.join('\n'),
+    changes: (client, name, signal) => client.followLogs(name, { lines: 0, signal }),
+  },
+  {
+    template: 'berth://agents/{name}/screen',
+    pattern: /^berth:\/\/agents\/([^/?#]+)\/screen$/,
+    title: 'Screen of an agent',
+    description: 'What its terminal shows now',
+    list: async (client, signal) =>
+      (await client.agents({ signal })).filter(({ active }) => active).map(({ name }) => name),
+    read: async (client, name, signal) => (await client.agentScreen(name, { signal })).lines.join('\n'),
+    changes: (client, name, signal) => client.followAgentLogs(name, { lines: 0, raw: true, signal }),
+  },
+];
+
+/** Least time between two messages that the same resource has changed, in milliseconds. */
+const NOTICE_INTERVAL_MS = 500;
+
+interface Resource {
+  kind: ResourceKind;
+  name: string;
+}
+
+const uriOf = ({ template }: ResourceKind, name: string): string =>
+  template.replace('{name}', encodeURIComponent(name));
+
+function resourceAt(uri: string): Resource | null {
+  for (const kind of KINDS) {
+    const name = kind.pattern.exec(uri)?.[1];
+    if (name !== undefined && URL.canParse(uri)) return { kind, name: decodeURIComponent(name) };
+  }
+  return null;
+}
+
+/** The templates of all kinds. */
+export const resourceTemplates = () =>
+  KINDS.map(({ template, title, description }) => ({
+    uriTemplate: template,
+    name: title,
+    title,
+    description,
+    mimeType: 'text/plain',
+  }));
+
+/** Every resource that is there. */
+export async function listResources({ client }: Workplace, signal: AbortSignal) {
+  const all = await Promise.all(
+    KINDS.map(async (kind) =>
+      (await kind.list(client, signal)).map((name) => ({
+        uri: uriOf(kind, name),
+        name,
+        title: `${kind.title}: ${name}`,
+        description: kind.description,
+        mimeType: 'text/plain',
+      })),
+    ),
+  );
+  return all.flat();
+}
+
+/** The text of a resource; null: there is no such address. Rejects with a BerthError. */
+export async function readResource(
+  { client }: Workplace,
+  uri: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const found = resourceAt(uri);
+  return found && (await found.kind.read(client, found.name, signal));
+}
+
+/**
+ * Calls `onChange` each time that a resource has changed, at most twice a second, until `signal` aborts.
+ * Resolves when nothing more can come: the resource is gone, or there is no such address.
+ */
+async function followResource(
+  { client }: Workplace,
+  uri: string,
+  signal: AbortSignal,
+  onChange: () => void,
+): Promise<void> {
+  const found = resourceAt(uri);
+  if (!found) return;
+  let timer: NodeJS.Timeout | undefined;
+  let last = Number.NEGATIVE_INFINITY;
+  const tell = (): void => {
+    timer = undefined;
+    last = performance.now();
+    onChange();
+  };
+  try {
+    for await (const _ of found.kind.changes(client, found.name, signal))
+      timer ??= setTimeout(tell, Math.max(0, last + NOTICE_INTERVAL_MS - performance.now()));
+  } finally {
+    if (signal.aborted) clearTimeout(timer);
+  }
+}
+
+/** The addresses that a request wants to hear of; null: it is no request for that. */
+export function listenedUris(body: unknown): string[] | null {
+  const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
+  if (method !== 'subscriptions/listen') return null;
+  const { notifications } = (params ?? {}) as { notifications?: unknown };
+  const { resourceSubscriptions } = (notifications ?? {}) as { resourceSubscriptions?: unknown };
+  const uris: unknown[] = Array.isArray(resourceSubscriptions) ? resourceSubscriptions : [];
+  return uris.filter((uri) => typeof uri === 'string').slice(0, MCP.maxSubscriptions);
+}
+
+/** The resources that one client follows. */
+export class FollowedResources {
+  private readonly workplace: Workplace;
+  private readonly onChange: (uri: string) => void;
+  private readonly onError: (error: unknown) => void;
+  /** By address; each for as many subscriptions as want it. */
+  private readonly open = new Map<string, { count: number; ending: AbortController }>();
+
+  constructor(workplace: Workplace, onChange: (uri: string) => void, onError: (error: unknown) => void) {
+    this.workplace = workplace;
+    this.onChange = onChange;
+    this.onError = onError;
+  }
+
+  add(uri: string): void {
+    const known = this.open.get(uri);
+    if (known) {
+      known.count += 1;
+      return;
+    }
+    const ending = new AbortController();
+    this.open.set(uri, { count: 1, ending });
+    followResource(this.workplace, uri, ending.signal, () => this.onChange(uri)).catch((error: unknown) => {
+      // Who may not read it, or what is gone, sends nothing.
+      if (!isBerthError(error)) this.onError(error);
+    });
+  }
+
+  remove(uri: string): void {
+    const known = this.open.get(uri);
+    if (!known) return;
+    known.count -= 1;
+    if (known.count > 0) return;
+    known.ending.abort();
+    this.open.delete(uri);
+  }
+
+  close(): void {
+    for (const { ending } of this.open.values()) ending.abort();
+    this.open.clear();
+  }
+}

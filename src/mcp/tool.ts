@@ -1,0 +1,97 @@
+// What a tool is, and what it works with. docs/reference.md "MCP".
+import { z } from '../adapters/zod.ts';
+import type { Client } from '../client/create_client.ts';
+
+/** For whom a tool works, and from where. */
+export interface Workplace {
+  /** Calls the API with the token of the caller, and so with the rights of the caller. */
+  readonly client: Client;
+  /** The folder that the caller works in; null: it is not known. */
+  readonly folder: string | null;
+  /** The environment that what the caller registers begins with; undefined: the daemon's. */
+  readonly baseEnv: Readonly<Record<string, string>> | undefined;
+  /** Does what `berth up` does in a folder, and resolves with the names of the services; null: it cannot. */
+  readonly bringUp: ((folder: string, signal: AbortSignal) => Promise<string[]>) | null;
+}
+
+/** One call of a tool. */
+export interface ToolCall extends Workplace {
+  /** Aborted when the caller gives up. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What a call does to what is there: nothing, something that can be taken back, or something that ends or
+ * replaces what is there.
+ */
+export type ToolEffect = 'reads' | 'changes' | 'ends';
+
+/** A tool as data: `I` and `O` are its input and its structured answer. */
+export interface ToolSpec<I extends z.ZodObject, O extends z.ZodObject> {
+  readonly name: string;
+  readonly title: string;
+  /** For the model that chooses among tools: what it does, and when to use another. */
+  readonly description: string;
+  readonly effect: ToolEffect;
+  /** A second call with the same input changes nothing more. */
+  readonly isRepeatable: boolean;
+  /** The ids of the operations of the API that it calls. */
+  readonly operations: readonly string[];
+  readonly input: I;
+  readonly output: O;
+  readonly run: (call: ToolCall, input: z.infer<I>) => Promise<z.infer<O>>;
+  /** The answer in a few lines. */
+  readonly text: (answer: z.infer<O>, input: z.infer<I>) => string;
+  /** Of a tool that may take long: what it waits for at the moment, for the progress it reports. */
+  readonly progress?: (call: ToolCall, input: z.infer<I>) => Promise<string>;
+}
+
+/** The structured answer of a call, with its text. */
+export interface ToolAnswer {
+  readonly text: string;
+  readonly content: Record<string, unknown>;
+}
+
+/** A call whose input has been checked. */
+export interface CheckedCall {
+  /** Rejects with a BerthError. */
+  readonly run: (call: ToolCall) => Promise<ToolAnswer>;
+  /** null: it is over soon. */
+  readonly progress: ((call: ToolCall) => Promise<string>) | null;
+}
+
+/** A tool without the types of its input and answer. */
+export interface Tool
+  extends Pick<
+    ToolSpec<z.ZodObject, z.ZodObject>,
+    'name' | 'title' | 'description' | 'effect' | 'isRepeatable' | 'operations' | 'input' | 'output'
+  > {
+  /** The call with this input, or the faults of the input. */
+  check(input: unknown): CheckedCall | { faults: readonly string[] };
+}
+
+const faultText = ({ path, message }: z.core.$ZodIssue): string =>
+  path.length > 0 ? `${path.map(String).join('.')}: ${message}` : message;
+
+/** Makes a tool of its spec; `run` gets its input with its types. */
+export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(spec: ToolSpec<I, O>): Tool {
+  const { run, text, progress, ...data } = spec;
+  return {
+    ...data,
+    check: (given) => {
+      const checked = spec.input.safeParse(given ?? {});
+      if (!checked.success) return { faults: checked.error.issues.map(faultText) };
+      const input = checked.data;
+      return {
+        run: async (call) => {
+          const answer = await run(call, input);
+          return { text: text(answer, input), content: answer };
+        },
+        progress: progress ? (call) => progress(call, input) : null,
+      };
+    },
+  };
+}
+
+/** The fields of an input; anything else is refused. */
+export const inputShape = <S extends z.core.$ZodLooseShape>(fields: S) => z.strictObject(fields);

@@ -1,0 +1,145 @@
+// Tools for stacks: the services of a project in one working tree.
+import { z } from '../../adapters/zod.ts';
+import type { Client } from '../../client/create_client.ts';
+import { BerthError, isBerthError } from '../../client/errors.ts';
+import type { ServiceDetail } from '../../client/records.ts';
+import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
+import { AGENTS_GROUP } from '../../protocol/names.ts';
+import { SERVICE_STATUSES } from '../../protocol/service.ts';
+import { isHook } from '../../protocol/stacks.ts';
+import { durationMs, linesOf } from '../fields.ts';
+import { defineTool, inputShape, type ToolCall } from '../tool.ts';
+
+const StackState = z.object({
+  stack: z.string(),
+  services: z.array(
+    z.object({
+      name: z.string(),
+      status: z.enum(SERVICE_STATUSES),
+      url: z.string().nullable(),
+      error: z.string().nullable().describe('Why it could not be started or stopped'),
+    }),
+  ),
+});
+
+type StackAnswer = z.infer<typeof StackState>;
+
+const stateText = ({ services }: StackAnswer): string =>
+  linesOf(
+    services,
+    ({ name, status, url, error }) => [name, status, error ?? url].filter(Boolean).join('  '),
+    'The stack has no services.',
+  );
+
+/** The services of a stack that are started and stopped with it, with their dependencies. */
+async function membersOf({ client, signal }: ToolCall, stack: string): Promise<ServiceDetail[]> {
+  // Fails with unknown_stack, which says more than an empty list.
+  await client.stack(stack, { signal });
+  const members = (await client.services({ signal })).filter(
+    (one) => one.stack === stack && one.group !== AGENTS_GROUP && !isHook(one.service),
+  );
+  return Promise.all(members.map(({ name }) => client.service(name, { signal })));
+}
+
+type Outcomes = Awaited<ReturnType<typeof runInDependencyOrder>>;
+
+function errorOf(outcomes: Outcomes, name: string): string | null {
+  const outcome = outcomes.get(name);
+  if (outcome && 'skipped' in outcome) return `not started: it needs ${outcome.skipped}`;
+  if (!outcome || !('failed' in outcome)) return null;
+  return outcome.failed instanceof Error ? outcome.failed.message : String(outcome.failed);
+}
+
+/** How the services of a stack are, after `outcomes`. */
+async function stateOf(call: ToolCall, stack: string, outcomes: Outcomes): Promise<StackAnswer> {
+  const services = (await membersOf(call, stack)).map(({ name, status, url }) => ({
+    name,
+    status,
+    url,
+    error: errorOf(outcomes, name),
+  }));
+  return { stack, services };
+}
+
+/** Starts one service, unless it is up already. */
+async function startOne(client: Client, name: string, timeout: number | undefined, signal: AbortSignal) {
+  try {
+    await client.start(name, { timeout, signal });
+  } catch (error) {
+    if (!isBerthError(error) || error.code !== 'already_running') throw error;
+  }
+}
+
+/** Brings up the project of a folder as `berth up` does, and returns the name of its stack. */
+async function bringUp(call: ToolCall, given: string | undefined): Promise<string> {
+  const { client, signal, bringUp: up } = call;
+  const folder = given ?? call.folder;
+  if (up === null || folder === null)
+    throw new BerthError('invalid_spec', 'stack is missing', {
+      hint: 'Pass a stack that `list` shows, or run `berth up` in the folder of the project once.',
+    });
+  const names = await up(folder, signal);
+  const services = await client.services({ signal });
+  const stack = services.find(({ name }) => names.includes(name))?.stack;
+  if (stack) return stack;
+  throw new BerthError('unknown_stack', `${folder} has no services`, {
+    hint: 'Write a berth.yaml with `berth init`, or use `register`.',
+  });
+}
+
+const progress = async (call: ToolCall, { stack }: { stack?: string | undefined }): Promise<string> => {
+  if (stack === undefined) return 'bringing the services up';
+  const { running, services } = await call.client.stack(stack, { signal: call.signal });
+  return `${running} of ${services} services run`;
+};
+
+const stackUp = defineTool({
+  name: 'stack_up',
+  title: 'Bring up a project',
+  description:
+    'Starts all services of a stack, each after what it depends on. Without `stack`, it does what ' +
+    '`berth up` does in the folder: it registers what berth.yaml says (or Procfile, compose file, ' +
+    'package.json), starts what is new, restarts what has changed and removes what is gone.',
+  effect: 'changes',
+  isRepeatable: true,
+  operations: ['getStack', 'listServices', 'getService', 'startService'],
+  input: inputShape({
+    stack: z.string().min(1).optional().describe('A registered stack'),
+    folder: z.string().min(1).optional().describe('The folder of a project; default: where you work'),
+    timeout: durationMs('How long each service may take to be ready; default: its own'),
+  }),
+  output: StackState,
+  run: async (call, { stack, folder, timeout }) => {
+    if (stack === undefined) return stateOf(call, await bringUp(call, folder), new Map());
+    const { client, signal } = call;
+    const outcomes = await runInDependencyOrder(await membersOf(call, stack), ({ name }) =>
+      startOne(client, name, timeout, signal),
+    );
+    return stateOf(call, stack, outcomes);
+  },
+  text: stateText,
+  progress,
+});
+
+const stackDown = defineTool({
+  name: 'stack_down',
+  title: 'Stop a project',
+  description: 'Stops all services of a stack, each after those that depend on it. They stay registered.',
+  effect: 'ends',
+  isRepeatable: true,
+  operations: ['getStack', 'listServices', 'getService', 'stopService'],
+  input: inputShape({ stack: z.string().min(1).describe('The stack, as `list` shows it') }),
+  output: StackState,
+  run: async (call, { stack }) => {
+    const { client, signal } = call;
+    const outcomes = await runInDependencyOrder(
+      reverseDependencies(await membersOf(call, stack)),
+      async ({ name }) => void (await client.stop(name, { signal })),
+    );
+    return stateOf(call, stack, outcomes);
+  },
+  text: stateText,
+  progress,
+});
+
+export const STACK_TOOLS = [stackUp, stackDown];

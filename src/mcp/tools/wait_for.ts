@@ -1,0 +1,105 @@
+// The tool `wait_for`: until a service has a status, prints a line, or something happens.
+import { BerthError } from '../../client/errors.ts';
+import type { DaemonEvent } from '../../client/records.ts';
+import type { EventType } from '../../protocol/events.ts';
+import type { ServiceStatus } from '../../protocol/service.ts';
+import type { ToolCall } from '../tool.ts';
+
+interface WaitInput {
+  name?: string | undefined;
+  status?: ServiceStatus | undefined;
+  text?: string | undefined;
+  regex?: string | undefined;
+  event?: EventType | undefined;
+  since?: number | undefined;
+  timeout?: number | undefined;
+}
+
+interface EventFound {
+  id: number;
+  type: EventType;
+  data: Record<string, unknown>;
+}
+
+interface WaitAnswer {
+  met: boolean;
+  waitedMs: number;
+  status: ServiceStatus | null;
+  line: string | null;
+  event: EventFound | null;
+}
+
+/** What was waited for, apart from a status. */
+type Found = Partial<Pick<WaitAnswer, 'line' | 'event'>>;
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+const invalid = (message: string): BerthError =>
+  new BerthError('invalid_spec', message, {
+    hint: 'Give exactly one of status, text, regex and event; a name with all but event.',
+  });
+
+/** The frame as an event of the journal; null for `stream.reset`. */
+function eventOf({ id, type, data }: DaemonEvent): EventFound | null {
+  return type === 'stream.reset' || id === null ? null : { id, type, data: { ...data } };
+}
+
+/** The id of the newest event. What happens after it is replayed, so nothing is missed in between. */
+const newestEvent = async ({ client, signal }: ToolCall): Promise<number> =>
+  (await client.history({ limit: 1, signal })).at(-1)?.id ?? 0;
+
+async function untilStatus(call: ToolCall, name: string, wanted: ServiceStatus): Promise<Found | null> {
+  const { client, signal } = call;
+  const lastEventId = await newestEvent(call);
+  const isReached = async (): Promise<boolean> => (await client.service(name, { signal })).status === wanted;
+  if (await isReached()) return {};
+  for await (const _event of client.events({ names: [name], lastEventId, signal }))
+    if (await isReached()) return {};
+  return null;
+}
+
+async function untilEvent(call: ToolCall, { event, name, since }: WaitInput): Promise<Found | null> {
+  const { client, signal } = call;
+  const lastEventId = since ?? (await newestEvent(call));
+  const names = name === undefined ? [] : [name];
+  const types = event === undefined ? [] : [event];
+  for await (const one of client.events({ types, names, lastEventId, signal })) {
+    const found = eventOf(one);
+    if (found) return { event: found };
+  }
+  return null;
+}
+
+/** The first line that fits of the run under way, or of a later one. */
+async function untilLine(call: ToolCall, name: string, { text: q, regex }: WaitInput): Promise<Found | null> {
+  const { client, signal } = call;
+  for await (const one of client.streamLogs({ names: [name], q, regex, limit: 1, run: 'last', signal }))
+    if ('text' in one) return { line: one.text };
+  return null;
+}
+
+function wantedOf(call: ToolCall, input: WaitInput): Promise<Found | null> {
+  const { name, status, event, text, regex } = input;
+  if ([status, event, text, regex].filter((one) => one !== undefined).length !== 1)
+    throw invalid('it is not clear what to wait for');
+  if (event !== undefined) return untilEvent(call, input);
+  if (name === undefined) throw invalid('name is missing');
+  return status === undefined ? untilLine(call, name, input) : untilStatus(call, name, status);
+}
+
+/** Waits as `input` says. Rejects with a BerthError, and with the reason of the call's signal. */
+export async function waitFor(call: ToolCall, input: WaitInput): Promise<WaitAnswer> {
+  const { client, signal } = call;
+  const { name, timeout = DEFAULT_TIMEOUT_MS } = input;
+  const began = performance.now();
+  const late = AbortSignal.timeout(timeout);
+  const inTime = { ...call, signal: AbortSignal.any([signal, late]) };
+  const found = await wantedOf(inTime, input).catch((error: unknown) => {
+    if (late.aborted && !signal.aborted) return null;
+    throw error;
+  });
+  signal.throwIfAborted();
+  const status = name === undefined ? null : (await client.service(name, { signal })).status;
+  const waitedMs = Math.round(performance.now() - began);
+  return { met: found !== null, waitedMs, status, line: null, event: null, ...found };
+}

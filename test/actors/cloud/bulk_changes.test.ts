@@ -1,0 +1,77 @@
+// docs/reference.md "Sleep and wake of many", over the double with as many workloads as one request may have.
+import { expect, it } from 'vitest';
+import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
+import { cloud, doubleWith } from '../../kit/cloud.ts';
+import { workload } from '../../kit/kube_double.ts';
+
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${1_000 + index}`);
+const change = { ...ALL_WORKLOADS, holdMs: null, isDryRun: false };
+
+it('500 are put to sleep and woken at once, none is refused, and other calls to the cluster get through', async () => {
+  const double = await doubleWith(...names(500));
+  double.put('Deployment', workload('other', 'alone', 2));
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const many = here.workloads.ask(
+    'changeMany',
+    { ...change, to: 'asleep', namespaces: ['web'] },
+    { deadlineMs: 120_000 },
+  );
+  const { id } = here.find('other/alone');
+  // Beside the long queue: its own call waits for a few of the others at most.
+  const alone = here.workloads.ask('sleep', { id, by: 'request', holdMs: null }).then(() => 'alone' as const);
+  expect(await Promise.race([alone, many.then(() => 'many' as const)])).toBe('alone');
+  const slept = await many;
+  expect(new Set(slept.map(({ outcome }) => outcome))).toEqual(new Set(['changed']));
+  expect(slept.map(({ name }) => name)).toEqual(names(500));
+  expect(slept.every(({ replicas, clusterId: of }) => replicas === 0 && of === clusterId)).toBe(true);
+  expect(double.get('Deployment', 'web', 'w1499').spec.replicas).toBe(0);
+  const again = await here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId });
+  expect(new Set(again.map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
+  const woken = await here.workloads.ask(
+    'changeMany',
+    { ...change, to: 'awake', selector: 'app in (w1000,w1001,alone)' },
+    { deadlineMs: 120_000 },
+  );
+  expect(woken.map(({ name, replicas }) => [name, replicas])).toEqual([
+    ['alone', 2],
+    ['w1000', 3],
+    ['w1001', 3],
+  ]);
+}, 120_000);
+
+it('each answers for itself, and a dry run changes nothing', async () => {
+  const double = await doubleWith('one', 'two');
+  double.put('Deployment', workload('kube-system', 'dns', 2));
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  await here.workloads.ask('sleep', { id: here.find('web/two').id, by: 'request', holdMs: null });
+  const outcomes = async (isDryRun: boolean): Promise<unknown> =>
+    (await here.workloads.ask('changeMany', { ...change, to: 'asleep', clusterId, isDryRun })).map(
+      ({ name, outcome, code }) => [name, outcome, code],
+    );
+  const patches = () => double.requests.filter(({ method }) => method === 'PATCH').length;
+  const before = patches();
+  expect(await outcomes(true)).toEqual([
+    ['dns', 'would_change', null],
+    ['one', 'would_change', null],
+    ['two', 'unchanged', null],
+  ]);
+  expect(patches()).toBe(before);
+  expect(await outcomes(false)).toEqual([
+    ['dns', 'failed', 'sleep_refused'],
+    ['one', 'changed', null],
+    ['two', 'unchanged', null],
+  ]);
+});
+
+it('more than 1,000 are refused before any is changed', async () => {
+  const double = await doubleWith(...names(1_001));
+  const here = await cloud();
+  await here.add(double.kubeconfig);
+  await expect(here.workloads.ask('changeMany', { ...change, to: 'asleep' })).rejects.toMatchObject({
+    code: 'invalid_spec',
+    message: 'this selects 1001 workloads, more than 1000 at once',
+  });
+  expect(double.requests.some(({ method }) => method === 'PATCH')).toBe(false);
+});

@@ -1,0 +1,3 @@
+import { runMcpThread } from '../src/daemon/mcp_thread.ts';
+
+void runMcpThread();
