@@ -9,7 +9,7 @@ export const mcp = {
     kind: 'relay',
     method: 'POST',
     path: '/mcp',
-    agentRight: 'stack',
+    agentRight: 'any',
     summary: 'A message of the Model Context Protocol; the answer may come as an event stream',
     body: 'McpMessage',
     answer: 'McpReply',

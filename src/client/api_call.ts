@@ -15,13 +15,9 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null;
-<<<<<<< HEAD
   /** The agent from within which a person forces something: docs/reference.md "Token of an agent". */
   forcedIn?: string;
-  /** The deadline of a call that does not wait for a state, in milliseconds. */
-=======
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
->>>>>>> main
   deadlineMs: number;
   /** How long a call is retried while the daemon is busy, in milliseconds. The daemon sets the pauses. */
   busyRetryMs: number;

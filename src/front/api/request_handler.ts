@@ -16,10 +16,7 @@ import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
-<<<<<<< HEAD
 import { Reach } from './reach.ts';
-import { EMPTY_HEADERS, HttpReply, preflightHeaders, type ReplyContext } from './reply.ts';
-=======
 import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,
@@ -28,7 +25,6 @@ import {
   preflightHeaders,
   type ReplyContext,
 } from './reply.ts';
->>>>>>> main
 import type { RouteMatch, Router } from './router.ts';
 import type { Route, RouteOf } from './routes.ts';
 import { type PageLookup, sendStaticPage } from './static_pages.ts';
