@@ -1,5 +1,5 @@
-// What the page at `/` loads before its first terminal, and the time from a cold cache until it shows 100 services.
-// The floor is a page of the same browser, from the same daemon, that shows nothing; of the bytes, nothing.
+// What the page at `/` loads before its first terminal, and the time from a cold cache until it shows 100
+// services. The floor is an answer of the same daemon, shown by the same browser; of the bytes, one.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { type Browser, chromium } from 'playwright-core';

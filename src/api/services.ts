@@ -147,6 +147,7 @@ export const services = {
   statsHistory: operation({
     id: 'getServiceStatsHistory',
     kind: 'call',
+    agentRight: 'stack',
     method: 'GET',
     path: '/v1/services/{name}/stats/history',
     summary: 'What a service used in the last hour or day',

@@ -12,7 +12,7 @@ import { ResourceList } from './frame/resource_list.tsx';
 import { followAttention } from './state/attention.ts';
 import { follow, reconnect } from './state/daemon.ts';
 import { shownPlace } from './state/place.ts';
-import { resume, takeCode } from './state/session.ts';
+import { resume, sessionCount, takeCode } from './state/session.ts';
 import { AgentView } from './views/agent_view.tsx';
 import { AgentsView } from './views/agents_view.tsx';
 import { CloudView } from './views/cloud_view.tsx';
@@ -39,9 +39,13 @@ function Page() {
         <Navigation />
         <ResourceList />
       </div>
-      <main class="main">
-        <View />
-        <Dock />
+      <main class="main" key={sessionCount.value}>
+        {sessionCount.value > 0 && (
+          <>
+            <View />
+            <Dock />
+          </>
+        )}
       </main>
       <NoticeList />
       <Palette />

@@ -12,6 +12,9 @@ export const hasChromium = spawnSync(PROGRAM, ['--version']).error === undefined
 export const browserTest = (what: string): string =>
   hasChromium ? what : `${what} (skipped: chromium is not installed)`;
 
+/** A browser, a page and a daemon start in each test. That takes long on a machine with much else to do. */
+export const BROWSER_TEST = { timeout: 120_000 };
+
 /** What a page is seen on. */
 export interface Device {
   isPhone?: boolean;
@@ -38,6 +41,8 @@ export async function openPage(
   });
   const context = await (await browser).newContext({ ...(isPhone ? PHONE : DESKTOP), colorScheme: theme });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  // The test's own timeout is the limit.
+  context.setDefaultTimeout(0);
   const page = await context.newPage();
   open.push(page);
   page.on('pageerror', (error) => complaints.push(String(error)));

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { exchangeKey, pageServer } from '../kit/page_session.ts';
-import { browserTest, hasChromium, openPage } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium, openPage } from './browser.ts';
 import { add, daemonOn, openBerth, TOKEN, withServices } from './page_services.ts';
 
-it.runIf(hasChromium)(browserTest('asks for a token that is missing or wrong'), async () => {
+it.runIf(hasChromium)(browserTest('asks for a token that is missing or wrong'), BROWSER_TEST, async () => {
   const daemon = await withServices();
   const page = await openPage(`http://127.0.0.1:${daemon.port}/`);
   const token = page.getByLabel('Token (auth.token)');
@@ -24,6 +24,7 @@ it.runIf(hasChromium)(browserTest('asks for a token that is missing or wrong'), 
 
 it.runIf(hasChromium)(
   browserTest('takes a code once, keeps the token nowhere, and loses nothing with a killed daemon'),
+  BROWSER_TEST,
   async () => {
     const daemon = await daemonOn(freePort());
     const cmd = 'n=0; while sleep 0.05; do n=$((n+1)); echo "line $n"; done';

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { it } from 'vitest';
 import { type Daemon, eventually } from '../kit/daemon.ts';
-import { browserTest, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { ask, daemonOn, openBerth } from './page_services.ts';
 
 /** The screen as the page has it, through its button. */
@@ -40,7 +40,7 @@ const PROGRAMS: readonly [name: string, cmd: string, part: string][] = [
   ],
 ];
 
-it.runIf(hasChromium)(browserTest('show what the screen is, in every size'), async () => {
+it.runIf(hasChromium)(browserTest('show what the screen is, in every size'), BROWSER_TEST, async () => {
   const daemon = await daemonOn(0);
   for (const [name, cmd] of PROGRAMS) await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd });
   const page = await openBerth(daemon);
@@ -56,22 +56,26 @@ it.runIf(hasChromium)(browserTest('show what the screen is, in every size'), asy
   await isSame(daemon, page, 'vim', 'tcp');
 });
 
-it.runIf(hasChromium)(browserTest('take keys, and a paste of 100 KB, and attach again'), async () => {
-  const daemon = await daemonOn(0);
-  const cmd = `stty -echo raw; head -c 100000 | tr -d a | wc -c; stty sane echo; exec cat`;
-  await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'eater', cmd });
-  const page = await openBerth(daemon, '#/agents/eater');
-  await attached(page);
-  await page.locator('.terminal-box').click();
-  await page.evaluate(`navigator.clipboard.writeText('a'.repeat(100_000))`);
-  await page.keyboard.press('Control+Shift+v');
-  await isSame(daemon, page, 'eater', '0');
-  await page.keyboard.type('hello you');
-  await page.keyboard.press('Enter');
-  await isSame(daemon, page, 'eater', 'hello you\nhello you');
-  // Its end is told, and it can be started again.
-  await page.keyboard.press('Control+d');
-  await page.getByText('Nothing runs here.').waitFor();
-  await page.locator('.terminal-end button').click();
-  await attached(page);
-});
+it.runIf(hasChromium)(
+  browserTest('take keys, and a paste of 100 KB, and attach again'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    const cmd = `stty -echo raw; head -c 100000 | tr -d a | wc -c; stty sane echo; exec cat`;
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'eater', cmd });
+    const page = await openBerth(daemon, '#/agents/eater');
+    await attached(page);
+    await page.locator('.terminal-box').click();
+    await page.evaluate(`navigator.clipboard.writeText('a'.repeat(100_000))`);
+    await page.keyboard.press('Control+Shift+v');
+    await isSame(daemon, page, 'eater', '0');
+    await page.keyboard.type('hello you');
+    await page.keyboard.press('Enter');
+    await isSame(daemon, page, 'eater', 'hello you\nhello you');
+    // Its end is told, and it can be started again.
+    await page.keyboard.press('Control+d');
+    await page.getByText('Nothing runs here.').waitFor();
+    await page.locator('.terminal-end button').click();
+    await attached(page);
+  },
+);

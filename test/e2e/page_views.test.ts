@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
-import { browserTest, type Device, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, type Device, hasChromium } from './browser.ts';
 import { add, ask, openBerth, withServices } from './page_services.ts';
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
@@ -24,6 +24,7 @@ const row = (page: Page, name: string) => page.locator(`.table-row[data-name=${n
 
 it.runIf(hasChromium)(
   browserTest('services are listed, searched, started and stopped, by hand and by keys'),
+  BROWSER_TEST,
   async () => {
     const daemon = await withServices();
     await add(
@@ -92,6 +93,7 @@ it.runIf(hasChromium)(
 
 it.runIf(hasChromium)(
   browserTest('logs follow the selected service, are searched, and hold thousands of lines'),
+  BROWSER_TEST,
   async () => {
     const daemon = await withServices();
     const { stateDir } = daemon;
@@ -129,46 +131,51 @@ it.runIf(hasChromium)(
   },
 );
 
-it.runIf(hasChromium)(browserTest('nothing that a program says becomes more than text'), async () => {
-  const daemon = await withServices();
-  const evil = [
-    '<img src=x onerror=alert(1)>',
-    '<script>document.title="owned"</script>',
-    'javascript:alert(1)',
-    '\\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\',
-    '\\033]0;owned\\007\\033[2J\\033[999;999H',
-    '\\342\\200\\256gpj.exe \\342\\201\\246',
-    '{"msg":"<b onmouseover=alert(1)>","__proto__":{"a":1},"constructor":"x"}',
-  ];
-  const cmd = `printf '${evil.join('\\n').replaceAll("'", '')}\\n'; printf '${evil.join('\\n')}\\n' >&2; sleep 0.2; exit 9`;
-  await add(daemon, { name: 'evil', cmd, labels: ['<img src=x onerror=alert(2)>'], cwd: daemon.stateDir });
-  await ask(daemon, 'POST', '/v1/agents/spinup', {
-    name: 'evil-bot',
-    cmd: `printf '${evil.join('\\n')}'; sleep 600`,
-  });
-  const page = await openBerth(daemon);
-  page.on('dialog', () => {
-    throw new Error('a dialog');
-  });
-  const elements = () =>
-    page.locator('img, iframe, object, embed, form, a[href^="javascript:"], script:not([src])');
-  for (const hash of [
-    '#/services/evil',
-    '#/agents',
-    '#/agents/evil-bot',
-    '#/logs?names=evil',
-    '#/events',
-    '#/services',
-  ]) {
-    await page.evaluate((to) => location.assign(to), hash);
-    await page.locator('h1').waitFor();
-    if (hash.startsWith('#/logs')) await page.locator('.log-text', { hasText: 'onerror' }).first().waitFor();
-    if (hash === '#/agents/evil-bot') await page.getByText(/attached · \d+×\d+/).waitFor();
-    expect(await elements().count()).toBe(0);
-    expect(await page.evaluate(`/[\\u202e\\u2066]/.test(document.body.textContent)`)).toBe(false);
-  }
-  expect(await page.title()).toBe('(1) Berth');
-});
+it.runIf(hasChromium)(
+  browserTest('nothing that a program says becomes more than text'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const evil = [
+      '<img src=x onerror=alert(1)>',
+      '<script>document.title="owned"</script>',
+      'javascript:alert(1)',
+      '\\033]8;;javascript:alert(1)\\033\\\\link\\033]8;;\\033\\\\',
+      '\\033]0;owned\\007\\033[2J\\033[999;999H',
+      '\\342\\200\\256gpj.exe \\342\\201\\246',
+      '{"msg":"<b onmouseover=alert(1)>","__proto__":{"a":1},"constructor":"x"}',
+    ];
+    const cmd = `printf '${evil.join('\\n').replaceAll("'", '')}\\n'; printf '${evil.join('\\n')}\\n' >&2; sleep 0.2; exit 9`;
+    await add(daemon, { name: 'evil', cmd, labels: ['<img src=x onerror=alert(2)>'], cwd: daemon.stateDir });
+    await ask(daemon, 'POST', '/v1/agents/spinup', {
+      name: 'evil-bot',
+      cmd: `printf '${evil.join('\\n')}'; sleep 600`,
+    });
+    const page = await openBerth(daemon);
+    page.on('dialog', () => {
+      throw new Error('a dialog');
+    });
+    const elements = () =>
+      page.locator('img, iframe, object, embed, form, a[href^="javascript:"], script:not([src])');
+    for (const hash of [
+      '#/services/evil',
+      '#/agents',
+      '#/agents/evil-bot',
+      '#/logs?names=evil',
+      '#/events',
+      '#/services',
+    ]) {
+      await page.evaluate((to) => location.assign(to), hash);
+      await page.locator('h1').waitFor();
+      if (hash.startsWith('#/logs'))
+        await page.locator('.log-text', { hasText: 'onerror' }).first().waitFor();
+      if (hash === '#/agents/evil-bot') await page.getByText(/attached · \d+×\d+/).waitFor();
+      expect(await elements().count()).toBe(0);
+      expect(await page.evaluate(`/[\\u202e\\u2066]/.test(document.body.textContent)`)).toBe(false);
+    }
+    expect(await page.title()).toBe('(1) Berth');
+  },
+);
 
 const DEVICES: readonly Device[] = [
   { isPhone: false, theme: 'light' },
@@ -177,6 +184,7 @@ const DEVICES: readonly Device[] = [
 
 it.runIf(hasChromium)(
   browserTest('axe finds nothing, and nothing scrolls sideways, on every device'),
+  BROWSER_TEST,
   async () => {
     const daemon = await withServices();
     await add(daemon, {

@@ -4,7 +4,7 @@ import { actOnGroup } from '../state/actions.ts';
 import { serviceList, usageOf } from '../state/daemon.ts';
 import { countText, cpuText, memoryText } from '../state/format.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
-import { type ListRow, listRows, nameInStack, type Section } from '../state/sections.ts';
+import { type ListRow, listedName, listRows, type Section } from '../state/sections.ts';
 import { Button } from './button.tsx';
 import { Icon } from './icon.tsx';
 import { crashText, StateShape } from './status_mark.tsx';
@@ -67,7 +67,7 @@ function ServiceRow({ service }: { service: Service }) {
       title={`${name}: ${status}`}
     >
       <StateShape state={status} />
-      <span class="row-name">{nameInStack(service)}</span>
+      <span class="row-name">{listedName(service)}</span>
       <span class="hidden-text">{status}</span>
       {crash === '' ? <UsageText name={name} /> : <span class="row-crash">{crash}</span>}
     </a>

@@ -74,7 +74,7 @@ export const statusCounts = computed(() => {
 });
 
 /** The name as the list shows it: short within its stack. */
-export const nameInStack = ({ name, service, stack }: Service): string =>
+export const listedName = ({ name, service, stack }: Service): string =>
   stack !== null && service !== null && name.startsWith(`${stack}--`) ? service : name;
 
 /** Whether `name` is an agent. */

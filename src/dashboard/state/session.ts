@@ -14,6 +14,9 @@ export const loginReason = signal<string | null>(null);
 /** Whether the cloud token has been given. */
 export const hasCloudToken = signal(false);
 
+/** How many sessions this tab has begun, with which its views begin anew; 0: none yet. */
+export const sessionCount = signal(0);
+
 /** The text of an error for people, its hint included. */
 export const errorText = (error: unknown): string =>
   isBerthError(error) ? [error.message, error.hint].filter(Boolean).join('\n') : String(error);
@@ -39,6 +42,8 @@ async function begin(opening: Promise<void>): Promise<boolean> {
   } catch (error) {
     loginReason.value = errorText(error);
     return false;
+  } finally {
+    sessionCount.value += 1;
   }
 }
 

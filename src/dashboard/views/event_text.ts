@@ -21,6 +21,7 @@ const TEXTS: Texts = {
   'service.changed': ({ paths }) => `${countText(paths.length, 'file')} changed: ${paths.join(', ')}`,
   'service.slept': () => 'put to sleep',
   'service.woke': ({ ms }) => `woken in ${ms} ms`,
+  'agent.forced': ({ operation, agent }) => `a person did ${operation} to it within ${agent}`,
   'agent.state': ({ state, previous }) => `${state} (was ${previous})`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': () => 'does not accept its account any more',

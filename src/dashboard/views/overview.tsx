@@ -8,7 +8,7 @@ import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
 import { usageOf } from '../state/daemon.ts';
 import { cpuText, memoryText, spanText } from '../state/format.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
-import { nameInStack, sections, statusCounts } from '../state/sections.ts';
+import { listedName, sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
 
 const ROW_HEIGHT = 36;
@@ -67,7 +67,7 @@ function Row({ service, title }: { service: Service; title: string }) {
     <div class="table-row" data-name={name}>
       <StateLabel state={status} detail={crashText(service)} />
       <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>
-        {nameInStack(service)}
+        {listedName(service)}
       </a>
       <span class="soft cell-section">{title}</span>
       <span class="number soft cell-uptime">{uptime}</span>

@@ -6,7 +6,7 @@ import { StateShape } from '../frame/status_mark.tsx';
 import { serviceByName, serviceList, usageOf } from '../state/daemon.ts';
 import { clockText, cpuText, dayText, endText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { nameInStack } from '../state/sections.ts';
+import { listedName } from '../state/sections.ts';
 import { client } from '../state/session.ts';
 import { second } from '../state/ticker.ts';
 
@@ -96,7 +96,7 @@ function Node({ name, detail = '' }: { name: string; detail?: string }) {
   return (
     <a class="node" href={linkTo('services', name)}>
       <StateShape state={service?.status ?? ''} />
-      <span>{service ? nameInStack(service) : name}</span>
+      <span>{service ? listedName(service) : name}</span>
       <span class="soft">{service ? service.status : 'not registered'}</span>
       {detail !== '' && <span class="soft">· {detail}</span>}
     </a>

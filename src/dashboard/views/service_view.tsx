@@ -8,7 +8,7 @@ import { actOn, type ServiceAction, signalService, underWay } from '../state/act
 import { lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
 import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { nameInStack } from '../state/sections.ts';
+import { listedName } from '../state/sections.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
 import { eventSubject } from './event_text.ts';
@@ -142,7 +142,7 @@ export function ServiceView({ name }: { name: string }) {
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title" title={name}>
-          {nameInStack(service)}
+          {listedName(service)}
         </h1>
         <StateLabel state={status} />
         <span class="soft head-place">{stack ?? group ?? ''}</span>
