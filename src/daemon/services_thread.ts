@@ -104,11 +104,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   await node.start('events', eventsActor, journal);
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
-  await node.start('stats', statsActor, {
-    usage: systemUsage(),
-    tracked: new Map(),
-    history: new UsageHistory(paths.logs),
-  });
+  const history = new UsageHistory(paths.logs);
+  await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
   await node.start('registry', registryActor, { store, ports: leased });
   await node.start('schedules', schedulesActor, { store });

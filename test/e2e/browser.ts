@@ -23,8 +23,12 @@ export interface Device {
 
 const DESKTOP = { viewport: { width: 1440, height: 900 } };
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
-/** What a browser says by itself: of its graphics, of a server that is gone, and of an answer that is an error. */
-const OWN_WORDS = /GL Driver Message|net::ERR_|Failed to load resource|WebSocket connection to/;
+/**
+ * What a browser says by itself: of its graphics, of a server that is gone, of an answer that is an error; and what
+ * the terminal says on a machine that is busy.
+ */
+const OWN_WORDS =
+  /task queue exceeded|GL Driver Message|net::ERR_|Failed to load resource|WebSocket connection to/;
 
 let browser: Promise<Browser> | undefined;
 const open: Page[] = [];

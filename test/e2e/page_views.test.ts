@@ -205,7 +205,7 @@ it.runIf(hasChromium)(
       const page = await openBerth(daemon, '', device);
       for (const hash of views) {
         await page.evaluate((to) => location.assign(to), hash);
-        if (!device.isPhone || hash !== '#/services') await page.locator('h1').waitFor();
+        await page.locator('h1').waitFor();
         if (hash.startsWith('#/services/')) await page.locator('.chart canvas').nth(1).waitFor();
         expect([device, hash, await scrollsSideways(page), await faults(page)]).toEqual([
           device,

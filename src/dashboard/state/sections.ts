@@ -75,7 +75,7 @@ export const statusCounts = computed(() => {
 
 /** The name as the list shows it: short within its stack. */
 export const listedName = ({ name, service, stack }: Service): string =>
-  stack !== null && service !== null && name.startsWith(`${stack}--`) ? service : name;
+  stack !== null && service !== null && name !== service ? service : name;
 
 /** Whether `name` is an agent. */
 export const isAgent = (name: string): boolean => serviceByName.value.get(name)?.group === AGENTS;
