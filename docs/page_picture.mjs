@@ -28,7 +28,6 @@ const SERVICES = [
   {
     name: 'shop--api',
     dependsOn: ['shop--db'],
-    ready: 'tcp',
     cmd: serve(
       'const bad = n % 7 === 0; console.log(JSON.stringify({ level: bad ? "warn" : "info", msg: bad ? "too many requests" : "request done", method: "GET", path: "/v1/orders/" + (4200 + n), status: bad ? 429 : 200, ms: 3 + n % 40 }))',
     ),

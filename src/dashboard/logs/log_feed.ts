@@ -1,6 +1,6 @@
 // The lines of a log view: the newest as they come, older ones when they are asked for. Nothing twice.
 import { signal } from '@preact/signals';
-import type { LogEntry, LogSearchOptions, StreamedLogEntry } from '../../client/browser.ts';
+import type { LogEntry, LogSearchOptions, LogStreamOptions, StreamedLogEntry } from '../../client/browser.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 
 /** Which lines are wanted. */
@@ -42,6 +42,10 @@ export class LogFeed {
   private readonly selection: LineSelection;
   private readonly end = new AbortController();
   private readonly isMany: boolean;
+  /** Whether the stream is past what there was: only then it is known which lines are older. */
+  private isPastRead = false;
+  /** Of the last entry, from which the stream goes on. */
+  private lastId = '';
   /** Came since the last frame: a tab in the background draws nothing. */
   private pending: LogEntry[] = [];
   private isDrawing = false;
@@ -54,29 +58,35 @@ export class LogFeed {
     this.isMany = selection.names?.length !== 1;
   }
 
-  /** Reads until `stop`. */
+  /** Reads what there is, then what comes, until `stop`. */
   async follow(): Promise<void> {
-    const { signal: ending } = this.end;
     const limit = this.isMany ? FIRST_LINES_OF_MANY : FIRST_LINES;
-    const query = this.selection.since ? {} : { limit };
+    const past = this.selection.since ? {} : { limit };
+    const { since: _since, ...selection } = this.selection;
     try {
-      const entries = client.streamLogs({
-        ...this.selection,
-        ...query,
-        ansi: true,
-        signal: ending,
-        onState: (now) => {
-          this.state.value = now.open
-            ? { word: 'following', detail: '' }
-            : { word: 'lost', detail: now.error.message };
-        },
-      });
-      for await (const entry of entries) this.add(entry);
+      await this.consume({ ...this.selection, ...past, follow: false });
+      this.isPastRead = true;
+      const from =
+        this.lastId === '' ? { ...this.selection, ...past } : { ...selection, lastEventId: this.lastId };
+      await this.consume(from);
     } catch (error) {
-      if (ending.aborted) return;
+      if (this.end.signal.aborted) return;
       this.state.value = { word: 'failed', detail: errorText(error) };
       askForToken(error);
     }
+  }
+
+  private async consume(query: LogStreamOptions): Promise<void> {
+    const entries = client.streamLogs({
+      ...query,
+      ansi: true,
+      signal: this.end.signal,
+      onState: (now) => {
+        if (!now.open) this.state.value = { word: 'lost', detail: now.error.message };
+        else if (this.isPastRead) this.state.value = { word: 'following', detail: '' };
+      },
+    });
+    for await (const entry of entries) this.add(entry);
   }
 
   /** Ends the reading. */
@@ -87,7 +97,7 @@ export class LogFeed {
   /** Puts older lines before the first one. */
   async readOlder(): Promise<void> {
     const [first] = this.chunks[0]?.entries ?? [];
-    if (this.older.peek() !== 'unknown' || !first) return;
+    if (this.older.peek() !== 'unknown' || !first || !this.isPastRead) return;
     this.older.value = 'searching';
     try {
       const from = this.cursor === null ? { until: first.at } : { before: this.cursor };
@@ -109,7 +119,8 @@ export class LogFeed {
     }
   }
 
-  private add({ id: _id, ...entry }: StreamedLogEntry): void {
+  private add({ id, ...entry }: StreamedLogEntry): void {
+    this.lastId = id;
     this.pending.push(entry as LogEntry);
     if (this.pending.length > MAX_LINES) this.pending = this.pending.slice(-MAX_LINES);
     if (this.isDrawing) return;
@@ -143,11 +154,15 @@ export class LogFeed {
 
   private prepend(entries: readonly LogEntry[]): void {
     // Lines of the same millisecond as the first may be there already.
-    const known = new Set(this.chunks.slice(0, 10).flatMap((chunk) => chunk.entries.map(entryKey)));
+    const time = this.chunks[0]?.entries[0]?.at;
+    const isLater = ({ entries: lines }: LineChunk): boolean => lines.every(({ at }) => at !== time);
+    const end = this.chunks.findIndex(isLater);
+    const near = end < 0 ? this.chunks : this.chunks.slice(0, end);
+    const known = new Set(near.flatMap((chunk) => chunk.entries.map(entryKey)));
     const fresh = entries.filter((entry) => !known.has(entryKey(entry)));
-    for (let end = fresh.length; end > 0; end -= CHUNK_LINES) {
+    for (let last = fresh.length; last > 0; last -= CHUNK_LINES) {
       const chunk = this.newChunk();
-      chunk.entries = fresh.slice(Math.max(0, end - CHUNK_LINES), end);
+      chunk.entries = fresh.slice(Math.max(0, last - CHUNK_LINES), last);
       this.chunks.unshift(chunk);
     }
     this.changed(fresh.length);
