@@ -15,31 +15,41 @@ const folder = mkdtempSync(join(tmpdir(), 'berth-picture-'));
 /** How long the services run before the picture is taken: their charts need some points. */
 const RUN_MS = Number(process.env.BERTH_PICTURE_MS ?? 60_000);
 
-const serve = (lines) => `node -e '
-  require("http").createServer((q, r) => r.end("hello")).listen(process.env.PORT, "127.0.0.1");
-  let n = 0;
-  setInterval(() => { n += 1; for (let i = 0; i < 4e6 * (n % 5); i += 1); ${lines} }, 900);'`;
+/** The command of a service that answers, works a little, and prints what `lines` prints, with `n` counting up. */
+function serve(name, lines) {
+  const program = `require('node:http').createServer((q, r) => r.end('hello')).listen(process.env.PORT, '127.0.0.1');
+let n = 0;
+setInterval(() => { n += 1; for (let i = 0; i < 4e6 * (n % 5); i += 1); ${lines} }, 900);
+`;
+  writeFileSync(join(folder, `${name}.cjs`), program);
+  return `exec node ${name}.cjs`;
+}
 
 const SERVICES = [
   {
     name: 'shop--db',
-    cmd: serve('if (n % 4 === 0) console.log("checkpoint complete: wrote " + (n % 37) + " buffers")'),
+    cmd: serve('db', 'if (n % 4 === 0) console.log("checkpoint complete: wrote " + (n % 37) + " buffers")'),
   },
   {
     name: 'shop--api',
     dependsOn: ['shop--db'],
     cmd: serve(
+      'api',
       'const bad = n % 7 === 0; console.log(JSON.stringify({ level: bad ? "warn" : "info", msg: bad ? "too many requests" : "request done", method: "GET", path: "/v1/orders/" + (4200 + n), status: bad ? 429 : 200, ms: 3 + n % 40 }))',
     ),
   },
-  { name: 'shop--web', dependsOn: ['shop--api'], cmd: serve('console.log("page reload src/App.tsx")') },
+  {
+    name: 'shop--web',
+    dependsOn: ['shop--api'],
+    cmd: serve('web', 'console.log("page reload src/App.tsx")'),
+  },
   {
     name: 'shop--worker',
     port: null,
     cmd: 'echo "ERROR: no queue configured, set QUEUE_URL" >&2; sleep 0.3; exit 3',
   },
-  { name: 'mail', group: 'tools', cmd: serve('') },
-  { name: 'redis', group: 'tools', cmd: serve('') },
+  { name: 'mail', group: 'tools', cmd: serve('mail', '') },
+  { name: 'redis', group: 'tools', cmd: serve('redis', '') },
   { name: 'search', group: 'tools', cmd: 'sleep 600', starts: false },
 ];
 const AGENTS = [
@@ -73,7 +83,7 @@ try {
   for (const agent of AGENTS) await post(url, '/v1/agents/spinup', { cwd: folder, ...agent });
   await new Promise((resolve) => setTimeout(resolve, RUN_MS));
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 760 } });
   await page.goto(`${url}/#/services/shop--api`);
   await page.locator('.chart canvas').nth(1).waitFor();
   await page.locator('.log-line').nth(20).waitFor();
