@@ -60,11 +60,13 @@ function colouredLine(line: IBufferLine, cols: number): string {
   return style === '' ? text : `${text}\x1b[0m`;
 }
 
-/** What `terminal` shows, line by line. */
-export function screenLines(terminal: Terminal, ansi: boolean): string[] {
+/** What `terminal` shows, line by line; `isWhole`: after the lines that have left the screen upwards. */
+export function screenLines(terminal: Terminal, ansi: boolean, isWhole = false): string[] {
   const { cols, rows, buffer } = terminal;
-  return Array.from({ length: rows }, (_, row) => {
-    const line = buffer.active.getLine(buffer.active.baseY + row);
+  const { baseY } = buffer.active;
+  const first = isWhole ? 0 : baseY;
+  return Array.from({ length: baseY + rows - first }, (_, row) => {
+    const line = buffer.active.getLine(first + row);
     if (!line) return '';
     return ansi ? colouredLine(line, cols) : line.translateToString(true).replace(/ +$/, '');
   });

@@ -21,10 +21,12 @@ export interface TerminalScreen {
    * number of bytes shown: what follows may be sent to a terminal as it is.
    */
   writeLines(bytes: Uint8Array, isOver: () => boolean): Promise<number>;
+  /** As `writeLines`, and with the line that is not finished yet, unless the time is over. */
+  writeRest(bytes: Uint8Array, isOver: () => boolean): Promise<void>;
   /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
-  /** What it shows, as text. */
-  read(ansi: boolean): ScreenReading;
+  /** What it shows, as text; `isWhole`: after the lines that have left it upwards. */
+  read(ansi: boolean, isWhole?: boolean): ScreenReading;
   close(): void;
 }
 
@@ -112,10 +114,16 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     writeLines: (bytes, isOver) => writeSlices(terminal, bytes, isOver),
+    writeRest: async (bytes, isOver) => {
+      const drawn = await writeSlices(terminal, bytes, isOver);
+      // What is left is the end of a line: less than a slice, unless the time is over.
+      if (bytes.length - drawn > SLICE_BYTES) return;
+      await new Promise<void>((resolve) => terminal.write(bytes.subarray(drawn), resolve));
+    },
     snapshot: (lines = SCROLLBACK_LINES) =>
       Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
-    read: (ansi) => ({
-      ...{ cols, rows, title, lines: screenLines(terminal, ansi) },
+    read: (ansi, isWhole = false) => ({
+      ...{ cols, rows, title, lines: screenLines(terminal, ansi, isWhole) },
       cursor: { x: Math.min(terminal.buffer.active.cursorX, cols - 1), y: terminal.buffer.active.cursorY },
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
@@ -158,15 +166,14 @@ export async function readScreen({
   bytes,
   budgetMs,
   ansi,
+  isWhole,
 }: ReadScreenTask): Promise<ScreenReading> {
   const terminal = await openTerminalScreen(cols, rows);
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
-    const drawn = await terminal.writeLines(bytes, () => performance.now() > until);
-    // What is left is the end of a line: less than a slice, unless the time is over.
-    if (bytes.length - drawn <= SLICE_BYTES) await terminal.write(bytes.subarray(drawn));
-    return terminal.read(ansi);
+    await terminal.writeRest(bytes, () => performance.now() > until);
+    return terminal.read(ansi, isWhole);
   } finally {
     terminal.close();
   }

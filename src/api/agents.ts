@@ -1,8 +1,26 @@
 // The operations of agents: docs/reference.md "Endpoints".
+import { AGENT_STATES } from '../protocol/agent_state.ts';
+import { PROMPT } from '../settings/agent_limits.ts';
+import { HTTP } from '../settings/limits.ts';
 import { operationsOf } from './operation.ts';
 import { followedLogs, logTail } from './query_fields.ts';
 
 const operation = operationsOf('agents');
+
+/** The query of a wait for states. */
+const stateWait = {
+  for: {
+    kind: 'list',
+    of: AGENT_STATES,
+    summary: 'The states; default those in which it goes no further: idle, blocked, asleep, exited',
+  },
+  timeout: {
+    kind: 'integer',
+    least: 0,
+    most: HTTP.maxQueryDurationMs,
+    summary: `How long to wait (ms); default ${PROMPT.defaultTimeoutMs}`,
+  },
+} as const;
 
 export const agents = {
   list: operation({
@@ -72,6 +90,29 @@ export const agents = {
     errors: ['unknown_agent'],
     keyKind: 'agent',
   }),
+  explain: operation({
+    id: 'explainAgent',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/{name}/explain',
+    agentRight: 'stack',
+    summary: 'Why an agent is in its state: what each authority says, and by which lines',
+    answer: 'AgentExplanation',
+    errors: ['unknown_agent'],
+    keyKind: 'agent',
+  }),
+  reportState: operation({
+    id: 'reportAgentState',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/state',
+    agentRight: 'self',
+    summary: "An agent's own hook tells what it is doing",
+    body: 'StateReport',
+    answer: 'AgentStateTold',
+    errors: ['invalid_spec', 'unknown_agent', 'not_running'],
+    keyKind: 'agent',
+  }),
   screen: operation({
     id: 'getAgentScreen',
     kind: 'call',
@@ -102,6 +143,57 @@ export const agents = {
     answer: 'Typed',
     errors: ['invalid_spec', 'unknown_agent', 'not_running'],
     keyKind: 'agent',
+  }),
+  wait: operation({
+    id: 'waitForAgent',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/{name}/wait',
+    agentRight: 'stack',
+    summary: 'Wait until an agent is in one of the states',
+    query: stateWait,
+    answer: 'AgentStanding',
+    errors: ['unknown_agent', 'wait_timeout'],
+    keyKind: 'agent',
+    isPrompt: false,
+  }),
+  waitForAll: operation({
+    id: 'waitForAgents',
+    kind: 'call',
+    method: 'GET',
+    path: '/v1/agents/wait',
+    agentRight: 'part',
+    summary: 'Wait until any of the agents, or all, are in one of the states',
+    query: {
+      names: { kind: 'list', summary: 'The agents; default all' },
+      mode: { kind: 'word', of: ['any', 'all'], summary: 'Whether one of them is enough; default any' },
+      ...stateWait,
+    },
+    answer: 'AgentStandings',
+    errors: ['unknown_agent', 'wait_timeout'],
+    isPrompt: false,
+  }),
+  prompt: operation({
+    id: 'promptAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/prompt',
+    agentRight: 'stack',
+    summary: 'Type a prompt into the terminal of an agent, as a person would, and submit it',
+    body: 'PromptRequest',
+    answer: 'Prompted',
+    errors: [
+      'invalid_spec',
+      'unknown_agent',
+      'not_running',
+      'no_prompt',
+      'agent_blocked',
+      'agent_working',
+      'agent_stalled',
+      'wait_timeout',
+    ],
+    keyKind: 'agent',
+    isStored: false,
   }),
   attach: operation({
     id: 'attachToAgent',

@@ -1,11 +1,14 @@
 // Agents: the shape of a spinup, docs/reference.md "Spinup", and the answers of the operations.
 
+import { REPORTED_STATES } from '../protocol/agent_state.ts';
 import { AGENT_TYPES } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
+import { faultOfPrompt } from '../protocol/prompt_text.ts';
 import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT, SHARE } from '../settings/limits.ts';
+import { AGENT_STATE, PROMPT, SHARE } from '../settings/agent_limits.ts';
+import { AGENT, HTTP } from '../settings/limits.ts';
 import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {
@@ -21,6 +24,13 @@ import {
 export { LogLine, Logs } from './services_shapes.ts';
 
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** One line for people, or an id. */
+const shortText = (max: number) =>
+  stringField(
+    `must be a text of at most ${max} characters without control characters`,
+    (text) => text.length <= max && !/[\0-\x1f\x7f-\x9f]/.test(text),
+  );
 
 const SpinupShape = objectShape(
   {
@@ -99,6 +109,32 @@ export const KeysRequest = new RequestBody(KeysShape, (value) => {
   return { keys, text };
 });
 
+const PromptShape = objectShape({
+  text: stringField('must be text'),
+  wait: z.union([z.enum(['idle', 'change']), z.literal(false)], 'must be idle, change or false').optional(),
+  queue: z.boolean('must be true or false').optional(),
+  timeout: integerField(0, HTTP.maxQueryDurationMs).optional(),
+}).meta({ id: 'PromptInput' });
+
+function faultsOfText(value: unknown): InvalidField[] {
+  const text = value instanceof Object && 'text' in value ? value.text : undefined;
+  if (typeof text !== 'string') return [];
+  const isFit = text !== '' && Buffer.byteLength(text) <= PROMPT.maxBytes;
+  const fault = isFit ? faultOfPrompt(text) : `must be 1 to ${PROMPT.maxBytes} bytes`;
+  return fault === null ? [] : [{ path: 'text', message: `text ${fault}` }];
+}
+
+export type PromptRequest = z.input<typeof PromptShape>;
+export const PromptRequest = new RequestBody(PromptShape, (value) => {
+  const { text, wait, queue, timeout } = validate(PromptShape, value, faultsOfText(value));
+  return {
+    text,
+    wait: wait || null,
+    queue: queue ?? false,
+    timeoutMs: timeout ?? PROMPT.defaultTimeoutMs,
+  };
+});
+
 const ShareShape = objectShape({
   mode: z.literal('observe', 'must be observe').optional(),
   minutes: integerField(1, SHARE.maxMinutes),
@@ -165,6 +201,25 @@ export const Agent = z
   })
   .meta({ id: 'Agent' });
 
+export type AgentStanding = z.infer<typeof AgentStanding>;
+export const AgentStanding = Agent.pick({
+  name: true,
+  state: true,
+  stateSince: true,
+  stateReason: true,
+  question: true,
+}).meta({ id: 'AgentStanding' });
+
+export const AgentStandings = z.object({ agents: z.array(AgentStanding) });
+
+export type Prompted = z.infer<typeof Prompted>;
+export const Prompted = AgentStanding.extend({
+  lines: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'What has appeared on its screen since; null: nothing was waited for' }),
+}).meta({ id: 'Prompted' });
+
 export type AgentDetail = z.infer<typeof AgentDetail>;
 export const AgentDetail = z
   .object({
@@ -179,6 +234,42 @@ export const AgentDetail = z
     envKeys: z.array(z.string()),
   })
   .meta({ id: 'AgentDetail' });
+
+const StateReportShape = objectShape({
+  state: z.enum(REPORTED_STATES, `must be one of ${REPORTED_STATES.join(', ')}`),
+  message: shortText(AGENT_STATE.maxHookMessage).nullable().optional(),
+  session_id: shortText(AGENT_STATE.maxSessionId).nullable().optional(),
+}).meta({ id: 'StateReportInput' });
+
+/** What an agent's own hook tells. */
+export type StateReport = z.input<typeof StateReportShape>;
+export const StateReport = new RequestBody(StateReportShape, (value) => {
+  const { state, message, session_id } = validate(StateReportShape, value);
+  return { state, message: message || null, sessionId: session_id || null };
+});
+
+const toldState = { name: nameShape, state: agentState, stateSince: time.nullable(), stateReason };
+
+export const AgentStateTold = z.object(toldState);
+
+export type AgentExplanation = z.infer<typeof AgentExplanation>;
+export const AgentExplanation = z
+  .object({
+    ...toldState,
+    question: z.array(z.string()),
+    drawnAt: time.nullable().meta({ description: 'When its screen was looked at last' }),
+    authorities: z.array(
+      z.object({
+        authority: stateReason.shape.authority,
+        state: agentState.nullable().meta({ description: 'null: it says nothing now' }),
+        rule: z.string().nullable(),
+        at: time.nullable(),
+        file: z.string().nullable().meta({ description: 'The file of the rule' }),
+        lines: z.array(z.string()).meta({ description: 'The lines that made the rule hold' }),
+      }),
+    ),
+  })
+  .meta({ id: 'AgentExplanation' });
 
 export const AgentList = z.object({ agents: z.array(Agent) });
 

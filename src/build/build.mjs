@@ -2,7 +2,16 @@
 // only fails when there is something to build. Uses plain JavaScript and built-in modules only, because it runs
 // before anything is installed.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { needsInstall } from './install.mjs';
@@ -66,6 +75,7 @@ async function buildInto(fresh) {
   writePackagesManifest(fresh);
   writeClientPackage(root, fresh, thirdPartyLicences(root, inputs.client));
   copyBinaries(root, fresh);
+  cpSync(join(root, 'src/agent-rules'), join(fresh, 'agent-rules'), { recursive: true });
   // No bundle names the package that the binaries come from.
   const contained = [...inputs.program, ...inputs.client, 'node_modules/uWebSockets.js'];
   writeFileSync(join(fresh, 'THIRD_PARTY_LICENSES'), thirdPartyLicences(root, contained));

@@ -1,6 +1,7 @@
 // Every command: its name, its summary, and the part of the build that holds it. The commands used most are
 // loaded with this table; the other two parts are loaded when one of their commands is called.
 
+import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
 import { completeCommand } from './commands/complete.ts';
 import { helpCommand } from './commands/help.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -206,6 +207,7 @@ const ROWS: readonly CommandRow[] = [
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentListCommand,
   },
+  ...AGENT_STATE_ROWS,
   {
     name: 'agent logs',
     summary: 'show the output of an agent',
@@ -229,6 +231,12 @@ const ROWS: readonly CommandRow[] = [
     summary: 'type keys or text into the terminal of an agent',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentKeysCommand,
+  },
+  {
+    name: 'agent prompt',
+    summary: 'give an agent a prompt, and show its answer with --wait',
+    heading: AGENTS,
+    load: async () => (await lazyCommands()).agentPromptCommand,
   },
   {
     name: 'agent share',

@@ -9,8 +9,11 @@ export {
   agentSpinupCommand,
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
+export { agentPromptCommand } from './commands/agent_prompt.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';
+export { agentExplainCommand, agentReportCommand, agentStatesCommand } from './commands/agent_state.ts';
+export { agentWaitCommand } from './commands/agent_wait.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {

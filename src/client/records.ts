@@ -6,8 +6,12 @@ import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 export type {
   Agent,
   AgentDetail,
+  AgentExplanation,
   AgentRemoved,
   AgentShare,
+  AgentStanding,
+  Prompted,
+  PromptRequest,
   Shared,
   SpinupRequest,
   SpunUp,

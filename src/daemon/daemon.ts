@@ -8,6 +8,7 @@ import { listeningSockets } from '../adapters/process/listeners.ts';
 import { otherUsers } from '../adapters/process/users.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { dashboardPages } from '../front/api/dashboard_pages.ts';
+import { docsPage } from '../front/api/docs_page.ts';
 import { schemaPage } from '../front/api/schema_page.ts';
 import { type CloudFront, createFront, type Front } from '../front/front.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
@@ -75,7 +76,7 @@ function createDaemonFront(
     logJobs: createLogJobs(node),
     ensureMcp: () => threads.ensure('mcp'),
     openapi: async (operations) => (await import('../api/schemas.ts')).openapiJson(operations),
-    pageLookup: (path) => dashboard(path) ?? schemaPage(path),
+    pageLookup: (path) => dashboard(path) ?? schemaPage(path) ?? docsPage(path),
     unreadyReason: () => threads.silenceOf('services'),
     readSystem: systemReader(node, threads, stateDir, lagMs),
     onRoutesChanged: () => gateway.onRoutesChanged(),

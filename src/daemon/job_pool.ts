@@ -12,6 +12,7 @@ import type {
   LogStart,
   LogStartTask,
 } from '../protocol/logs.ts';
+import type { LoadedRules, ReadStateTask, StateReading } from '../protocol/screen_rules.ts';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
 import { entryUrl } from '../settings/build_paths.ts';
@@ -23,6 +24,8 @@ export interface JobTable {
   hashInputs(task: InputHashTask): string;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
   readScreen(task: ReadScreenTask): Promise<ScreenReading>;
+  loadRules(task: { folders: [user: string, own?: string] }): Promise<LoadedRules>;
+  readState(task: ReadStateTask): Promise<StateReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;
   startMergedLogs(task: LogStartTask): Promise<LogStart[]>;
   readMergedLogs(task: LogReadTask): Promise<LogReadAnswer>;

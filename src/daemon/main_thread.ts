@@ -10,6 +10,7 @@ import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
 import { createNode } from '../runtime/node.ts';
 import type { Settings } from '../settings/config.ts';
+import { rulesFolder } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
@@ -45,7 +46,7 @@ export interface MainThread {
   acceptMessages: () => void;
 }
 
-function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): ThreadData {
+function threadData({ settings, stateDir, hostEntry, umask, configPath }: DaemonOptions): ThreadData {
   return {
     stateDir,
     hostEntry,
@@ -55,6 +56,7 @@ function threadData({ settings, stateDir, hostEntry, umask }: DaemonOptions): Th
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    rulesFolder: rulesFolder(configPath),
     api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
     addressRule: {

@@ -1,5 +1,6 @@
 // Draws the screens of terminals on the job threads: docs/reference.md "Screens of terminals".
 import type { ScreenJobs } from '../actors/service/shared_terminal.ts';
+import type { ReadState } from '../actors/service/state_drawings.ts';
 import { JOBS } from '../settings/limits.ts';
 import type { JobPool } from './job_pool.ts';
 
@@ -7,7 +8,10 @@ import type { JobPool } from './job_pool.ts';
  * Starts no more jobs than there are threads: the deadline of a job counts its own time, and a terminal that
  * waits for its turn holds no output. The others wait in the order in which they came.
  */
-export function screenJobs(jobs: JobPool, maxConcurrent: number = JOBS.maxThreads): ScreenJobs {
+export function screenJobs(
+  jobs: JobPool,
+  maxConcurrent: number = JOBS.maxThreads,
+): ScreenJobs & { readState: ReadState } {
   const waiting: (() => void)[] = [];
   let running = 0;
   const turn = async (): Promise<void> => {
@@ -30,5 +34,6 @@ export function screenJobs(jobs: JobPool, maxConcurrent: number = JOBS.maxThread
   return {
     draw: (prepare) => inTurn(() => jobs.run('drawScreen', prepare())),
     read: (prepare) => inTurn(() => jobs.run('readScreen', prepare())),
+    readState: (prepare) => inTurn(() => jobs.run('readState', prepare())),
   };
 }

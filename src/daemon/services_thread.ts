@@ -1,13 +1,16 @@
 // The contents of the services thread.
+import { fileURLToPath } from 'node:url';
 import { agentsActor } from '../actors/agents/agents.ts';
 import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
 import { schedulesActor } from '../actors/schedules/schedules.ts';
+import { agentRules } from '../actors/service/agent_rules.ts';
 import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
-import { serviceActor } from '../actors/service/service.ts';
+import { type ServiceConfig, serviceActor } from '../actors/service/service.ts';
+import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
 import { holdOutput } from '../adapters/host/hold_output.ts';
@@ -22,6 +25,7 @@ import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
+import { agentRulesUrl } from '../settings/build_paths.ts';
 import { AGENT, CHECK, TASK } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { agentAccess } from './agent_access.ts';
@@ -40,11 +44,15 @@ function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   return (task) => jobs.run('hashInputs', task);
 }
 
-/** Draws terminals in job threads. */
-function terminalScreens(node: Node): ReturnType<typeof screenJobs> {
+/** Draws terminals in job threads, and reads the states of agents from them. */
+function terminalJobs(node: Node, rulesFolder: string): Pick<ServiceConfig, 'screens' | 'states'> {
   const jobs = createJobPool({ deadlineMs: AGENT.drawTimeoutMs });
   node.scope.defer(() => jobs.close());
-  return screenJobs(jobs);
+  const screens = screenJobs(jobs);
+  const drawings = new StateDrawings(node.clock);
+  const load = () => jobs.run('loadRules', { folders: [rulesFolder, fileURLToPath(agentRulesUrl())] });
+  const rules = agentRules({ load, clock: node.clock, report });
+  return { screens, states: { read: screens.readState, drawings, rules } };
 }
 
 const probeMeans = (clock: Clock): ProbeMeans => ({
@@ -83,7 +91,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const environment = inheritedEnvironment(process.env);
   const accessOfAgents = agentAccess(data);
   const probes = probeMeans(node.clock);
-  const screens = terminalScreens(node);
+  const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
@@ -96,7 +104,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     bootedAt: data.bootedAt,
     ports: data.servicePorts,
     logs: paths.logs,
-    screens,
+    ...jobs,
     viewersInThread,
   }));
   const marks = store.table('marks');

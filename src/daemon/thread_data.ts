@@ -16,6 +16,8 @@ export interface ThreadData {
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];
   agentDomain: string;
+  /** The folder of the user's rules for screens. */
+  rulesFolder: string;
   /** The address of the API as the settings have it; port 0: any free one. */
   api: { bind: string; port: number };
   /** Shared by the threads that have the store open. */

@@ -29,6 +29,7 @@ import { BodyBudget } from './server/body_budget.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { AgentConnections } from './streams/agent_connections.ts';
+import { AgentWaits } from './streams/agent_waits.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { mcpCallersActor } from './streams/mcp_callers_actor.ts';
@@ -189,6 +190,7 @@ class HttpFront implements Front {
       terminals: this.terminals,
       mcp: new McpRelay(node, options.ensureMcp),
       streams: new OpenStreams(node.clock, options.streamLimits),
+      agentWaits: new AgentWaits(node.clock, (name) => views.standing(name)),
       agentConnections: new AgentConnections(),
       commandOwners: new CommandOwners(node.clock),
       keys,
@@ -210,14 +212,16 @@ class HttpFront implements Front {
     const { node, onRoutesChanged } = this.options;
     const { agentConnections, views, starts } = this.app;
     const { logs, mergedLogs, events } = this;
-    const { shares } = this.app.keys;
+    const { agentWaits, keys } = this.app;
     const onServicesChanged = (): void => {
       onRoutesChanged();
-      shares.retainAgents((name) => views.spec(name)?.agent != null);
+      agentWaits.look();
+      keys.shares.retainAgents((name) => views.spec(name)?.agent != null);
       mergedLogs.onServicesChanged();
       agentConnections.check();
     };
-    const targets = { views, starts, logs, mergedLogs, events, onServicesChanged };
+    const onAgentsChanged = (): void => agentWaits.look();
+    const targets = { views, starts, logs, mergedLogs, events, onServicesChanged, onAgentsChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
     await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
@@ -291,6 +295,7 @@ class HttpFront implements Front {
   async close(): Promise<void> {
     this.shutdown();
     for (const server of this.servers) server.stopListening();
+    this.app.agentWaits.end();
     this.events.close();
     this.logs.end();
     this.mergedLogs.end();

@@ -2,7 +2,7 @@
 // daemon that watches one gets a few notices a second at most, however much is printed.
 import type { TerminalReading } from '../protocol/agent_state.ts';
 import type { Clock } from '../runtime/actor.ts';
-import { AGENT_STATE } from '../settings/limits.ts';
+import { AGENT_STATE } from '../settings/agent_limits.ts';
 import { OscScanner } from './osc_scanner.ts';
 
 interface WatchedTerminal {

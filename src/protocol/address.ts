@@ -13,6 +13,7 @@ import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
 import type { PortsProtocol } from './ports.ts';
+import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { SchedulesProtocol } from './schedules.ts';
 import type { ServiceProtocol } from './service.ts';
@@ -41,7 +42,8 @@ interface Actors {
     TerminalProtocol &
     WatchedServiceProtocol &
     CommandProtocol &
-    AgentStateProtocol;
+    AgentStateProtocol &
+    PromptProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
   watcher: WatcherProtocol;

@@ -5,7 +5,7 @@ export const AGENT_STATES = ['starting', 'working', 'blocked', 'idle', 'asleep',
 export type AgentStateName = (typeof AGENT_STATES)[number];
 
 /** The states that an agent may report of itself. */
-const REPORTED_STATES = ['working', 'blocked', 'idle'] as const;
+export const REPORTED_STATES = ['working', 'blocked', 'idle'] as const;
 export type ReportedState = (typeof REPORTED_STATES)[number];
 
 /** Who tells the state, in the order in which they are believed; `process` knows whether there is one. */
@@ -62,6 +62,36 @@ export interface TerminalReading {
   signals: TerminalSignals;
 }
 
+/** What an agent's own hook has told last. */
+export interface HookWord {
+  state: ReportedState;
+  /** What it says to a person; null: nothing. */
+  message: string | null;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+/** What each authority has said last, and what it said it by. */
+export interface AuthorityView {
+  authority: StateAuthority;
+  /** null: it says nothing now. */
+  state: AgentStateName | null;
+  rule: string | null;
+  /** Epoch milliseconds; null: it has said nothing. */
+  at: number | null;
+  /** The file of its rule; null: none. */
+  file: string | null;
+  /** The lines that made the rule hold, or the message of a hook. */
+  lines: string[];
+}
+
+export interface StateExplanation {
+  status: AgentStatus;
+  authorities: AuthorityView[];
+  /** Epoch milliseconds at which the screen was drawn last; null: never. */
+  drawnAt: number | null;
+}
+
 /** The state of an agent as it was told last, which outlives the daemon with the run. */
 export interface ToldState {
   state: AgentStateName;
@@ -77,6 +107,13 @@ export interface AgentStateProtocol {
    * is in then. `afterMs`: only states since that time, in epoch milliseconds; 0: any.
    */
   awaitState(message: { for: AgentStateName[]; afterMs: number; timeoutMs: number }): AgentStatus;
+  agentExplanation(message: Record<string, never>): StateExplanation;
+  /** The agent's own hook tells its state. Fails not_running without a process. `sessionId` null: none. */
+  reportState(message: {
+    state: ReportedState;
+    message: string | null;
+    sessionId: string | null;
+  }): AgentStatus;
   /** From the host, while watched: the output of `run` moves, pauses or goes on. */
   terminalMoved(message: { run: string } & TerminalReading): null;
 }

@@ -120,7 +120,7 @@ export const CODING_AGENTS = {
     cmd: 'gemini',
     install: 'npm install -g @google/gemini-cli',
     authorities: ALL,
-    rules: 'recorded',
+    rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
     session: {
       resume: '--resume "$SESSION"',
@@ -145,7 +145,7 @@ export const CODING_AGENTS = {
     cmd: 'opencode',
     install: 'npm install -g opencode-ai',
     authorities: ALL,
-    rules: 'recorded',
+    rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
     session: { resume: '--session "$SESSION"', begin: null, files: null },
     hooks: {
@@ -228,7 +228,7 @@ export const CODING_AGENTS = {
     install: 'apt-get install bash',
     authorities: WITHOUT_HOOK,
     rules: 'recorded',
-    prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: null },
+    prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: 'Enter' },
     session: null,
     hooks: null,
   },

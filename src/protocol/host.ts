@@ -1,7 +1,7 @@
 // The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
-import type { TerminalReading, ToldState } from './agent_state.ts';
+import type { HookWord, TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
@@ -61,6 +61,9 @@ export interface RunMetadata {
   awake?: true;
   /** Of an agent: the state that was told last. */
   told?: ToldState;
+  /** Of an agent: what its own hook has told last, and the id of its conversation. */
+  hook?: HookWord;
+  sessionId?: string;
 }
 
 export interface SpawnReply {

@@ -74,6 +74,8 @@ export interface ScreenTask {
 export interface ReadScreenTask extends ScreenTask {
   /** Whether lines keep their colours, as SGR sequences. */
   ansi: boolean;
+  /** Whether the lines that have left the screen upwards come first, as far as they are kept. */
+  isWhole: boolean;
 }
 
 export interface ScreenReading {

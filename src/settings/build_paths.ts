@@ -21,6 +21,10 @@ export function entryUrl(name: string, here: string = import.meta.url): URL {
 export const dashboardUrl = (here: string = import.meta.url): URL =>
   here.endsWith('.ts') ? new URL('../../dist/dashboard/', here) : new URL('dashboard/', buildUrl(here));
 
+/** The folder of the rules for screens. */
+export const agentRulesUrl = (here: string = import.meta.url): URL =>
+  here.endsWith('.ts') ? new URL('../agent-rules/', here) : new URL('agent-rules/', buildUrl(here));
+
 /** The binary `file` of uWebSockets.js. The source tree uses that of the installed package. */
 export const nativeUrl = (file: string, here: string = import.meta.url): URL =>
   here.endsWith('.ts')

@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
-import { TEXT_FILE } from './limits.ts';
+import { dirname, isAbsolute, join } from 'node:path';
 import { isLoopback } from './loopback.ts';
 import { readTextFile } from './state_files.ts';
+import { parseToml } from './toml.ts';
 
 export type PortRange = [from: number, to: number];
 
@@ -223,8 +223,10 @@ function checkCombinations(settings: Settings, where: string): void {
   }
 }
 
+/** The folder of the user's rules for screens, beside the configuration file at `configPath`. */
+export const rulesFolder = (configPath: string): string => join(dirname(configPath), 'agents');
+
 async function readConfigFile(path: string): Promise<[string, unknown][]> {
-  const { parse } = await import('smol-toml');
   let source: string;
   try {
     source = readTextFile(path);
@@ -232,13 +234,9 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
-    return flatten(
-      parse(source, { maxDepth: TEXT_FILE.maxTomlDepth }),
-      '',
-      new Set(SETTING_ROWS.map(([key]) => key)),
-    );
+    return flatten(await parseToml(source), '', new Set(SETTING_ROWS.map(([key]) => key)));
   } catch (error) {
-    throw new SettingsError(`${path}: ${(error as Error).message.split('\n')[0] ?? 'no TOML'}`);
+    throw new SettingsError(`${path}: ${(error as Error).message}`);
   }
 }
 

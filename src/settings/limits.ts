@@ -279,36 +279,6 @@ export const AGENT = {
   maxKeys: 1_000,
 } as const;
 
-/** What agents are doing: docs/reference.md "State of an agent". */
-export const AGENT_STATE = {
-  /** Output that came within this time counts as work, where nothing else tells. */
-  outputMs: 3_000,
-  /** A process that has printed nothing is `starting` for this long. */
-  startingMs: 3_000,
-  /** Silence after which the output of a terminal has paused. */
-  pauseMs: 100,
-  /** Shortest interval between two notices about a terminal that moves now and then. */
-  noticeIntervalMs: 150,
-  /** Interval between notices about a terminal that moves all the time. */
-  movingNoticeMs: 1_000,
-  /** Interval at which the host looks at the terminals that move, while there are any. */
-  lookIntervalMs: 30,
-  /** Shortest interval between two events about one agent. */
-  eventIntervalMs: 250,
-  /** The longest wait of a request for a state. */
-  maxWaitMs: 24 * 3_600_000,
-} as const;
-
-/** docs/reference.md "Shared terminals". */
-export const SHARE = {
-  maxMinutes: 10_080,
-  /** Shares of all agents that are open at once, and viewers of one share. */
-  maxOpen: 256,
-  maxViewers: 16,
-  /** Longest time between two looks at the clock, while there is a share. */
-  lookMs: 30_000,
-} as const;
-
 /** The page at `/`: docs/reference.md "Sessions of the page". */
 export const PAGE = {
   /** Life of a code that takes a browser to the page. */

@@ -27,7 +27,7 @@ import { CHECK } from '../../src/settings/limits.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../kit/process_host.ts';
-import { screensHere } from '../kit/screens.ts';
+import { screensHere, statesHere } from '../kit/screens.ts';
 import { spec } from '../kit/service_inputs.ts';
 
 useHost();
@@ -123,6 +123,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),
     screens: screensHere,
+    states: statesHere(systemClock),
     viewersInThread: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { buildDocument, loadShapes } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
+import { docsHtml, docsPage } from '../../src/front/api/docs_page.ts';
 import { schemaPage } from '../../src/front/api/schema_page.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
 import { checkAnswer, DOCUMENT } from '../kit/api_document.ts';
@@ -177,4 +178,26 @@ it('serves the schema of the project file with an entity tag', async () => {
   expect(JSON.parse(Buffer.from(page?.bytes ?? '').toString())).toMatchObject({ title: 'berth.yaml' });
   expect(page?.etag).toMatch(/^"[\w-]{43}"$/);
   expect(schemaPage('/schema/other.json')).toBeNull();
+});
+
+describe('the page /docs', () => {
+  it('shows every operation and every shape, and has no script', async () => {
+    const page = await docsPage('/docs');
+    const text = Buffer.from(page?.bytes ?? []).toString('utf8');
+    for (const [, { operationId }] of operations) expect(text).toContain(`id="${operationId}"`);
+    for (const name of Object.keys(DOCUMENT.components.schemas)) expect(text).toContain(`id="shape-${name}"`);
+    // Every link leads somewhere.
+    for (const [, target] of text.matchAll(/href="#([^"]+)"/g)) expect(text).toContain(`id="${target}"`);
+    expect(text).not.toMatch(/<script|<img|style=|https?:/);
+    expect(page?.headers?.join(' ')).toContain("default-src 'none'; style-src 'sha256-");
+    expect(docsPage('/docs/')).toBeNull();
+  });
+
+  it('escapes what the document says', () => {
+    const schemas = { Odd: { properties: { 'a<b': { description: '<b>&"' } } } };
+    const info = { title: 'x', version: '1' };
+    const text = docsHtml({ info, tags: [], paths: {}, components: { schemas } });
+    expect(text).toContain('<code>a&lt;b?</code>'.replace('?', ''));
+    expect(text).toContain('&lt;b&gt;&amp;&quot;');
+  });
 });

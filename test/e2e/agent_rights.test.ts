@@ -166,10 +166,19 @@ const BODIES: Readonly<Record<string, { own: (folder: string) => unknown; foreig
 const SOME_BODY: Readonly<Record<string, unknown>> = {
   signalService: { signal: 'SIGCONT' },
   typeKeys: { text: 'x' },
+  promptAgent: { text: 'x' },
+};
+
+/** Queries with which an answer comes at once, or has something in it. */
+const QUERIES: Readonly<Record<string, string>> = {
+  followEvents: '?lastEventId=0',
+  waitForAgent: '?timeout=0',
+  waitForAgents: '?timeout=0',
 };
 
 /** Queries that ask for what is another's. */
 const FOREIGN_QUERIES: Readonly<Record<string, readonly string[]>> = {
+  waitForAgents: ['names=blog--web', 'names=shop--bot,solo'],
   searchLogs: ['names=blog--web', 'stack=blog', 'names=shop--web,solo'],
   followLogs: ['names=blog--web', 'stack=blog', 'names=shop--web,solo'],
 };
@@ -215,7 +224,7 @@ it('holds an agent to its stack in every operation', async () => {
           await expectRefusal(operation, of(operation, 'solo'));
           await expectRefusal(operation, of(operation, 'blog--never'));
         }
-        await expectPass(operation, of(operation, `shop${rest}`));
+        await expectPass(operation, of(operation, `shop${rest}`, QUERIES[id]));
         break;
       }
       case 'body': {
@@ -233,10 +242,7 @@ it('holds an agent to its stack in every operation', async () => {
           await expectRefusal(operation, of(operation, prepared.body.id));
           break;
         }
-        const text = await expectPass(
-          operation,
-          of(operation, '', id === 'followEvents' ? '?lastEventId=0' : ''),
-        );
+        const text = await expectPass(operation, of(operation, '', QUERIES[id]));
         expect(text, id).not.toMatch(/blog|solo/);
         // A list has something in it; the log of many services may be empty yet.
         if (!id.endsWith('Logs')) expect(text, id).toContain('shop');

@@ -16,6 +16,7 @@ import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { otherUsers } from '../../src/adapters/process/users.ts';
+import { connect } from '../../src/client/index.ts';
 import { rotatedFileName, rotatedStarts } from '../../src/logs/format.ts';
 import { BIN } from '../kit/built_program.ts';
 import {
@@ -95,6 +96,34 @@ describe('kill -9 of the daemon', () => {
     expect(text === expected).toBe(true);
     const { body } = await second.request('GET', '/v1/services/count/logs?lines=1000');
     expect(body.lines).toEqual(Array.from({ length: 1000 }, (_, index) => `line ${total - 999 + index}`));
+  });
+
+  it('loses no line for who follows many services, and shows none twice', async () => {
+    const first = await startDaemon();
+    const names = ['one', 'two', 'three'];
+    const total = 3_000;
+    const count = `i=0; while [ $i -lt ${total} ]; do i=$((i+1)); echo $i; done; exec sleep 600`;
+    for (const name of names) await run(first, name, count);
+    const got = new Map(names.map((name): [string, string[]] => [name, []]));
+    let after: string | undefined;
+    const follow = async ({ port }: Daemon, isEnough: () => boolean): Promise<void> => {
+      const ended = new AbortController();
+      const client = connect({ url: `http://127.0.0.1:${port}` });
+      const options = { names, since: '1970-01-01T00:00:00Z', follow: true, signal: ended.signal };
+      // The client that comes back has the id of the entry that it has seen last, and nothing else.
+      for await (const entry of client.streamLogs({ ...options, lastEventId: after })) {
+        after = entry.id;
+        if ('text' in entry) got.get(entry.name)?.push(entry.text);
+        if (isEnough()) ended.abort();
+      }
+    };
+    const lines = (): number => [...got.values()].reduce((sum, one) => sum + one.length, 0);
+    await follow(first, () => lines() >= 500);
+    await kill9(first);
+    const second = await startDaemon({ stateDir: first.stateDir });
+    await follow(second, () => lines() >= names.length * total);
+    const expected = Array.from({ length: total }, (_, index) => String(index + 1));
+    for (const name of names) expect(got.get(name), name).toEqual(expected);
   });
 
   it('keeps the exit code of a service that ended meanwhile, and its event', async () => {

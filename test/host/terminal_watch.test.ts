@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { OscScanner } from '../../src/host/osc_scanner.ts';
 import { TerminalWatch } from '../../src/host/terminal_watch.ts';
 import type { TerminalReading } from '../../src/protocol/agent_state.ts';
-import { AGENT_STATE } from '../../src/settings/limits.ts';
+import { AGENT_STATE } from '../../src/settings/agent_limits.ts';
 import { virtualClock } from '../kit/actors.ts';
 import { random } from '../kit/random.ts';
 

@@ -27,7 +27,11 @@ export function checkerOf(document: Document) {
     shapes.set(schema, made);
     return made;
   };
-  const paths = Object.entries(document.paths).map(([path, operations]) => ({
+  // A fixed path comes before the pattern that also matches it.
+  const fixedFirst = Object.entries(document.paths).sort(
+    ([a], [b]) => a.split('{').length - b.split('{').length,
+  );
+  const paths = fixedFirst.map(([path, operations]) => ({
     operations,
     pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
   }));

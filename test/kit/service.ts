@@ -40,7 +40,7 @@ import {
   type World,
   world,
 } from './actors.ts';
-import { screensHere } from './screens.ts';
+import { screensHere, statesHere } from './screens.ts';
 import { spec } from './service_inputs.ts';
 
 export const BOOTED_AT = Date.UTC(2029, 11, 31);
@@ -439,6 +439,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     bootedAt: BOOTED_AT,
     ports: [21_000, 21_100],
     screens: screensHere,
+    states: statesHere(clock),
     viewersInThread: { count: 0 },
   };
   const ref = services.ref<ServiceProtocol>('service:web');

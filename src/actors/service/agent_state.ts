@@ -4,18 +4,23 @@ import type {
   AgentStateName,
   AgentStateProtocol,
   AgentStatus,
+  StateExplanation,
   StateReason,
 } from '../../protocol/agent_state.ts';
-import { type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { AgentSpec } from '../../protocol/service.ts';
+import { type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import type { AgentTerminal } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import { agentStateEvent } from './run_events.ts';
 import type { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
-import { type DecidedState, decideState, type StateWords } from './state_words.ts';
-import { NO_READING, WatchedTerminal } from './watched_terminal.ts';
+import { StateEvidence } from './state_evidence.ts';
+import type { StateScreens } from './state_screen.ts';
+import type { DecidedState } from './state_words.ts';
 
 export interface AgentStateOptions {
   context: Context;
@@ -23,8 +28,8 @@ export interface AgentStateOptions {
   effects: ServiceEffects;
   life: ServiceLifecycle;
   log: ServiceLog;
-  /** How many watch its terminal. */
-  viewers: () => number;
+  terminal: AgentTerminal;
+  screens: StateScreens;
 }
 
 interface Waiter {
@@ -40,26 +45,31 @@ interface ToldStatus {
   reason: StateReason;
 }
 
-const NO_WORDS: StateWords = { hook: null, osc: null, screen: null };
 const EXITED: StateReason = { authority: 'process', rule: 'exited' };
+const LAUNCHING: StateReason = { authority: 'process', rule: 'not-ready' };
 
 export class AgentState {
   private readonly options: AgentStateOptions;
-  private watched: WatchedTerminal | null = null;
+  private evidence: StateEvidence | null = null;
   private told: ToldStatus | null = null;
   /** The state that the last event named. */
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
   private readonly waiters = new Set<Waiter>();
+  private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
+  /** Called with the id of its conversation, as its hook tells it. */
+  onSession: (id: string) => void = () => {};
 
   constructor(options: AgentStateOptions) {
     this.options = options;
     options.context.scope.defer(() => {
       this.cancelDue();
-      this.watched?.end();
+      this.evidence?.end();
     });
+    options.terminal.onViewers = () => this.update();
+    options.terminal.onTyped = () => this.evidence?.onTyped();
   }
 
   /** After every change of the service's phase or record, and of who watches its terminal. */
@@ -67,31 +77,54 @@ export class AgentState {
     const { state, stored } = this.options.life.snapshot();
     if (!stored?.spec.agent || state.phase === 'lost') return;
     const run = liveRun(state);
-    if (run?.id !== this.watched?.run.id) {
-      this.watched?.end();
-      this.watched = run?.pty ? this.watch(run) : null;
+    if (run?.id !== this.evidence?.run.id) {
+      this.evidence?.end();
+      this.evidence = run?.pty ? this.watch(run, stored.spec.agent) : null;
     }
     this.decide();
   }
 
   /** The host has connected again, and watches nothing by itself. */
   resume(): void {
-    this.watched?.ask();
+    this.evidence?.watched.ask();
   }
 
   status(): AgentStatus {
-    const { life, name, viewers } = this.options;
-    const { signals, lastOutputAt } = this.watched?.reading ?? NO_READING;
+    const { life, name, terminal } = this.options;
+    const { evidence } = this;
     const told = this.told ?? { state: 'exited', since: life.snapshot().end?.at ?? 0, reason: EXITED };
     return {
       name,
       ...told,
-      question: [],
-      title: signals.title,
-      lastOutputAt,
-      viewers: viewers(),
+      question: told.state === 'blocked' ? (evidence?.question ?? []) : [],
+      title: evidence?.title ?? '',
+      lastOutputAt: evidence?.watched.reading.lastOutputAt ?? null,
+      viewers: terminal.viewerCount,
       sessionId: null,
     };
+  }
+
+  /** What each authority says. */
+  explain(): StateExplanation {
+    const nothing = { authorities: [], drawnAt: null };
+    return { status: this.status(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
+  }
+
+  /** The agent's own hook tells its state. Fails not_running. */
+  report({ state, message, sessionId }: MessageOf<AgentStateProtocol, 'reportState'>): AgentStatus {
+    const { context, name } = this.options;
+    if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
+    this.evidence.onHook({ state, message, at: context.clock.now() });
+    if (sessionId !== null) this.onSession(sessionId);
+    this.keep();
+    this.decide();
+    return this.status();
+  }
+
+  /** Calls `onChange` after every change of the status. Returns a function that ends it. */
+  watchStatus(onChange: () => void): () => void {
+    this.watchers.add(onChange);
+    return () => void this.watchers.delete(onChange);
   }
 
   /** See `AgentStateProtocol.awaitState`. */
@@ -115,16 +148,19 @@ export class AgentState {
 
   /** From the host. A notice about another run is late. */
   onMoved({ run, ...reading }: MessageOf<AgentStateProtocol, 'terminalMoved'>): null {
-    if (this.watched?.run.id === run) this.watched.take(reading);
+    if (this.evidence?.run.id === run) this.evidence.watched.take(reading);
     return null;
   }
 
   /** Begins with a run, which an earlier daemon may have told about. */
-  private watch(run: LiveRun): WatchedTerminal {
-    const { context, effects, log } = this.options;
+  private watch(run: LiveRun, { agentType, cols, rows }: AgentSpec): StateEvidence {
+    const { context, effects, log, screens, terminal } = this.options;
     const { told } = run.metadata;
     if (told) this.announced = told.state;
-    return new WatchedTerminal({ context, effects, log, run, onReading: () => this.decide() });
+    return new StateEvidence({
+      ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows } },
+      onChanged: () => this.decide(),
+    });
   }
 
   private decide(): void {
@@ -132,31 +168,30 @@ export class AgentState {
     this.cancelDue();
     const now = context.clock.now();
     // Before the host has answered, a run that is not new may be in any state.
-    if (this.watched && !this.watched.isKnown && this.told?.state !== 'starting') return;
-    const { until, ...decided } = this.decideAt(now);
+    if (this.evidence && !this.evidence.isKnown && this.told?.state !== 'starting') return;
+    const { until, ...decided } = this.decideAt();
     if (until !== null) this.cancelDue = context.clock.after(Math.max(0, until - now), () => this.decide());
     this.tell(decided, now);
   }
 
-  private decideAt(now: number): DecidedState {
-    const { state, stored } = this.options.life.snapshot();
-    const run = liveRun(state);
-    if (!run && state.phase !== 'launching') return { state: 'exited', reason: EXITED, until: null };
-    const hasCheck = (run?.metadata.ready ?? stored?.spec.ready ?? null) !== null;
-    return decideState({
-      now,
-      isStarting: state.phase === 'launching' || (state.phase === 'checking' && hasCheck),
-      startedAt: run?.startedAt ?? now,
-      lastOutputAt: this.watched?.reading.lastOutputAt ?? null,
-      words: NO_WORDS,
-      knowsPrompt: false,
-    });
+  private decideAt(): DecidedState {
+    const { state } = this.options.life.snapshot();
+    if (this.evidence) return this.evidence.decide(this.isStarting());
+    if (state.phase !== 'launching' && !liveRun(state))
+      return { state: 'exited', reason: EXITED, until: null };
+    return { state: 'starting', reason: LAUNCHING, until: null };
+  }
+
+  /** Its process is being made, or has a ready-check of its own that has not passed. */
+  private isStarting(): boolean {
+    const { state } = this.options.life.snapshot();
+    return state.phase === 'launching' || (state.phase === 'checking' && state.run.metadata.ready !== null);
   }
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
     if (told?.state !== state) {
-      const kept = told ? null : this.watched?.run.metadata.told;
+      const kept = told ? null : this.evidence?.run.metadata.told;
       const since = kept?.state === state ? kept.since : this.sinceOf(state, now);
       this.told = { state, since, reason };
       this.keep();
@@ -164,6 +199,7 @@ export class AgentState {
     } else told.reason = reason;
     this.publish();
     this.settleWaiters();
+    for (const onChange of [...this.watchers]) onChange();
   }
 
   /** When a state began that is told now: an agent without a process has exited when that has ended. */
@@ -175,8 +211,8 @@ export class AgentState {
   private keep(): void {
     const { effects, life } = this.options;
     const { phase } = life.snapshot().state;
-    if (!this.watched || !this.told || (phase !== 'checking' && phase !== 'running')) return;
-    const { run } = this.watched;
+    if (!this.evidence || !this.told || (phase !== 'checking' && phase !== 'running')) return;
+    const { run } = this.evidence;
     const { state, since } = this.told;
     run.metadata.told = { state, since };
     effects.note(run, { passed: phase === 'running' });
@@ -208,7 +244,7 @@ export class AgentState {
     const { context, effects, name } = this.options;
     while (this.told && this.told.state !== this.announced) {
       const { state, reason } = this.told;
-      const event = agentStateEvent(name, this.watched?.run.id ?? null, state, this.announced, reason);
+      const event = agentStateEvent(name, this.evidence?.run.id ?? null, state, this.announced, reason);
       this.announced = state;
       // The journal's failure is told where it matters; the state itself is in the views.
       await tolerateFailure(
@@ -220,3 +256,12 @@ export class AgentState {
     this.isAnnouncing = false;
   }
 }
+
+/** The messages of an agent's state. */
+export const agentStateHandlers = (context: Context, agent: AgentState): Handlers<AgentStateProtocol> => ({
+  agentStatus: () => agent.status(),
+  agentExplanation: () => agent.explain(),
+  awaitState: (message) => context.replyLater(agent.awaitState(message)),
+  reportState: (message) => agent.report(message),
+  terminalMoved: (message) => agent.onMoved(message),
+});

@@ -7,7 +7,12 @@ import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
-import { type ScreenJobs, SharedTerminal, type TerminalExit } from './shared_terminal.ts';
+import {
+  type DrawableOutput,
+  type ScreenJobs,
+  SharedTerminal,
+  type TerminalExit,
+} from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
 
 /** Shared by the terminals of all services of a thread. */
@@ -20,7 +25,7 @@ export interface TerminalConfig {
 const CURSOR_KEYS_MODE = 1;
 
 /** The size of a terminal that nobody has resized. */
-interface TerminalSize {
+export interface TerminalSize {
   cols: number;
   rows: number;
 }
@@ -43,6 +48,8 @@ export class AgentTerminal {
   private onTold: () => void = () => {};
   /** Called after viewers have come or left. */
   onViewers: () => void = () => {};
+  /** Called when somebody types. */
+  onTyped: () => void = () => {};
 
   constructor(context: Context, config: TerminalConfig, log: ServiceLog, effects: ServiceEffects) {
     this.context = context;
@@ -50,6 +57,16 @@ export class AgentTerminal {
     this.log = log;
     this.effects = effects;
     context.scope.defer(() => this.current?.terminal.close());
+  }
+
+  /** See `SharedTerminal.drawableOutput`. */
+  drawableOutput(run: string, size: TerminalSize, from: number | null): DrawableOutput {
+    return this.of(run, size).terminal.drawableOutput(from);
+  }
+
+  /** The output of `run` up to `end` took too long to draw. */
+  skipUpTo(run: string, end: number): void {
+    if (this.current?.run === run) this.current.terminal.skipUpTo(end);
   }
 
   /** How many watch it. */
@@ -63,9 +80,17 @@ export class AgentTerminal {
     this.onViewers();
   }
 
-  /** What a viewer of `run` would see now. Fails daemon_busy when it takes too long to draw. */
-  screen(run: string, size: TerminalSize, ansi: boolean): Promise<ScreenReading> {
-    return this.of(run, size).terminal.readScreen(ansi);
+  /**
+   * What a viewer of `run` would see now; `isWhole`: after the lines that have left the screen upwards. Fails
+   * daemon_busy when it takes too long to draw.
+   */
+  screen(run: string, size: TerminalSize, ansi: boolean, isWhole = false): Promise<ScreenReading> {
+    return this.of(run, size).terminal.readScreen(ansi, isWhole);
+  }
+
+  /** Types bytes as they are. Resolves when the program has room. Fails daemon_busy. */
+  async typeBytes(run: string, size: TerminalSize, data: Uint8Array): Promise<void> {
+    await this.of(run, size).input.type(data);
   }
 
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
@@ -79,6 +104,7 @@ export class AgentTerminal {
     const typed = keys.map((key) => keyBytes(key, isApplication));
     if (typed.includes(null)) throw fail('invalid_spec', `there is no key ${keys[typed.indexOf(null)]}`);
     const data = Buffer.from(text + typed.join(''));
+    this.onTyped();
     await input.type(data);
     return { bytes: data.length };
   }
@@ -99,6 +125,7 @@ export class AgentTerminal {
 
   input(viewer: string, data: Uint8Array): null {
     this.current?.input.add(viewer, data);
+    this.onTyped();
     return null;
   }
 

@@ -6,6 +6,7 @@ import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import type { AgentStateProtocol } from '../../protocol/agent_state.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { PromptProtocol } from '../../protocol/prompts.ts';
 import type {
   RunEnd,
   ServiceExplanation,
@@ -16,12 +17,13 @@ import type {
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
-import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
+import type { TerminalProtocol } from '../../protocol/terminal.ts';
 import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
-import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { AgentState } from './agent_state.ts';
-import { AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import { AgentRequests } from './agent_requests.ts';
+import { AgentState, agentStateHandlers } from './agent_state.ts';
+import { AgentTerminal, type TerminalConfig } from './agent_terminal.ts';
 import type { ProbeMeans } from './check_probes.ts';
 import { CommandSession } from './command_session.ts';
 import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
@@ -32,6 +34,7 @@ import { ServiceMachine } from './machine.ts';
 import { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
+import type { StateScreens } from './state_screen.ts';
 import { TaskStarts } from './task_starts.ts';
 
 /** Shared by all services of a thread. */
@@ -40,6 +43,7 @@ export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, Pro
   logs: string;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;
+  states: StateScreens;
   /** The ports that services behind a door get. */
   ports: readonly [from: number, to: number];
 }
@@ -57,6 +61,7 @@ class SupervisedService {
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
+  readonly requests: AgentRequests;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
   /** Cancels the pending end of the actor of a service that is not registered. */
@@ -119,9 +124,9 @@ class SupervisedService {
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
-    const viewers = (): number => terminal.viewerCount;
-    this.agent = new AgentState({ context, name, effects, life: this.life, log, viewers });
-    terminal.onViewers = () => this.agent.update();
+    const { states } = config;
+    this.agent = new AgentState({ context, name, effects, life: this.life, log, terminal, screens: states });
+    this.requests = new AgentRequests({ context, name, life: this.life, log, terminal, agent: this.agent });
   }
 
   private watchFiles(): FileWatch {
@@ -250,24 +255,9 @@ class SupervisedService {
 
   attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
-    this.terminal.attach(viewer, ...this.liveTerminal(), observes);
+    const [run, size] = this.requests.live();
+    this.terminal.attach(viewer, run.id, size, observes);
     return null;
-  }
-
-  async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
-    return this.terminal.screen(...this.liveTerminal(), ansi);
-  }
-
-  async type(message: MessageOf<TerminalProtocol, 'type'>): Promise<ReplyOf<TerminalProtocol, 'type'>> {
-    return this.terminal.type(...this.liveTerminal(), message);
-  }
-
-  /** The run that has a terminal, and the size it was made with. Fails not_running. */
-  private liveTerminal(): [run: string, size: { cols: number; rows: number }] {
-    const { state, stored } = this.life.snapshot();
-    const run = liveRun(state);
-    if (!run?.pty) throw fail('not_running', `${this.name} has no terminal: it does not run`);
-    return [run.id, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE];
   }
 
   async explain(): Promise<ServiceExplanation> {
@@ -342,7 +332,8 @@ type ServiceMessages = ServiceProtocol &
   TerminalProtocol &
   WatchedServiceProtocol &
   CommandProtocol &
-  AgentStateProtocol;
+  AgentStateProtocol &
+  PromptProtocol;
 
 /** One service. Its name follows `service:` in its address. */
 export const serviceActor = actor<ServiceMessages, ServiceConfig>(
@@ -386,14 +377,14 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
         return attached && context.replyLater(attached);
       },
       detach: ({ viewer }) => service.detach(viewer),
-      screen: (message) => context.replyLater(service.screen(message)),
-      type: (message) => context.replyLater(service.type(message)),
+      screen: (message) => context.replyLater(service.requests.screen(message)),
+      type: (message) => context.replyLater(service.requests.type(message)),
+      prompt: (message) => context.replyLater(service.requests.prompts.prompt(message)),
+      cancelPrompt: ({ id }) => service.requests.prompts.cancel(id),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      agentStatus: () => service.agent.status(),
-      awaitState: (message) => context.replyLater(service.agent.awaitState(message)),
-      terminalMoved: (message) => service.agent.onMoved(message),
+      ...agentStateHandlers(context, service.agent),
     };
   },
   { drainMs: 1_000 },

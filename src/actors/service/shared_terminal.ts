@@ -12,6 +12,7 @@ import {
   viewerShare,
 } from '../../protocol/terminal.ts';
 import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/actor.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import { AGENT } from '../../settings/limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
 
@@ -73,6 +74,13 @@ interface Viewer {
 export interface TerminalExit {
   exitCode: number | null;
   signal: string | null;
+}
+
+/** Output to draw, with the size of its terminal and the sequences that come before it. */
+export interface DrawableOutput extends Output {
+  cols: number;
+  rows: number;
+  modes: Uint8Array;
 }
 
 /** A screen, and the log offset up to which it shows the output. */
@@ -145,8 +153,11 @@ export class SharedTerminal {
     if (isWaiting) void this.pump();
   }
 
-  /** What a viewer would see now. Fails daemon_busy when drawing takes too long. */
-  async readScreen(ansi: boolean): Promise<ScreenReading> {
+  /**
+   * What a viewer would see now; `isWhole`: after the lines that have left the screen upwards. Fails
+   * daemon_busy when drawing takes too long.
+   */
+  async readScreen(ansi: boolean, isWhole = false): Promise<ScreenReading> {
     const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
     if (!this.isDrawable()) throw tooLong();
     let { drawableFrom: end } = this;
@@ -154,7 +165,7 @@ export class SharedTerminal {
       return await this.options.screens.read(() => {
         const output = this.replay();
         end = output.end;
-        return { ...this.taskFor(output), ansi };
+        return { ...this.taskFor(output), ansi, isWhole };
       });
     } catch (error) {
       if (!isFailure(error)) throw error;
@@ -296,12 +307,29 @@ export class SharedTerminal {
     }
   }
 
+  /**
+   * The output since the log offset `from`, as far as a state needs it; null: all that a screen is drawn
+   * from. Fails daemon_busy after drawing has taken too long.
+   */
+  drawableOutput(from: number | null): DrawableOutput {
+    if (!this.isDrawable()) throw fail('daemon_busy', 'the screen takes too long to draw');
+    const { cols, rows } = this;
+    if (from === null) {
+      const output = this.replay();
+      const { bytes, modes } = this.taskFor(output);
+      return { cols, rows, modes, bytes, end: output.end };
+    }
+    const start = Math.max(from, this.drawableFrom, this.options.end() - AGENT_STATE.maxDrawnBytes);
+    const { bytes, end } = this.options.read(start, AGENT_STATE.maxDrawnBytes);
+    return { cols, rows, modes: new Uint8Array(), bytes, end };
+  }
+
   private isDrawable(): boolean {
     return this.options.clock.monotonic() >= this.drawableAt;
   }
 
   /** Drawing took too long: that output is not drawn again, and nothing for a while. */
-  private skipUpTo(offset: number): void {
+  skipUpTo(offset: number): void {
     this.drawableFrom = offset;
     this.drawableAt = this.options.clock.monotonic() + AGENT.overrunPauseMs;
   }

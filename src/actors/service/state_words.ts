@@ -1,11 +1,14 @@
 // Who is believed about what an agent is doing: docs/reference.md "State of an agent". Pure.
 import type {
   AgentStateName,
+  HookWord,
   ReportedState,
   StateAuthority,
   StateReason,
+  TerminalReading,
 } from '../../protocol/agent_state.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
 /** What one authority says. */
 export interface StateWord {
@@ -16,27 +19,76 @@ export interface StateWord {
 }
 
 /** The authorities that say something by themselves, in the order in which they are believed. */
-const SPEAKERS = ['hook', 'osc', 'screen'] as const satisfies readonly StateAuthority[];
+export const SPEAKERS = ['hook', 'osc', 'screen'] as const satisfies readonly StateAuthority[];
 export type StateWords = Readonly<Record<(typeof SPEAKERS)[number], StateWord | null>>;
 
+/** What is known of a run that has a process, or is getting one. */
 export interface StateFacts {
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, as are all times here. */
   now: number;
   /** Its process is being made, or has a ready-check of its own that has not passed. */
   isStarting: boolean;
-  /** Epoch milliseconds. */
   startedAt: number;
-  lastOutputAt: number | null;
-  words: StateWords;
-  /** Its rules know the screen on which it takes a prompt: a quiet screen without it asks something. */
-  knowsPrompt: boolean;
+  terminal: TerminalReading;
+  /** When somebody has typed last; null: nobody has. */
+  typedAt: number | null;
+  hook: HookWord | null;
+  /** The screen as it was drawn last. */
+  drawn: { reading: StateReading; at: number } | null;
+  rules: RuleSet | null;
 }
 
 export interface DecidedState {
   state: AgentStateName;
   reason: StateReason;
-  /** Epoch milliseconds at which time alone may change it; null: never. */
+  /** The time at which time alone may change it; null: never. */
   until: number | null;
+}
+
+/** When the output has been quiet for long enough not to count as work. */
+const quietAt = ({ terminal }: StateFacts): number => (terminal.lastOutputAt ?? 0) + AGENT_STATE.outputMs;
+
+/**
+ * What a hook has said last, as long as the screen does not show that it is over: a question that a person
+ * has answered, or work that ended without a word, as by an interrupt.
+ */
+function hookWord(facts: StateFacts): StateWord | null {
+  const { drawn, hook, now, typedAt } = facts;
+  if (!hook) return null;
+  const shown = drawn?.reading.screen?.state;
+  const isDrawnSince = (time: number | null): boolean => time !== null && drawn !== null && drawn.at > time;
+  const isAnswered =
+    hook.state === 'blocked' &&
+    (typedAt ?? 0) > hook.at &&
+    isDrawnSince(typedAt) &&
+    shown !== undefined &&
+    shown !== 'blocked';
+  const isInterrupted =
+    hook.state === 'working' && shown === 'idle' && now >= quietAt(facts) && isDrawnSince(hook.at);
+  return isAnswered || isInterrupted ? null : { state: hook.state, rule: 'reported', at: hook.at };
+}
+
+/** A rule on the title or the last notification, or the progress that the program shows. */
+function oscWord({ drawn, now, terminal, typedAt }: StateFacts): StateWord | null {
+  const { notification, progress } = terminal.signals;
+  const match = drawn?.reading.beside;
+  // A notification is about the moment: what a person types is the answer to it.
+  const isOver = match?.within === 'notification' && (typedAt ?? 0) >= (notification?.at ?? 0);
+  if (match && !isOver) return { state: match.state, rule: match.name, at: drawn?.at ?? 0 };
+  const isShown = progress?.state === 1 || progress?.state === 3;
+  const isFresh = terminal.lastOutputAt !== null && now < terminal.lastOutputAt + AGENT_STATE.progressMs;
+  return isShown && isFresh ? { state: 'working', rule: 'progress', at: terminal.lastOutputAt ?? 0 } : null;
+}
+
+/** What each authority says now. */
+export function wordsOf(facts: StateFacts): StateWords {
+  const { drawn } = facts;
+  const shown = drawn?.reading.screen;
+  return {
+    hook: hookWord(facts),
+    osc: oscWord(facts),
+    screen: drawn && shown ? { state: shown.state, rule: shown.name, at: drawn.at } : null,
+  };
 }
 
 const decided = (
@@ -46,26 +98,34 @@ const decided = (
   until: number | null = null,
 ): DecidedState => ({ state, reason: { authority, rule }, until });
 
-/** The first authority that says something, one that says `blocked` before all others. */
-function firstWord(words: StateWords): DecidedState | null {
+/**
+ * Whether its rules know the screen on which it takes a prompt: then a quiet screen that none of them knows
+ * is a question that they do not know.
+ */
+const knowsPrompt = ({ drawn, rules }: StateFacts): boolean =>
+  drawn !== null &&
+  (rules?.rules.some(({ state, within }) => state === 'idle' && within === 'screen') ?? false);
+
+/** The state of an agent that has a process, or is getting one. */
+export function decideState(facts: StateFacts): DecidedState {
+  const { isStarting, now, startedAt, terminal } = facts;
+  const words = wordsOf(facts);
   const speaking = SPEAKERS.flatMap((authority) => {
     const word = words[authority];
     return word ? [{ authority, ...word }] : [];
   });
+  // A question that any of them sees is open, whatever the others say.
   const first = speaking.find(({ state }) => state === 'blocked') ?? speaking[0];
-  return first ? decided(first.state, first.authority, first.rule) : null;
-}
-
-/** The state of an agent that has a process, or is getting one. */
-export function decideState(facts: StateFacts): DecidedState {
-  const { isStarting, knowsPrompt, lastOutputAt, now, startedAt, words } = facts;
-  const told = firstWord(words);
-  if (told) return told;
+  const quiet = quietAt(facts);
+  if (first) {
+    // Work that a hook or a progress has told may end by quiet alone.
+    const dues = [quiet, (terminal.lastOutputAt ?? 0) + AGENT_STATE.progressMs].filter((due) => due > now);
+    return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
+  }
   if (isStarting) return decided('starting', 'process', 'not-ready');
   const firstOutputDue = startedAt + AGENT_STATE.startingMs;
-  if (lastOutputAt === null && now < firstOutputDue)
+  if (terminal.lastOutputAt === null && now < firstOutputDue)
     return decided('starting', 'process', 'no-output', firstOutputDue);
-  const quietAt = (lastOutputAt ?? 0) + AGENT_STATE.outputMs;
-  if (now < quietAt) return decided('working', 'output', 'moving', quietAt);
-  return knowsPrompt ? decided('blocked', 'output', 'no-prompt') : decided('idle', 'output', 'quiet');
+  if (now < quiet) return decided('working', 'output', 'moving', quiet);
+  return knowsPrompt(facts) ? decided('blocked', 'output', 'no-prompt') : decided('idle', 'output', 'quiet');
 }

@@ -2,7 +2,7 @@
 // then the growth of the log stands for it.
 import type { TerminalReading } from '../../protocol/agent_state.ts';
 import { type Context, isFailure } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/limits.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
@@ -17,7 +17,7 @@ export interface WatchedTerminalOptions {
 }
 
 /** What is known of a terminal that has printed nothing. */
-export const NO_READING: TerminalReading = {
+const NO_READING: TerminalReading = {
   lastOutputAt: null,
   isMoving: false,
   signals: { title: '', progress: null, notification: null },

@@ -14,6 +14,7 @@ import {
   textOption,
 } from '../kit/command.ts';
 import { commandLine, parseEnvEntries } from '../kit/command_line.ts';
+import { agentStateStyle } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { PLACE_OPTIONS, placeInStack } from '../kit/place_in_stack.ts';
 import { followLogs } from '../kit/print_logs.ts';
@@ -28,6 +29,7 @@ const columnsOf = ({ label }: StackScope): readonly Column<Agent>[] => [
     cell: ({ active }) => (active ? 'yes' : 'no'),
     style: ({ active }) => (active ? 'green' : 'dim'),
   },
+  { title: 'STATE', cell: ({ state }) => state, style: agentStateStyle },
   { title: 'TYPE', cell: ({ agent_type }) => agent_type },
   { title: 'PORT', cell: ({ port }) => port, alignRight: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },

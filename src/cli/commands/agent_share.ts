@@ -1,7 +1,7 @@
 // berth agent share
 
 import type { AgentShare } from '../../client/records.ts';
-import { SHARE } from '../../settings/limits.ts';
+import { SHARE } from '../../settings/agent_limits.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import type { Column } from '../kit/output.ts';

@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
+import { loadRules } from '../../adapters/screen_rules_file.ts';
 import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { createClient } from '../../client/create_client.ts';
 import { nodeTransport } from '../../client/node_transport.ts';
 import type { ClusterDetail } from '../../client/records.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { configFile } from '../../settings/config.ts';
+import { configFile, rulesFolder } from '../../settings/config.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
@@ -365,6 +366,17 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   return ok(about);
 });
 
+/** The user's rules for screens. */
+const screenRules: DoctorCheck = async ({ globalOptions }) => {
+  const folder = rulesFolder(configFile(globalOptions.config, process.env).path);
+  const { faults } = await loadRules({ folders: [folder] });
+  return faults.map(({ file, line, message }) => ({
+    state: 'warning',
+    about: `a rule for screens is left out: ${file}:${line}: ${message}`,
+    fix: 'correct it; the next agent that starts has it',
+  }));
+};
+
 export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   node,
   platform,
@@ -379,6 +391,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   token,
   agentHostNames,
   watches,
+  screenRules,
   limits,
   clusters,
 ];

@@ -8,7 +8,7 @@ import {
   describeStatus,
   formatCpu,
   formatElapsed,
-  formatMemory,
+  formatServiceMemory,
   statusStyle,
 } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
@@ -27,7 +27,7 @@ const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Servi
   { title: 'GROUP', cell: groupInStack, canShrink: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
-  { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
+  { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },
   { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
   { title: 'LAST END', cell: (service) => (service.pid ? '' : describeExit(service)), wideOnly: true },

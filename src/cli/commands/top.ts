@@ -2,7 +2,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Service } from '../../client/records.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
-import { describeStatus, formatCpu, formatElapsed, formatMemory, statusStyle } from '../kit/format.ts';
+import {
+  describeStatus,
+  formatCpu,
+  formatElapsed,
+  formatMemory,
+  formatServiceMemory,
+  statusStyle,
+} from '../kit/format.ts';
 import { type Column, formatTable, type Output } from '../kit/output.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 import { stdout } from '../kit/standard_streams.ts';
@@ -13,7 +20,7 @@ const columnsOf = ({ label }: StackScope): readonly Column<Service>[] => [
   { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
-  { title: 'MEMORY', cell: ({ rssMB }) => formatMemory(rssMB), alignRight: true },
+  { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },
   { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true },
   { title: 'URL', cell: ({ url }) => url },

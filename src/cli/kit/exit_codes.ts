@@ -25,8 +25,8 @@ const MEANINGS: Record<keyof typeof EXIT_CODE, string> = {
   unknown: 'status: there is no such service',
   noDaemon: 'no daemon is running',
   unauthorized: 'the token is missing or wrong, or does not reach that far',
-  notReady: 'a service was not ready in time',
-  conflict: 'a port is in use, or a service is already running',
+  notReady: 'a service was not ready in time, or an agent not in the state that was waited for',
+  conflict: 'a port is in use, a service is already running, or an agent takes no prompt now',
   interrupted: 'Ctrl-C',
   terminated: 'SIGTERM',
 };
@@ -45,6 +45,9 @@ const EXIT_BY_ERROR_CODE = new Map<string, number>([
   ['ready_timeout', EXIT_CODE.notReady],
   ['port_in_use', EXIT_CODE.conflict],
   ['already_running', EXIT_CODE.conflict],
+  ['wait_timeout', EXIT_CODE.notReady],
+  ['agent_blocked', EXIT_CODE.conflict],
+  ['agent_working', EXIT_CODE.conflict],
 ]);
 
 /** A mistake in how the command was called: exit code 2. */

@@ -2,6 +2,8 @@
 import { isAbsolute, relative } from 'node:path';
 import type { Service, ServiceStatus, StopResult } from '../../client/records.ts';
 import { formatDuration } from '../../project/duration.ts';
+import type { AgentStateName } from '../../protocol/agent_state.ts';
+import { EVENTS } from '../../settings/limits.ts';
 import type { Output } from './output.ts';
 
 type Style = Parameters<Output['style']>[0];
@@ -15,6 +17,17 @@ const STATUS_STYLES: Record<ServiceStatus, Style> = {
   stopped: 'dim',
   sleeping: 'cyan',
 };
+
+const STATE_STYLES: Record<AgentStateName, Style> = {
+  blocked: 'yellow',
+  working: 'cyan',
+  idle: 'green',
+  starting: 'yellow',
+  asleep: 'dim',
+  exited: 'dim',
+};
+
+export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => STATE_STYLES[state];
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];
 
@@ -65,6 +78,12 @@ export const formatCpu = (cpu: number | undefined): string =>
 
 export const formatMemory = (rssMB: number | undefined): string =>
   rssMB === undefined ? '' : rssMB >= 10_240 ? `${(rssMB / 1024).toFixed(1)} GB` : `${rssMB} MB`;
+
+/** The memory of a service; empty until its program, and not the shell before it, was measured. */
+export const formatServiceMemory = ({ rssMB, startedAt }: Partial<Service>): string =>
+  startedAt !== undefined && Date.now() - Date.parse(startedAt) < EVENTS.statsIntervalMs
+    ? ''
+    : formatMemory(rssMB);
 
 /** `1 service`, `3 services`. */
 export const pluralize = (number: number, one: string): string =>

@@ -1,7 +1,8 @@
 // The methods for agents: docs/reference.md "Endpoints".
 
 import { agents } from '../../api/agents.ts';
-import type { KeysRequest, SpinupRequest } from '../../api/agents_shapes.ts';
+import type { KeysRequest, PromptRequest, SpinupRequest, StateReport } from '../../api/agents_shapes.ts';
+import type { QueryInputOf } from '../../api/operation.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { type AttachOptions, attachTerminal, type TerminalSession } from '../attach_terminal.ts';
 import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
@@ -10,6 +11,10 @@ export interface ScreenOptions extends CallOptions {
   /** `ansi`: lines keep their colours. Default `text`. */
   format?: 'text' | 'ansi' | undefined;
 }
+
+export type StateWaitOptions = CallOptions & QueryInputOf<typeof agents.wait>;
+
+export type AgentsWaitOptions = CallOptions & QueryInputOf<typeof agents.waitForAll>;
 
 /** The methods of the daemon at `endpoint`. */
 export const agentMethods = (endpoint: Endpoint) => ({
@@ -23,12 +28,30 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
+  /** Why it is in its state: what each authority says, and by which lines. */
+  explainAgent: (name: string, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.explain, { name, signal }),
+  /** An agent's own hook tells what it is doing. */
+  reportState: (name: string, report: StateReport, { signal }: CallOptions = {}) =>
+    call(endpoint, agents.reportState, { name, body: report, signal }),
   /** What a viewer of the terminal would see now. */
   agentScreen: (name: string, { format, signal }: ScreenOptions = {}) =>
     call(endpoint, agents.screen, { name, query: { format }, signal }),
   /** Types into the terminal: keys such as `Enter` or `C-c`, or text as it is. */
   typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.keys, { name, body: typed, signal }),
+  /**
+   * Types `text` into the terminal and submits it; with `wait` resolves when the agent is idle or asks
+   * something. Never sent twice.
+   */
+  promptAgent: (name: string, prompt: PromptRequest, { signal }: CallOptions = {}) =>
+    call({ ...endpoint, busyRetryMs: 0 }, agents.prompt, { name, body: prompt, signal }),
+  /** Resolves when the agent is in one of the states. Rejects with `wait_timeout`. */
+  waitForAgent: (name: string, { signal, ...query }: StateWaitOptions = {}) =>
+    call(endpoint, agents.wait, { name, query, signal }),
+  /** Resolves when any of the agents, or all, are in one of the states. Rejects with `wait_timeout`. */
+  waitForAgents: async ({ signal, ...query }: AgentsWaitOptions = {}) =>
+    (await call(endpoint, agents.waitForAll, { query, signal })).agents,
   /** A token with which others may watch the terminal for `minutes`. */
   shareAgent: (name: string, minutes: number, { signal }: CallOptions = {}) =>
     call(endpoint, agents.share, { name, body: { mode: 'observe', minutes }, signal }),

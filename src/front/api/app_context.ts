@@ -1,4 +1,5 @@
 // The dependencies of the handlers.
+import type { AgentStanding } from '../../api/agents_shapes.ts';
 import type { Operation } from '../../api/operation.ts';
 import type { LogJobs } from '../../protocol/logs.ts';
 import type { SystemReading } from '../../protocol/system.ts';
@@ -6,6 +7,7 @@ import type { Node } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
 import type { AgentConnections } from '../streams/agent_connections.ts';
+import type { AgentWaits } from '../streams/agent_waits.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { McpRelay } from '../streams/mcp_relay.ts';
@@ -46,6 +48,7 @@ export interface AppContext {
   readonly mergedLogs: MergedLogs;
   readonly logJobs: LogJobs;
   readonly terminals: TerminalSockets;
+  readonly agentWaits: AgentWaits<AgentStanding>;
   readonly mcp: McpRelay;
   readonly streams: OpenStreams;
   readonly agentConnections: AgentConnections;

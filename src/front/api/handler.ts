@@ -32,6 +32,8 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly bearer: string;
   /** The header Accept; empty when absent. */
   readonly accept: string;
+  /** Has `listener` called if the client disconnects before it has its answer. */
+  onGone(listener: () => void): void;
   /** The operation's status and headers; a handler may set others. */
   status: number;
   headers: ResponseHeaders;

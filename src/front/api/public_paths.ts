@@ -5,6 +5,7 @@ import { DASHBOARD_FILES } from './dashboard_pages.ts';
 const PUBLIC_PATHS: ReadonlySet<string> = new Set([
   ...ALL_OPERATIONS.filter(({ isPublic }) => isPublic).map(({ path }) => path),
   ...DASHBOARD_FILES.keys(),
+  '/docs',
 ]);
 
 /** Whether `path` needs no token. */

@@ -229,7 +229,8 @@ export class RequestHandler {
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const request = { ...by, app, query, body: null, host, accept, bearer, status, headers };
+    const onGone = (listener: () => void): void => exchange.whenGone(listener);
+    const request = { ...by, app, query, body: null, host, accept, bearer, onGone, status, headers };
     const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
     const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
     // It is told before it is done.

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { AccessKey } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { SHARE } from '../../settings/limits.ts';
+import { SHARE } from '../../settings/agent_limits.ts';
 
 /** What a share token is good for. Times are epoch milliseconds. */
 export interface Share {

@@ -1,4 +1,5 @@
 // Every metric of services and of the daemon itself: docs/reference.md "Metrics".
+import { AGENT_STATES } from '../../protocol/agent_state.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import type { LogBytes, SystemReading, ThreadReading } from '../../protocol/system.ts';
 import type { ServiceParts } from '../views/service_json.ts';
@@ -120,6 +121,16 @@ const SERVICE_METRICS: readonly Row[] = [
       services.flatMap((parts) => {
         const histogram = starts(parts.spec.name);
         return histogram ? startSamples(parts, histogram) : [];
+      }),
+  },
+  {
+    name: 'berth_agent_states',
+    type: 'gauge',
+    help: 'Agents by what they are doing.',
+    samples: ({ services }) =>
+      AGENT_STATES.flatMap((state) => {
+        const isSo = (parts: MeasuredService) => isAgent(parts) && (parts.agent?.state ?? 'exited') === state;
+        return one(services.filter(isSo).length, { state });
       }),
   },
   {

@@ -1,6 +1,6 @@
 // Services and agents as clients see them, docs/reference.md "A service in JSON", "An agent in JSON": the
 // fields of the base API in its order, then the additions.
-import type { Agent, AgentDetail } from '../../api/agents_shapes.ts';
+import type { Agent, AgentDetail, AgentStanding } from '../../api/agents_shapes.ts';
 import type { Resolution, Service, ServiceDetail } from '../../api/services_shapes.ts';
 import type { AgentStatus } from '../../protocol/agent_state.ts';
 import {
@@ -129,6 +129,21 @@ export function serviceDetail(parts: ServiceParts, gatewayPort: number | null): 
 export function resolutionItem(parts: ServiceParts): Resolution {
   const port = effectivePort(parts);
   return { name: parts.spec.name, url: serviceUrl(port), port, status: statusOf(parts) };
+}
+
+/** The standing of an agent with this status. */
+export const standingOf = ({ name, question, reason, since, state }: AgentStatus): AgentStanding => ({
+  name,
+  state,
+  stateSince: since === 0 ? null : localTime(since),
+  stateReason: reason,
+  question,
+});
+
+/** The standing of the agent with these parts. */
+export function agentStanding(parts: ServiceParts): AgentStanding {
+  const { state, stateSince, stateReason, question } = stateOfAgent(parts);
+  return { name: parts.spec.name, state, stateSince, stateReason, question };
 }
 
 /** What an agent is doing. One whose actor has not started has no process. */

@@ -2,6 +2,7 @@
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
 
+import type { AgentStanding } from '../../api/agents_shapes.ts';
 import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
@@ -13,6 +14,7 @@ import type { SpecRow } from '../../protocol/views.ts';
 import {
   agentDetail,
   agentItem,
+  agentStanding,
   resolutionItem,
   type ServiceParts,
   serviceDetail,
@@ -194,6 +196,12 @@ export class ServiceViews {
     if (!row || !hasSpec(row)) return null;
     row.detail ??= json(serviceDetail(row, this.gatewayPort));
     return row.detail;
+  }
+
+  /** What an agent is doing; null for an unknown name, and for a service that is no agent. */
+  standing(name: string): AgentStanding | null {
+    const row = this.rows.get(name);
+    return row && hasSpec(row) && row.spec.agent ? agentStanding(row) : null;
   }
 
   /** One agent in its full form; null for an unknown name, and for a service that is no agent. */

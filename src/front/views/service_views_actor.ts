@@ -15,6 +15,8 @@ interface ViewTargets {
   events: EventFeed;
   /** Called after specs or states have changed. */
   onServicesChanged: () => void;
+  /** Called after what agents are doing has changed. */
+  onAgentsChanged: () => void;
 }
 
 /** A refused message would be a change that is never shown, and handling one takes no time. */
@@ -23,7 +25,7 @@ const LIMITS = { mailbox: 1_000_000 };
 /** The actor at `views`, on the thread of the front. */
 export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
   'views',
-  ({ clock }, { views, starts, logs, mergedLogs, events, onServicesChanged }) => ({
+  ({ clock }, { views, starts, logs, mergedLogs, events, onServicesChanged, onAgentsChanged }) => ({
     snapshot({ text }) {
       const { specs, states }: ViewSnapshot = JSON.parse(text);
       views.retainOnly(new Set(specs.map(({ name }) => name)));
@@ -59,6 +61,7 @@ export const serviceViewsActor = actor<ViewsProtocol, ViewTargets>(
     },
     agents({ rows }) {
       views.setAgents(rows);
+      onAgentsChanged();
       return null;
     },
     stats({ rows }) {

@@ -10,7 +10,7 @@ import type { CloudViews, WorkloadEntry } from './cloud_views.ts';
 export type WorkloadPlace = readonly [clusterId: string, key: string];
 
 /** Some 2 ms of looking, or of copying their JSON. */
-const SLICE = 2_048;
+const SLICE = 1_024;
 
 /** The index of the first entry after `key`. */
 function indexAfter(entries: readonly WorkloadEntry[], key: string): number {
@@ -31,12 +31,23 @@ function* slicesOf(
   after: WorkloadPlace | null,
 ): Generator<WorkloadEntry[]> {
   const [firstCluster, lastKey] = after ?? ['', ''];
+  let found: WorkloadEntry[] = [];
+  let seen = 0;
   for (const [clusterId, entries] of views.workloadsInOrder()) {
     if (clusterId < firstCluster || (clusterOnly ?? clusterId) !== clusterId) continue;
-    const first = clusterId === firstCluster ? indexAfter(entries, lastKey) : 0;
-    for (let index = first; index < entries.length; index += SLICE)
-      yield entries.slice(index, index + SLICE).filter(isSelected);
+    let index = clusterId === firstCluster ? indexAfter(entries, lastKey) : 0;
+    while (index < entries.length) {
+      const part = entries.slice(index, index + SLICE - seen);
+      for (const entry of part) if (isSelected(entry)) found.push(entry);
+      index += part.length;
+      seen += part.length;
+      if (seen < SLICE) continue;
+      yield found;
+      found = [];
+      seen = 0;
+    }
   }
+  yield found;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agent_state.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
-import { AGENT_STATE } from '../../../src/settings/limits.ts';
+import { AGENT_STATE } from '../../../src/settings/agent_limits.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
 
 interface Told {

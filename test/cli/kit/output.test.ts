@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { formatServiceMemory } from '../../../src/cli/kit/format.ts';
 import { type Column, formatTable } from '../../../src/cli/kit/output.ts';
 import { displayWidth, truncateText } from '../../../src/cli/kit/text_width.ts';
+import { EVENTS } from '../../../src/settings/limits.ts';
 
 interface Row {
   name: string;
@@ -40,4 +42,11 @@ describe('text that is cut', () => {
     expect(truncateText('网关网关', 4)).toBe('网…');
     expect(truncateText('web', 3)).toBe('web');
   });
+});
+
+it('the memory of a service is shown once its program was measured', () => {
+  const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
+  expect(formatServiceMemory({ rssMB: 2, startedAt: ago(0) })).toBe('');
+  expect(formatServiceMemory({ rssMB: 55, startedAt: ago(EVENTS.statsIntervalMs) })).toBe('55 MB');
+  expect(formatServiceMemory({})).toBe('');
 });

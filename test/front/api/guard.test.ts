@@ -355,7 +355,7 @@ describe('the token', () => {
     expect(code(guard({ cloudToken: null, token: 'x' }), { path: '/k8s/clusters' })).toBe('unauthorized');
   });
 
-  it.each(['/', '/livez', '/readyz', '/openapi.json', '/schema/berth.json', '/dashboard/page.js'])(
+  it.each(['/', '/livez', '/readyz', '/openapi.json', '/docs', '/schema/berth.json', '/dashboard/page.js'])(
     'is not required for %s',
     (path) => {
       expect(isPublicPath(path)).toBe(true);

@@ -10,7 +10,7 @@ import type {
   TerminalProtocol,
   TerminalViewersProtocol,
 } from '../../../src/protocol/terminal.ts';
-import { SHARE } from '../../../src/settings/limits.ts';
+import { SHARE } from '../../../src/settings/agent_limits.ts';
 import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { must } from '../../kit/must.ts';

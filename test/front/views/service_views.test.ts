@@ -256,9 +256,8 @@ const agent = (name: string) =>
 describe('agents', () => {
   it('have their own fields, in the order of the base API', () => {
     views.setSpecs([agent('bot'), specRow('web')]);
-    expect(text(views.agents())).toBe(
-      '{"agents":[{"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost","agent_type":"vllm","group":"Agents","project":null,"stack":null,"service":null}]}',
-    );
+    const base = '"port":8100,"name":"bot","active":false,"pid":null,"hostname":"bot.agents.localhost"';
+    expect(text(views.agents())).toContain(`{"agents":[{${base},"agent_type":"vllm",`);
     views.setStates([stateRow('bot', { status: 'starting', process: { ...process, pid: 9 } })]);
     expect(parse(views.agents()).agents[0]).toMatchObject({ active: true, pid: 9, port: 8100 });
   });

@@ -2,8 +2,10 @@
 import type { agents } from '../../../api/agents.ts';
 import type { QueryOf } from '../../../api/operation.ts';
 import { serviceAddress } from '../../../protocol/address.ts';
+import type { AgentStatus } from '../../../protocol/agent_state.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
+import { localTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
@@ -11,6 +13,7 @@ import type { Caller } from '../caller.ts';
 import type { HandlersOf } from '../handler.ts';
 import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
+import { promptAgent, waitForAgents } from './agent_waits.ts';
 import { readLogs, streamLogs } from './logs.ts';
 import { deadline, stopMs } from './service_lookup.ts';
 
@@ -37,6 +40,11 @@ function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.att
   if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
   return { mode: 'observe', takesOver: false, share: caller.share.id };
 }
+
+const toldState = ({ name, state, since, reason }: AgentStatus) => ({
+  ...{ name, state, stateSince: since === 0 ? null : localTime(since) },
+  stateReason: reason,
+});
 
 const terminalOf = (app: AppContext, name: string) => app.ref(serviceAddress(name));
 
@@ -75,6 +83,25 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     return streamLogs(request);
   },
 
+  explain: async ({ app, key: name }) => {
+    findAgent(app, name);
+    const { status, authorities, drawnAt } = await terminalOf(app, name).ask('agentExplanation', {});
+    return {
+      ...toldState(status),
+      question: status.question,
+      drawnAt: drawnAt === null ? null : localTime(drawnAt),
+      authorities: authorities.map(({ at, ...view }) => ({
+        ...view,
+        at: at === null ? null : localTime(at),
+      })),
+    };
+  },
+
+  reportState: async ({ app, key: name, body }) => {
+    findRunning(app, name);
+    return toldState(await terminalOf(app, name).ask('reportState', body));
+  },
+
   screen: async ({ app, key: name, query: { format } }) => {
     findRunning(app, name);
     return { name, ...(await terminalOf(app, name).ask('screen', { ansi: format === 'ansi' })) };
@@ -83,6 +110,30 @@ export const agentHandlers: HandlersOf<typeof agents> = {
   keys: async ({ app, key: name, body }) => {
     findRunning(app, name);
     return { name, ...(await terminalOf(app, name).ask('type', body)) };
+  },
+
+  wait: async (request) => {
+    const { app, key: name } = request;
+    findAgent(app, name);
+    const [standing] = await waitForAgents(app, [name], 'any', request);
+    if (!standing) throw new Error('a wait for one agent ends without one');
+    return standing;
+  },
+  waitForAll: async (request) => {
+    const { app, query, reach } = request;
+    if (reach) for (const name of query.names ?? []) reach.assertName(name);
+    const isSeen = specFilter(reach);
+    const known = app.views
+      .specs()
+      .filter((spec) => spec.agent && (!isSeen || isSeen(spec)))
+      .map(({ name }) => name);
+    const names = [...new Set(query.names ?? known)];
+    if (names.length === 0) throw fail('unknown_agent', 'there are no agents');
+    return { agents: await waitForAgents(app, names, query.mode ?? 'any', request) };
+  },
+  prompt: ({ app, key: name, body, onGone }) => {
+    findRunning(app, name);
+    return promptAgent(app, name, body, onGone);
   },
 
   // The views know whether there is a terminal: no actor need be asked.

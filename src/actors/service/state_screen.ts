@@ -1,0 +1,120 @@
+// What the screen of one run tells by the rules of its agent. Each drawing begins where the last one ended: a
+// few kilobytes stand for the screen, and nothing follows the terminal in between.
+import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
+import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import { AGENT } from '../../settings/limits.ts';
+import type { DrawableOutput } from './shared_terminal.ts';
+import type { ReadState, StateDrawings } from './state_drawings.ts';
+
+/** Shared by the agents of a thread. */
+export interface StateScreens {
+  read: ReadState;
+  drawings: StateDrawings;
+  /** The rules of agents of a type; null: of those without one. They are read again when a run begins. */
+  rules(type: string | null): Promise<RuleSet>;
+}
+
+export interface StateScreenOptions {
+  context: Context;
+  screens: StateScreens;
+  agentType: string | null;
+  /** The output since the logical offset `from`; null: all that a screen is drawn from. */
+  output: (from: number | null) => DrawableOutput;
+  /** What was drawn up to the logical offset `end` took too long: it is not drawn again. */
+  skip: (end: number) => void;
+  /** What is told beside the screen. */
+  beside: () => { title: string; notification: string };
+  onRead: () => void;
+}
+
+/** A screen as it was drawn last. */
+interface Drawn {
+  reading: StateReading;
+  /** Epoch milliseconds. */
+  at: number;
+  /** Logical offset up to which it shows the output, and its size. */
+  end: number;
+  cols: number;
+  rows: number;
+}
+
+export class StateScreen {
+  drawn: Drawn | null = null;
+  /** The rules of its agent, once they are read. */
+  rules: RuleSet | null = null;
+  private readonly options: StateScreenOptions;
+  /** Whether its screen has been drawn, or has taken too long. */
+  isTried = false;
+  private isOver = false;
+
+  constructor(options: StateScreenOptions) {
+    this.options = options;
+  }
+
+  /** The output has moved or paused: the screen is drawn when it is its turn. */
+  request(isMoving: boolean): void {
+    if (!this.isOver) this.options.screens.drawings.request(this, isMoving, () => this.draw());
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.options.screens.drawings.cancel(this);
+  }
+
+  /** Resolves with the milliseconds it took. */
+  private async draw(): Promise<number> {
+    const { agentType, context, onRead, screens } = this.options;
+    const { clock } = context;
+    const began = clock.monotonic();
+    try {
+      this.rules ??= await screens.rules(agentType);
+      const { rules } = this;
+      if (this.isOver) return 0;
+      const ms = await tolerateFailure(this.read(rules), () => clock.monotonic() - began);
+      this.isTried = true;
+      if (!this.isOver) onRead();
+      return ms;
+    } catch (error) {
+      context.crash(error);
+      return 0;
+    }
+  }
+
+  /** Resolves with the milliseconds it took. Fails when drawing takes too long, or nobody draws any more. */
+  private async read(rules: RuleSet): Promise<number> {
+    const { beside, context, output, screens, skip } = this.options;
+    let drawn = { at: 0, end: 0, cols: 0, rows: 0 };
+    const read = screens.read(() => {
+      const last = this.drawn;
+      const snapshot = last?.reading.snapshot ?? null;
+      let shown = output(last && snapshot ? last.end : null);
+      // A terminal of another size shows something else.
+      const isSame = shown.cols === last?.cols && shown.rows === last.rows;
+      if (snapshot && !isSame) shown = output(null);
+      const { bytes, cols, end, modes, rows } = shown;
+      drawn = { at: context.clock.now(), end, cols, rows };
+      return {
+        ...{
+          cols,
+          rows,
+          bytes,
+          rules,
+          maxBytes: AGENT.maxUnacknowledgedBytes,
+          budgetMs: AGENT_STATE.drawBudgetMs,
+        },
+        modes: snapshot && isSame ? snapshot : modes,
+        ...beside(),
+      };
+    });
+    try {
+      const reading = await read;
+      this.drawn = { reading, ...drawn };
+      return reading.ms;
+    } catch (error) {
+      skip(drawn.end);
+      this.drawn = null;
+      throw error;
+    }
+  }
+}

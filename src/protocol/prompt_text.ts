@@ -1,0 +1,65 @@
+// The text of a prompt, and the bytes that type it: docs/reference.md "Prompt". What cannot arrive exactly is
+// refused, because a terminal would take it for a key, or drop it.
+
+const PASTE_BEGIN = '\x1b[200~';
+const PASTE_END = '\x1b[201~';
+const ENTER = '\r';
+/** The longest line that a terminal keeps for a program that reads whole lines (N_TTY_BUF_SIZE). */
+const MAX_TYPED_LINE_BYTES = 4_095;
+
+/** What cannot be typed as text: control characters but tab and newline, and halves of surrogate pairs. */
+const UNTYPABLE = /[^\P{Cc}\t\n]|\p{Cs}/u;
+
+const nameOf = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+
+/** Why no program could be typed `text`; null: one can. */
+export function faultOfPrompt(text: string): string | null {
+  const found = UNTYPABLE.exec(text);
+  if (!found) return null;
+  const where = `there is ${nameOf(found[0])} at ${found.index}`;
+  return found[0] === '\r'
+    ? `must have newlines in place of carriage returns: ${where}`
+    : `must have no control characters and no halves of characters: ${where}`;
+}
+
+/** How a program takes text at this moment. */
+export interface TextEntry {
+  /** It has bracketed paste on (DEC mode 2004). */
+  isPasted: boolean;
+  /** The bytes that begin a new line where text is typed; null: there are none, as Enter would submit it. */
+  newline: string | null;
+}
+
+/** The bytes that type `text`, or why they would not arrive exactly. */
+export function typedPrompt(
+  text: string,
+  { isPasted, newline }: TextEntry,
+): { bytes: Uint8Array } | { fault: string } {
+  if (isPasted) return { bytes: Buffer.from(PASTE_BEGIN + text + PASTE_END) };
+  const withoutPaste = 'the program has bracketed paste off at this moment, so';
+  if (text.includes('\t')) return { fault: `${withoutPaste} a tab would be a key` };
+  const lines = text.split('\n');
+  if (lines.length > 1 && newline === null)
+    return { fault: `${withoutPaste} the first line would be submitted alone` };
+  if (lines.some((line) => Buffer.byteLength(line) > MAX_TYPED_LINE_BYTES))
+    return { fault: `${withoutPaste} a line must not be longer than ${MAX_TYPED_LINE_BYTES} bytes` };
+  return { bytes: Buffer.from(lines.join(newline ?? ENTER)) };
+}
+
+/**
+ * The lines of `after` that `before` does not have, in their order. A line that is there twice has appeared
+ * once when it was there once before.
+ */
+export function appearedLines(before: readonly string[], after: readonly string[]): string[] {
+  const known = new Map<string, number>();
+  for (const line of before) known.set(line, (known.get(line) ?? 0) + 1);
+  const appeared = after.filter((line) => {
+    const left = known.get(line) ?? 0;
+    if (left > 0) known.set(line, left - 1);
+    return left === 0;
+  });
+  while (appeared.at(-1) === '') appeared.pop();
+  while (appeared[0] === '') appeared.shift();
+  return appeared;
+}

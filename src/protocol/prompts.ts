@@ -1,0 +1,31 @@
+// The messages of prompts: docs/reference.md "Prompt".
+import type { AgentStatus } from './agent_state.ts';
+
+export interface PromptMessage {
+  /** Chosen by the front, to cancel it by. */
+  id: string;
+  text: string;
+  /** Whether it waits until the agent is idle. */
+  queue: boolean;
+  /** What the reply waits for once it is submitted; null: for nothing. */
+  wait: 'idle' | 'change' | null;
+  /** For all of it. */
+  timeoutMs: number;
+}
+
+export interface PromptReply {
+  status: AgentStatus;
+  /** The lines that have appeared; null: the prompt did not wait. */
+  lines: string[] | null;
+}
+
+/** Handled by `service:<name>` of an agent. */
+export interface PromptProtocol {
+  /**
+   * Types the prompt and submits it. Fails not_running, no_prompt, agent_blocked, agent_working,
+   * agent_stalled, wait_timeout, and invalid_spec for a text that cannot arrive exactly.
+   */
+  prompt(message: PromptMessage): PromptReply;
+  /** The client has gone: a prompt that waits for its turn is not typed. Harmless for one that is over. */
+  cancelPrompt(message: { id: string }): null;
+}

@@ -1,0 +1,304 @@
+// When prompts are typed, and what their clients are told, in virtual time: docs/reference.md "Prompt".
+import { describe, expect, it } from 'vitest';
+import { AgentPrompts } from '../../../src/actors/service/agent_prompts.ts';
+import type { AgentStateName, AgentStatus } from '../../../src/protocol/agent_state.ts';
+import type { PromptMessage } from '../../../src/protocol/prompts.ts';
+import { AGENT_STATE, PROMPT } from '../../../src/settings/agent_limits.ts';
+
+import { type TestClock, virtualClock } from '../../kit/actors.ts';
+import { quiet } from '../../kit/service.ts';
+
+/** A program in a terminal. By default it echoes what is typed. */
+class Program {
+  readonly clock: TestClock = virtualClock();
+  readonly written: string[] = [];
+  output = '';
+  state: AgentStateName = 'idle';
+  since = 0;
+  isDeaf = false;
+  question: string[] = [];
+  run = 'r1';
+  /** Called with everything that is typed. */
+  onTyped: (text: string) => void = () => {};
+  private readonly watchers = new Set<() => void>();
+  private lastOutputAt: number | null = null;
+
+  readonly prompts = new AgentPrompts({
+    name: 'bot',
+    clock: this.clock,
+    log: {
+      end: () => this.output.length,
+      read: (offset) => ({
+        start: offset,
+        end: this.output.length,
+        bytes: Buffer.from(this.output.slice(offset)),
+      }),
+      watch: (onChange) => this.watch(onChange),
+    },
+    status: () => this.status(),
+    watchState: (onChange) => this.watch(onChange),
+    terminal: () => ({
+      run: this.run,
+      logFrom: 0,
+      typing: { bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' },
+    }),
+    type: async (data) => {
+      const text = Buffer.from(data).toString();
+      this.written.push(text);
+      if (!this.isDeaf) this.print(text);
+      this.onTyped(text);
+    },
+    readLines: async () => this.output.split(/[\r\n]+/),
+  });
+
+  get watching(): number {
+    return this.watchers.size;
+  }
+
+  print(text: string): void {
+    this.output += text;
+    this.lastOutputAt = this.clock.now();
+    this.tell();
+  }
+
+  become(state: AgentStateName, question: string[] = []): void {
+    if (this.state !== state) this.since = this.clock.now();
+    this.state = state;
+    this.question = question;
+    this.tell();
+  }
+
+  prompt(text: string, more: Partial<PromptMessage> = {}): Promise<string> {
+    const message = { id: text, text, queue: false, wait: null, timeoutMs: 600_000, ...more };
+    return this.prompts.prompt(message).then(
+      ({ status, lines }) => [status.state, ...(lines ?? [])].join('|'),
+      ({ code, message: why, detail }) =>
+        [code, why, ...(detail?.details ?? []).map((row: { message: string }) => row.message)].join('|'),
+    );
+  }
+
+  /** Everything typed, with Enter as `!`. */
+  typed(): string {
+    return this.written.join('').replaceAll('\r', '!');
+  }
+
+  private watch(onChange: () => void): () => void {
+    this.watchers.add(onChange);
+    return () => void this.watchers.delete(onChange);
+  }
+
+  private tell(): void {
+    for (const onChange of [...this.watchers]) onChange();
+  }
+
+  private status(): AgentStatus {
+    const { lastOutputAt, question, since, state } = this;
+    const reason = { authority: 'output', rule: 'quiet' } as const;
+    return {
+      name: 'bot',
+      state,
+      since,
+      reason,
+      question,
+      title: '',
+      lastOutputAt,
+      viewers: 0,
+      sessionId: null,
+    };
+  }
+
+  async pass(ms: number): Promise<void> {
+    await quiet();
+    await this.clock.advance(ms);
+    await quiet();
+  }
+}
+
+/** Time in which a text and its Enter are typed. */
+const TYPING_MS = 150;
+
+describe('a prompt', () => {
+  it('is typed, then submitted after a pause, and answered when something has moved', async () => {
+    const bot = new Program();
+    const answer = bot.prompt('hello\nyou');
+    await bot.pass(50);
+    expect(bot.typed()).toBe('hello!you');
+    await bot.pass(TYPING_MS);
+    expect(bot.typed()).toBe('hello!you!');
+    expect(await answer).toBe('idle');
+    expect(bot.watching).toBe(0);
+  });
+
+  it('is pasted while the program has bracketed paste on, however long ago it said so', async () => {
+    const bot = new Program();
+    bot.output = `\x1b[?25l\x1b[?1;2004h${'x'.repeat(600_000)}`;
+    await Promise.all([bot.prompt('one'), bot.pass(TYPING_MS)]);
+    bot.print('\x1b[?20');
+    bot.print('04l');
+    bot.become('working');
+    bot.become('idle');
+    await bot.pass(1);
+    await Promise.all([bot.prompt('two', { queue: true }), bot.pass(AGENT_STATE.outputMs + TYPING_MS)]);
+    expect(bot.typed()).toBe('\x1b[200~one\x1b[201~!two!');
+  });
+
+  it('waits for Enter until what it makes the program print has come to a rest', async () => {
+    const bot = new Program();
+    const answer = bot.prompt('long');
+    for (let turn = 0; turn < 20; turn += 1) {
+      await bot.pass(PROMPT.echoRestMs - 10);
+      bot.print('.');
+    }
+    expect(bot.typed()).toBe('long');
+    await bot.pass(PROMPT.echoRestMs);
+    expect(bot.typed()).toBe('long!');
+    expect(await answer).toBe('idle');
+  });
+
+  it('that nothing moves for is stalled', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    const answer = bot.prompt('hello');
+    await bot.pass(TYPING_MS);
+    await bot.pass(PROMPT.stalledMs);
+    expect(await answer).toContain('agent_stalled');
+    expect(bot.typed()).toBe('hello!');
+    expect(bot.watching).toBe(0);
+  });
+
+  it('is refused while the agent asks, with the question, and while it works', async () => {
+    const bot = new Program();
+    bot.print('Delete?\r\n1. Yes');
+    bot.become('blocked', ['Delete?', '1. Yes']);
+    expect(await bot.prompt('no')).toBe('agent_blocked|bot waits for an answer|Delete?|1. Yes');
+    expect(await bot.prompt('no', { queue: true })).toContain('agent_blocked');
+    bot.become('blocked');
+    expect(await bot.prompt('no')).toBe('agent_blocked|bot waits for an answer|Delete?|1. Yes');
+    for (const state of ['working', 'starting'] as const) {
+      bot.become(state);
+      expect(await bot.prompt('no')).toBe(`agent_working|bot is ${state}`);
+    }
+    expect(bot.typed()).toBe('');
+  });
+
+  it('is not submitted when the agent begins to ask while it is typed', async () => {
+    const bot = new Program();
+    bot.onTyped = () => bot.become('blocked', ['Trust it?']);
+    const answer = bot.prompt('yes');
+    await bot.pass(TYPING_MS);
+    expect(await answer).toContain('so it was not submitted|Trust it?');
+    expect(bot.typed()).toBe('yes');
+  });
+
+  it('that cannot arrive exactly now is refused', async () => {
+    expect(await new Program().prompt('a\tb')).toContain('invalid_spec|text cannot arrive exactly');
+  });
+
+  it('waits in the queue until the agent is idle, fails in it in time, and when it is asked something', async () => {
+    const bot = new Program();
+    bot.become('working');
+    const late = bot.prompt('late', { queue: true, timeoutMs: 1_000 });
+    await bot.pass(1_000);
+    expect(await late).toBe('wait_timeout|bot was not idle in time, and nothing was typed');
+    const [first, second] = [bot.prompt('first', { queue: true }), bot.prompt('second', { queue: true })];
+    await bot.pass(5_000);
+    expect(bot.typed()).toBe('');
+    bot.become('idle');
+    await bot.pass(TYPING_MS);
+    expect(bot.typed()).toBe('first!');
+    expect(await first).toBe('idle');
+    // It says that it is idle since before it could know of the prompt.
+    await bot.pass(TYPING_MS);
+    bot.become('working');
+    await bot.pass(60_000);
+    expect(bot.typed()).toBe('first!');
+    bot.become('blocked', ['Really?']);
+    await bot.pass(0);
+    expect(await second).toContain('agent_blocked');
+    expect(bot.watching).toBe(0);
+  });
+
+  it('is not typed when its client has gone, and the next one is', async () => {
+    const bot = new Program();
+    bot.become('working');
+    const [one, two] = [bot.prompt('one', { queue: true }), bot.prompt('two', { queue: true })];
+    await bot.pass(10);
+    bot.prompts.cancel('one');
+    bot.become('idle');
+    await bot.pass(TYPING_MS);
+    expect(await one).toContain('its client has gone');
+    expect(await two).toBe('idle');
+    expect(bot.typed()).toBe('two!');
+  });
+
+  it('of fifty at once is one of few that are typed, or one of all in their order', async () => {
+    const bot = new Program();
+    const refused = Promise.all(Array.from({ length: 50 }, (_, index) => bot.prompt(`p${index}`)));
+    await bot.pass(TYPING_MS);
+    expect((await refused).filter((answer) => answer === 'idle')).toHaveLength(1);
+    expect(bot.typed()).toBe('p0!');
+    const queued = Promise.all(
+      Array.from({ length: 50 }, (_, index) => bot.prompt(`q${index}`, { queue: true })),
+    );
+    for (let turn = 0; turn < 50; turn += 1) await bot.pass(AGENT_STATE.outputMs + TYPING_MS);
+    expect(new Set(await queued)).toEqual(new Set(['idle']));
+    expect(bot.typed()).toBe(`p0!${Array.from({ length: 50 }, (_, index) => `q${index}!`).join('')}`);
+  });
+
+  it('is refused when too many wait', async () => {
+    const bot = new Program();
+    bot.become('working');
+    const more = Array.from({ length: PROMPT.maxQueued + 2 }, (_, index) =>
+      bot.prompt(`p${index}`, { queue: true, timeoutMs: 1_000 }),
+    );
+    await bot.pass(1_000);
+    const codes = (await Promise.all(more)).map((answer) => answer.split('|')[0]);
+    expect(codes.filter((code) => code === 'agent_working')).toHaveLength(1);
+    expect(codes.filter((code) => code === 'wait_timeout')).toHaveLength(PROMPT.maxQueued + 1);
+  });
+});
+
+describe('a prompt that waits', () => {
+  it('has the state and what has appeared when the agent is idle again', async () => {
+    const bot = new Program();
+    bot.print('banner\r\n> ');
+    const answer = bot.prompt('go', { wait: 'idle' });
+    await bot.pass(TYPING_MS);
+    bot.become('working');
+    bot.print('\r\nanswer\r\n> ');
+    await bot.pass(60_000);
+    bot.become('idle');
+    await bot.pass(0);
+    expect(await answer).toBe('idle|> go|answer');
+  });
+
+  it('believes an agent that was idle all the time only when nothing moves any more', async () => {
+    const bot = new Program();
+    const answer = bot.prompt('go', { wait: 'idle' });
+    await bot.pass(TYPING_MS + AGENT_STATE.outputMs - 500);
+    bot.print('still there');
+    await bot.pass(AGENT_STATE.outputMs - 1);
+    expect(bot.watching).toBeGreaterThan(0);
+    await bot.pass(1);
+    expect(await answer).toContain('idle|');
+  });
+
+  it('ends when the agent asks, exits or is started anew, changes, or takes too long', async () => {
+    const ends: [string, Partial<PromptMessage>, (bot: Program) => void][] = [
+      ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked')],
+      ['exited', { wait: 'idle' }, (bot) => bot.become('exited')],
+      ['working', { wait: 'change' }, (bot) => bot.become('working')],
+      ['wait_timeout', { wait: 'idle', timeoutMs: 2_000 }, (bot) => bot.become('working')],
+    ];
+    for (const [expected, more, end] of ends) {
+      const bot = new Program();
+      const answer = bot.prompt('go', more);
+      await bot.pass(TYPING_MS);
+      await bot.pass(10);
+      end(bot);
+      await bot.pass(2_000);
+      expect((await answer).split('|')[0]).toBe(expected);
+      expect(bot.watching).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,47 @@
+// What may be typed as a prompt, and how: docs/reference.md "Prompt".
+import { describe, expect, it } from 'vitest';
+import { appearedLines, faultOfPrompt, typedPrompt } from '../../src/protocol/prompt_text.ts';
+
+const typed = (text: string, isPasted: boolean, newline: string | null = '\r') => {
+  const result = typedPrompt(text, { isPasted, newline });
+  return 'bytes' in result ? Buffer.from(result.bytes).toString() : result;
+};
+
+describe('a text', () => {
+  it.each(['a', 'a\nb\tc', `'"$\`\\{}`, '😀 e\u0301 \u200d\u202e', '[201~ ^[[201~ \\x1b[201~', ' \n '])(
+    '%j is typed',
+    (text) => expect(faultOfPrompt(text)).toBeNull(),
+  );
+
+  it.each([
+    ['\x1b[201~rm', 'U+001B at 0'],
+    ['a\x03', 'U+0003 at 1'],
+    ['a\0', 'U+0000 at 1'],
+    ['a\x7f', 'U+007F at 1'],
+    ['\u009b201~', 'U+009B at 0'],
+    ['a\r\nb', 'newlines in place of carriage returns'],
+    ['\ud83d', 'U+D83D at 0'],
+  ])('%j is refused', (text, why) => expect(faultOfPrompt(text)).toContain(why));
+
+  it('is pasted where the program has the mode on', () => {
+    expect(typed('one\n\ttwo', true)).toBe('\x1b[200~one\n\ttwo\x1b[201~');
+    expect(typed('x'.repeat(20_000), true)).toHaveLength(20_012);
+  });
+
+  it('is typed elsewhere, if that is exact', () => {
+    expect(typed('one\ntwo', false)).toBe('one\rtwo');
+    expect(typed('one\ntwo', false, '\x1b\r')).toBe('one\x1b\rtwo');
+    expect(typed('one', false, null)).toBe('one');
+    expect(typed('one\ntwo', false, null)).toEqual({ fault: expect.stringContaining('submitted alone') });
+    expect(typed('one\ttwo', false)).toEqual({ fault: expect.stringContaining('a tab would be a key') });
+    expect(typed('é'.repeat(2_048), false)).toEqual({ fault: expect.stringContaining('4095 bytes') });
+    expect(typed(`${'é'.repeat(2_047)}\n`.repeat(10), false)).toHaveLength(20_480);
+  });
+});
+
+it('tells the lines that have appeared, each as often as it is new', () => {
+  expect(appearedLines(['$ '], ['$ echo ok', 'ok', '$ '])).toEqual(['$ echo ok', 'ok']);
+  expect(appearedLines(['a', 'ok', '$ '], ['ok', '$ x', 'ok', '$ '])).toEqual(['$ x', 'ok']);
+  expect(appearedLines(['', 'a'], ['', 'a', '', 'b', '', 'c', '', ''])).toEqual(['b', '', 'c']);
+  expect(appearedLines(['a'], ['a'])).toEqual([]);
+});
