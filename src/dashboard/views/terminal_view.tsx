@@ -9,7 +9,7 @@ import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attach
 
 /** Keys that a phone's keyboard lacks, and the bytes that they send. */
 const PHONE_KEYS: readonly (readonly [label: string, shown: string, sent: string])[] = [
-  ['Escape', 'Esc', '\x1b'],
+  ['Esc', 'Esc', '\x1b'],
   ['Tab', 'Tab', '\t'],
   ['Up', '↑', 'Up'],
   ['Down', '↓', 'Down'],
