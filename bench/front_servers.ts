@@ -101,6 +101,7 @@ async function nodeWithOwners(): Promise<Node> {
   const events = actor<EventsProtocol, null>('events', () => ({
     append: () => ({ lastId: 0 }),
     history: () => ({ events: [] }),
+    watch: () => ({ events: [], lastId: 0, isComplete: true }),
     subscribe: () => nothing,
   }));
   await node.start('events', events, null);
@@ -139,7 +140,14 @@ async function serveFront(node: Node): Promise<Serving> {
   const front = createFront({
     ensureMcp: async () => undefined,
     unreadyReason: () => null,
-    readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
+    readSystem: async () => ({
+      threads: [],
+      notices: [],
+      host: null,
+      storeBytes: 0,
+      journalBytes: 0,
+      rssBytes: 0,
+    }),
     bind: '127.0.0.1',
     port: 0,
     token: '',

@@ -82,6 +82,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/readyz', 200],
   ['GET', '/openapi.json', 200],
   ['GET', '/v1/system', 200],
+  ['POST', '/v1/notices/test', 200],
   ['POST', '/mcp', 200],
   ['GET', '/metrics', 200],
   ['GET', '/k8s/metrics', 200],

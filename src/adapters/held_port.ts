@@ -2,8 +2,10 @@
 // took it in between would get the requests that are meant for the server.
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { DESCRIPTORS } from '../settings/limits.ts';
 import { type AddressRefusal, listenOnLoopback } from './loopback_listener.ts';
 import { loadLibc } from './process/libc.ts';
+import { areDescriptorsUsed } from './process/open_files_limit.ts';
 
 export interface HeldPort {
   readonly port: number;
@@ -14,7 +16,8 @@ export interface HeldPort {
   share(): Promise<number[]>;
   /**
    * A descriptor of a connection that `onConnection` got, for another thread that owns and closes it; null
-   * where the connection has ended. `socket` may be destroyed then. Rejects as `share` does.
+   * where the connection has ended, or descriptors are short. `socket` may be destroyed then. Rejects as
+   * `share` does.
    */
   shareConnection(socket: Socket): Promise<number | null>;
   /** Lets go of the port; a server that shares it keeps it. */
@@ -53,7 +56,7 @@ export async function holdPort(
     async shareConnection(socket) {
       const libc = await loadLibc();
       const fd = descriptorOf(socket);
-      return fd === null ? null : libc.duplicate(fd);
+      return fd === null || areDescriptorsUsed(DESCRIPTORS.dial) ? null : libc.duplicate(fd);
     },
     close() {
       if (held) for (const fd of held.splice(0)) closeSync(fd);

@@ -1,5 +1,7 @@
 // Listeners on loopback: 127.0.0.1 and ::1 with one port, because `localhost` may lead to either.
 import { createServer, type Server, type Socket } from 'node:net';
+import { DESCRIPTORS } from '../settings/limits.ts';
+import { areDescriptorsUsed } from './process/open_files_limit.ts';
 
 /** Why listening on an address failed: an errno name such as EADDRINUSE. */
 export interface ListenRefusal {
@@ -80,7 +82,8 @@ function descriptorOf(server: Server): number {
 /**
  * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
  * client has half-closed, and are read as soon as there is a listener for their data; with `paused`, not
- * before they are resumed. Rejects with the error of the system where it is not about the port.
+ * before they are resumed. One that comes when descriptors are short is reset. Rejects with the error of the
+ * system where it is not about the port.
  */
 export async function listenOnLoopback(
   port: number,
@@ -92,8 +95,12 @@ export async function listenOnLoopback(
     const closed = servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve)));
     await Promise.all(closed);
   };
+  const accept = (socket: Socket): void => {
+    if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.on('error', () => undefined).resetAndDestroy();
+    else onConnection(socket);
+  };
   const listen: Listen = async (host, at) => {
-    const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: paused }, onConnection);
+    const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: paused }, accept);
     const result = await listenOn(server, host, at);
     if (!('refused' in result)) servers.push(server);
     return result;

@@ -1,8 +1,10 @@
 // Connections to the ports of services. A port may be held by a program that is none of the service: of
 // another user, while the service starts or beside it on the other address family.
 import net from 'node:net';
+import { DESCRIPTORS } from '../settings/limits.ts';
 import { openListenerLookup, type SocketOwner } from './process/listener_lookup.ts';
 import { mayServe } from './process/listeners.ts';
+import { areDescriptorsUsed } from './process/open_files_limit.ts';
 import { userName } from './process/users.ts';
 
 /** What is dialled: the port of a run, and the first process of that run; null: no process is known. */
@@ -32,6 +34,7 @@ function connect(
   host: string,
   { onData, onread: given, allowHalfOpen = false }: DialOptions,
 ): Promise<net.Socket> {
+  if (areDescriptorsUsed(DESCRIPTORS.dial)) return Promise.reject(new Error('too many connections are open'));
   const callback = (length: number): boolean => {
     onData?.(readBuffer.subarray(0, length));
     return true;

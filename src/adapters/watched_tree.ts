@@ -19,6 +19,8 @@ export interface WatchedTreeOptions extends Omit<WatchRequest, 'service'> {
   /** Called after each walk with what is watched, and why it is not everything. */
   onState: (state: WatchState) => void;
   onDefect: (error: unknown) => void;
+  /** Default: `WATCH.maxFolders`. */
+  maxFolders?: number;
 }
 
 /** Never of interest, unless `ignore` takes them back with `!`. */
@@ -132,6 +134,11 @@ export class WatchedTree {
     this.closeWatchers();
   }
 
+  private get isFull(): boolean {
+    const { maxFolders = WATCH.maxFolders } = this.options;
+    return this.folders >= maxFolders;
+  }
+
   private closeWatchers(): void {
     for (const watcher of this.anchors.values()) watcher.close();
     this.anchors.clear();
@@ -170,7 +177,8 @@ export class WatchedTree {
     onState({ folders: this.folders, trouble: this.refusal });
     this.cancelRetry?.();
     const again = (): void => this.queue(() => this.walkAgain());
-    this.cancelRetry = this.refusal === null ? null : clock.after(WATCH.retryMs, again);
+    const mayRetry = this.refusal !== null && !this.isFull;
+    this.cancelRetry = mayRetry ? clock.after(WATCH.retryMs, again) : null;
   }
 
   /** Watches the root `path`, or, where there is none, the folder above it that exists. */
@@ -278,6 +286,10 @@ export class WatchedTree {
     const { globs } = parent;
     const isPossible = globs.some(({ root, mayContain }) => mayContain(relative(root, path)));
     if (!stats || !isPossible || this.isIgnored(parent, path, true)) return null;
+    if (this.isFull) {
+      this.refusal ??= `it has more than ${this.folders} folders: the others are not watched. Watch less`;
+      return null;
+    }
     // What ignores a folder that others have taken back would ignore everything in it.
     const rules = parent.rules.filter((rule) => rule.verdict(path, true) !== 'ignored');
     const child = this.openFolder({ path, globs, rules }, stats);

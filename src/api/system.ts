@@ -45,6 +45,16 @@ export const system = {
     summary: 'What the daemon is doing: threads, actors, process host, sizes on disk, requests',
     answer: 'System',
   }),
+  testNotices: operation({
+    id: 'testNotices',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/notices/test',
+    agentRight: 'never',
+    summary: 'Send a notice to every target of the configuration',
+    answer: 'NoticeTests',
+    isStored: false,
+  }),
   metrics: operation({
     id: 'getMetrics',
     kind: 'call',

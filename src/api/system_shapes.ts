@@ -31,6 +31,17 @@ const ActorLoad = z
   })
   .meta({ id: 'ActorLoad' });
 
+const target = z
+  .string()
+  .meta({ description: 'Without what is secret of it', example: 'webhook example.com' });
+const noticeError = z.string().nullable().meta({ description: 'null: it did not fail' });
+
+export const NoticeTests = z
+  .object({
+    results: z.array(z.object({ target, ok: z.boolean(), error: noticeError, ms: milliseconds })),
+  })
+  .meta({ id: 'NoticeTests' });
+
 export const System = z
   .object({
     version: z.string(),
@@ -52,6 +63,16 @@ export const System = z
         missedDeadlines: count.nullable(),
         crashes: count.nullable(),
         actors: z.array(ActorLoad),
+      }),
+    ),
+    notices: z.array(
+      z.object({
+        target,
+        pending: count,
+        delivered: count,
+        failed: count,
+        dropped: count,
+        error: noticeError,
       }),
     ),
     requests: z.array(z.object({ operation: z.string(), code: z.int(), count })),

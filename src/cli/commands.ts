@@ -16,6 +16,7 @@ import { waitCommand } from './commands/wait.ts';
 import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
+import { NOTIFY_ROWS } from './notify_commands.ts';
 
 const PROJECT = 'Project';
 const SERVICES = 'Services';
@@ -189,6 +190,7 @@ const ROWS: readonly CommandRow[] = [
     heading: WATCHING,
     load: async () => (await lazyCommands()).eventsCommand,
   },
+  ...NOTIFY_ROWS,
   {
     name: 'top',
     summary: 'watch the CPU and memory use of services',
@@ -390,6 +392,7 @@ const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['agent', 'start agents, each in its own terminal with its own host name'],
   ['k8s', 'put Kubernetes workloads to sleep, wake them and connect to them'],
   ['cloud', 'print the token of the cloud API'],
+  ['notify', 'try the notices of events'],
   ['daemon', 'run the daemon, in the foreground, in the background or at login'],
 ]);
 

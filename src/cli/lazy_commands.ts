@@ -54,6 +54,7 @@ export {
 export { killCommand } from './commands/kill.ts';
 export { manPageCommand } from './commands/man_page.ts';
 export { mcpCommand } from './commands/mcp.ts';
+export { notifyTestCommand } from './commands/notify_test.ts';
 export { openCommand } from './commands/open.ts';
 export { runCommand } from './commands/run.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';

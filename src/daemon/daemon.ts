@@ -149,11 +149,13 @@ class RunningDaemon implements Daemon {
       const settings = await this.options.reload();
       const { auth, allowed_extensions, allowed_origins, logs } = settings;
       const allowedExtensions = allowed_extensions;
-      const { front, gateway, logLimits, cloudToken } = this.parts;
+      const { front, gateway, logLimits, cloudToken, node } = this.parts;
       front.reload({ token: auth.token, allowedExtensions, allowedOrigins: allowed_origins });
+      this.options.settings.notify = settings.notify;
+      node.ref('notices').tell('rules', { rules: settings.notify });
       gateway.reload(tokensOf(auth.token, cloudToken), allowedExtensions);
       logLimits.update(logs);
-      report('token, allowed extensions and origins, and log limits were read again');
+      report('token, allowed extensions and origins, notices, and log limits were read again');
       warnOfTokens(settings, this.options.configPath);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;

@@ -56,6 +56,7 @@ function threadData({ settings, stateDir, hostEntry, umask, configPath }: Daemon
     servicePorts: settings.services.ports,
     agentPorts: settings.agents.ports,
     agentDomain: settings.agents.domain,
+    notify: settings.notify,
     rulesFolder: rulesFolder(configPath),
     api: { bind: settings.bind, port: settings.port },
     storeInFlight: newPagesInFlight(),
@@ -90,6 +91,8 @@ export function createMainThread(
   const { note, lagMs } = startHeartbeat(mainHeartbeat, systemClock);
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
+    // They may have been read again.
+    notify: options.settings.notify,
     hostStart: isRestart ? 'running' : hostStart,
     mainHeartbeat,
     restoreStore: options.restoreStore && !isRestart,

@@ -2,6 +2,7 @@
 // docs/reference.md "Metrics".
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { NoticeTargetStatus } from '../protocol/notices.ts';
 import type { HostReading, SystemReading } from '../protocol/system.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
@@ -32,15 +33,20 @@ export function systemReader(
   const { store, events } = statePaths(stateDir);
   const readHost = (): Promise<HostReading | null> =>
     tolerateFailure(node.ref('host').ask('read', {}, { deadlineMs: THREADS.readTimeoutMs }), () => null);
+  const readNotices = (): Promise<{ targets: readonly NoticeTargetStatus[] }> =>
+    tolerateFailure(node.ref('notices').ask('status', {}, { deadlineMs: THREADS.readTimeoutMs }), () => ({
+      targets: [],
+    }));
   return async () => {
-    const [workers, host, storeBytes, journalBytes] = await Promise.all([
+    const [workers, host, { targets: notices }, storeBytes, journalBytes] = await Promise.all([
       threads.read(),
       readHost(),
+      readNotices(),
       fileSize(store),
       folderSize(events),
     ]);
     const main = { name: node.name, restarts: 0, reading: readThread(node, lagMs()) };
     const rssBytes = process.memoryUsage.rss();
-    return { threads: [main, ...workers], host, storeBytes, journalBytes, rssBytes };
+    return { threads: [main, ...workers], host, notices, storeBytes, journalBytes, rssBytes };
   };
 }

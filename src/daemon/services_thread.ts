@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { agentsActor } from '../actors/agents/agents.ts';
 import { eventsActor } from '../actors/events/events.ts';
 import { groupsActor } from '../actors/groups/groups.ts';
+import { noticesActor } from '../actors/notices/notices.ts';
 import { portsActor } from '../actors/ports/ports.ts';
 import { registryActor } from '../actors/registry/registry.ts';
 import { schedulesActor } from '../actors/schedules/schedules.ts';
@@ -94,6 +95,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
   const viewersInThread = { count: 0 };
+  const commandsWaiting = { count: 0 };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -106,10 +108,13 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     logs: paths.logs,
     ...jobs,
     viewersInThread,
+    commandsWaiting,
   }));
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
   await node.start('events', eventsActor, journal);
+  const notices = { store: plain, rules: data.notify, environment, report };
+  await node.start('notices', noticesActor, notices);
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   const history = new UsageHistory(paths.logs);

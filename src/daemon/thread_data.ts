@@ -2,6 +2,8 @@ import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
 
+import type { NoticeRule } from '../settings/notify.ts';
+
 /** The data of this daemon for every worker thread. Plain data. */
 export interface ThreadData {
   stateDir: string;
@@ -16,6 +18,8 @@ export interface ThreadData {
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];
   agentDomain: string;
+  /** `[[notify]]`. */
+  notify: readonly NoticeRule[];
   /** The folder of the user's rules for screens. */
   rulesFolder: string;
   /** The address of the API as the settings have it; port 0: any free one. */

@@ -248,6 +248,9 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const parts = createParts({ stateDir, libc, node, reservedDescriptor, daemonPid });
   await node.start('host', hostActor, parts);
   const checkExit = createExitCheck(gate, parts, node.clock);
+  // Whoever ends daemon and host at once, as `pkill berth` does, means an orderly end: the daemon needs the
+  // host to stop the services.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, checkExit);
   await gate.listen();
   checkExit();
   // A daemon of another version waits for the last process to end.

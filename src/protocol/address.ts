@@ -12,6 +12,7 @@ import type { GatewayProtocol } from './gateway.ts';
 import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
+import type { NoticesProtocol } from './notices.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
@@ -46,6 +47,7 @@ interface Actors {
     PromptProtocol;
   ports: PortsProtocol;
   events: EventsProtocol;
+  notices: NoticesProtocol;
   watcher: WatcherProtocol;
   host: HostProtocol;
   [door: `door:${string}`]: DoorProtocol;
@@ -101,6 +103,7 @@ const PLACEMENTS = {
   stats: { node: 'services', rank: 40 },
   'service:': { node: 'services', rank: 50 },
   ports: { node: 'services', rank: 60 },
+  notices: { node: 'services', rank: 65 },
   events: { node: 'services', rank: 70 },
   watcher: { node: 'watcher', rank: 75 },
   host: { node: 'host', rank: 80 },

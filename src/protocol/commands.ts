@@ -24,7 +24,7 @@ export const COMMAND_ID_PATTERN = /^run-[0-9a-f]{16}$/;
 export interface CommandProtocol {
   /**
    * Keeps the command until a terminal is attached, which starts it. Its end, or that of the terminal, ends
-   * everything. Fails unknown_service, key_unusable and name_in_use.
+   * everything. Fails unknown_service, key_unusable, name_in_use, and daemon_busy when too many are kept.
    */
   prepare(message: { input: CommandInput }): null;
 }

@@ -95,6 +95,16 @@ export interface EventsProtocol {
     events: EventRecord[];
   };
   /**
+   * Returns the events after `after` that are no statistics; null: none, only where the journal is. From now
+   * on `notices.events` gets every new one.
+   */
+  watch(message: { after: number | null }): {
+    events: EventRecord[];
+    lastId: number;
+    /** Whether none after `after` is missing. */
+    isComplete: boolean;
+  };
+  /**
    * Returns what a front needs to serve replays by itself. From now on it gets every new event
    * (`views.events`).
    */

@@ -27,6 +27,8 @@ export interface RegistryProtocol {
   members(message: { group: string | null; stack?: string }): { members: Member[] };
   /** Has every service that watches files ask for it again: the watcher is new. */
   watchAgain(message: Record<string, never>): null;
+  /** Closed: refuses registrations in the stack, but of its hooks, with daemon_busy: it is being removed. */
+  closeStack(message: { stack: string; isClosed: boolean }): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;
 }

@@ -1,6 +1,8 @@
 // What the daemon is doing, for monitoring and people.
 import type { NodeReading } from '../runtime/actor.ts';
 
+import type { NoticeTargetStatus } from './notices.ts';
+
 /** A thread's actors and event loop. */
 export interface ThreadReading extends NodeReading {
   /** The longest delay of a timer in the last minute, in milliseconds. */
@@ -36,6 +38,8 @@ export interface SystemReading {
   threads: ThreadStatus[];
   /** null: the process host does not answer. */
   host: HostReading | null;
+  /** The targets of notices. */
+  notices: readonly NoticeTargetStatus[];
   /** Sizes on disk. */
   storeBytes: number;
   journalBytes: number;

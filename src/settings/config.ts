@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isLoopback } from './loopback.ts';
+import { type NoticeRule, readNoticeRules } from './notify.ts';
 import { readTextFile } from './state_files.ts';
 import { parseToml } from './toml.ts';
 
@@ -15,6 +16,7 @@ export interface Settings {
   port: number;
   allowed_extensions: string[];
   allowed_origins: string[];
+  notify: NoticeRule[];
   auth: { token: string };
   services: { ports: PortRange };
   agents: { domain: string; ports: PortRange };
@@ -111,6 +113,8 @@ const SETTING_ROWS: readonly SettingRow[] = [
       fits: (v) => Array.isArray(v) && v.every(isOrigin),
     },
   ],
+  // Read by rules of its own, which say what is wrong without a value.
+  ['notify', [], { what: 'tables', fits: () => true }],
   [
     'auth.token',
     '',
@@ -204,6 +208,14 @@ function buildSettings(values: ReadonlyMap<string, unknown>): Settings {
   return settings as unknown as Settings;
 }
 
+function noticeRules(value: unknown, where: string): NoticeRule[] {
+  try {
+    return readNoticeRules(value);
+  } catch (error) {
+    throw new SettingsError(`${where}: ${(error as Error).message}`);
+  }
+}
+
 function checkCombinations(settings: Settings, where: string): void {
   const { allowed_origins: origins, auth, cloud } = settings;
   if (origins.length > 0 && auth.token === '') {
@@ -265,6 +277,7 @@ export async function loadSettings(named: string | undefined, env: Env): Promise
     const value = env[variable];
     if (value && !(variable === 'BERTH_PORT' && value.startsWith('tcp://'))) put(variable, key, parse(value));
   }
+  values.set('notify', noticeRules(values.get('notify'), file.path));
   const settings = buildSettings(values);
   checkCombinations(settings, file.path);
   return settings;

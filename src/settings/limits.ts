@@ -15,7 +15,7 @@ export const HTTP = {
   maxBodyBytesInFlight: 64 * MIB,
   /**
    * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
-   * and to the cloud's. The rest is for logs, the host, agents and tethers.
+   * and to the cloud's.
    */
   connectionShare: { daemon: 0.5, cloud: 0.25 },
   /** Connections to the cloud's own address that have not shown its token yet. */
@@ -33,6 +33,13 @@ export const HTTP = {
   /** The largest duration in a query. */
   maxQueryDurationMs: 3_600_000,
 } as const;
+
+/**
+ * Descriptors: docs/reference.md "Connections". Shares of those that the process may have open. With
+ * `accept` in use no connection is taken, and with `dial` none is opened to a service. The rest is for logs,
+ * the store, threads and what looks after processes.
+ */
+export const DESCRIPTORS = { accept: 0.75, dial: 0.875 } as const;
 
 /** Files of the user that are read as a whole: the configuration, and project files of any tool. */
 export const TEXT_FILE = {
@@ -129,6 +136,8 @@ export const READY_CHECK = {
 export const COMMAND = {
   /** A command whose terminal is not attached by then is forgotten. */
   attachTimeoutMs: 10_000,
+  /** Commands that wait for their terminals, with their environments of up to 320 KiB each. */
+  maxWaiting: 64,
   /** How a command is ended whose terminal has gone. */
   stop: { signal: 'SIGHUP', graceMs: 5_000 },
 } as const;
@@ -145,6 +154,8 @@ export const WATCH = {
   maxDelayMs: 30_000,
   /** Changed files that the event names. */
   reportedPaths: 5,
+  /** Folders of one service, such as one that watches `/` by mistake. */
+  maxFolders: 50_000,
   /** Pause before the watches that the system has refused are asked for again. */
   retryMs: 30_000,
 } as const;
@@ -252,6 +263,8 @@ export const LOGS = {
   maxFollowJobs: 1_024,
   /** For a job of a search or a stream, with its wait for a thread. */
   jobDeadlineMs: 30_000,
+  /** Lines that are formatted for followers of one log at a time. */
+  maxStepLines: 1_000,
   /** Text of logs that is kept for followers that come to the same place a little later. */
   maxSharedBytes: 8 * MIB,
 } as const;
@@ -305,6 +318,8 @@ export const DOOR = {
   maxHeld: 1_024,
   /** Interval between looks at clients that wait, while there are any. */
   checkIntervalMs: 1_000,
+  /** A client that closes within this time, such as a port scan, wakes nothing. */
+  probeDelayMs: 10,
   /** Shortest interval between two requests to wake the service. */
   knockIntervalMs: 1_000,
   /** Pause before the next attempt at a service that refuses, and how long one that has accepted is tried. */
@@ -336,6 +351,25 @@ export const THREADS = {
   mailboxCapacity: 4_096,
   /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
+} as const;
+
+/** docs/reference.md "Notices". */
+export const NOTICE = {
+  /** Of one rule, type and name, one is sent in this time. */
+  perKeyMs: 60_000,
+  /** A target has so long for one notice. */
+  timeoutMs: 10_000,
+  /** Pauses after failures: each is twice the one before. */
+  minBackoffMs: 1_000,
+  maxBackoffMs: 300_000,
+  /** A notice that could not be delivered for so long is given up. */
+  keepMs: 86_400_000,
+  /** Notices of one rule that wait; one more drops the oldest. */
+  maxWaiting: 500,
+  maxDataBytes: 16 * 1024,
+  maxTextLength: 500,
+  /** What is due is looked at so often, whatever the clock does. */
+  lookMs: 60_000,
 } as const;
 
 /** docs/reference.md "Metrics". */

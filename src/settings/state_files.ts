@@ -45,14 +45,18 @@ export function checkStateFiles(stateDir: string): void {
   const { addressFile, daemonLog, earlierRedirectPage, events, host, logs, redirectPages, runs } = paths;
   const { damaged, hostLog, store, storeCopy } = paths;
   for (const folder of [damaged, events, host, logs, redirectPages, runs]) checkKind(folder, 'a folder');
+  const lock = `${store}-lock`;
   const files = [
-    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, `${store}-lock`, storeCopy],
+    ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy],
     ...['ledger', 'ledger.new', 'lock'].map((name) => join(host, name)),
     ...(statSync(events, { throwIfNoEntry: false }) ? readdirSync(events) : []).map((name) =>
       join(events, name),
     ),
   ];
   for (const file of files) checkKind(file, 'a file');
+  // lmdb truncates it, whatever a link leads to.
+  if (lstatSync(lock, { throwIfNoEntry: false })?.isSymbolicLink())
+    throw new StateFileError(`${lock}: is a link, and not a file: remove it`);
 }
 
 /**

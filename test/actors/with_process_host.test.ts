@@ -125,6 +125,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     screens: screensHere,
     states: statesHere(systemClock),
     viewersInThread: { count: 0 },
+    commandsWaiting: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);
   await node.start('groups', groupsActor, null);

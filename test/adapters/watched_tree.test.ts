@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { WatchedTree } from '../../src/adapters/watched_tree.ts';
 import type { WatchRequest, WatchState } from '../../src/protocol/watcher.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
+import { WATCH } from '../../src/settings/limits.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { bundle } from '../kit/bundle.ts';
 import { run } from '../kit/child_program.ts';
@@ -20,7 +21,7 @@ class Watched {
   readonly reports: string[][] = [];
   readonly states: WatchState[] = [];
 
-  constructor(cwd: string, given: Partial<WatchRequest> = {}) {
+  constructor(cwd: string, given: Partial<WatchRequest & { maxFolders: number }> = {}) {
     this.cwd = cwd;
     const tree = new WatchedTree({
       clock: systemClock,
@@ -83,6 +84,18 @@ const git = (cwd: string, ...args: string[]): string =>
   });
 
 describe('a watched tree', () => {
+  it('says that it is too large, and is watched as far as may be', async () => {
+    const root = tree({ 'a/x': '', 'b/x': '', 'c/x': '', 'd/e/x': '' });
+    const watched = new Watched(root, { maxFolders: 3 });
+    expect(await watched.folders()).toBe(3);
+    expect(watched.states.at(-1)?.trouble).toBe(
+      'it has more than 3 folders: the others are not watched. Watch less',
+    );
+    expect(WATCH.maxFolders).toBe(50_000);
+    watched.write('top');
+    expect(await watched.reported()).toEqual(['top']);
+  });
+
   it('reports what was written, added, renamed and removed, relative to its folder', async () => {
     const watched = new Watched(tree({ 'a.ts': '', 'lib/b.ts': '', 'lib/c.ts': '' }));
     await watched.folders();

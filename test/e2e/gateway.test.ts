@@ -6,6 +6,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { DESCRIPTORS } from '../../src/settings/limits.ts';
 import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -173,3 +174,23 @@ it.runIf(canBecomeOthers)(
     expect((await explain()).reason).toContain(`On its port ${port}, ${OTHER_USER} listens too`);
   },
 );
+
+it('starts and serves after more connections than there are descriptors', async () => {
+  const maxFiles = 256;
+  const daemon = await startDaemon({ maxFiles });
+  const port = must(await gatewayPort(daemon));
+  const clients = Array.from({ length: 2 * maxFiles }, () => {
+    const client = connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\n'));
+    return client.on('error', () => undefined);
+  });
+  await eventually(() => clients.every((client) => client.closed || !client.connecting));
+  const left = (): number => clients.filter((client) => !client.closed).length;
+  // Those above the share are closed; the share itself is some less than what the daemon has open without.
+  await eventually(() => left() > 0 && left() <= DESCRIPTORS.accept * maxFiles);
+  expect(readdirSync(`/proc/${daemon.pid}/fd`).length).toBeLessThanOrEqual(maxFiles * DESCRIPTORS.dial);
+  for (const client of clients) client.destroy();
+  const status = async () =>
+    (await send(port, 'GET', '/', { headers: { host: `no.localhost:${port}` } })).status;
+  await eventually(async () => (await status().catch(() => 0)) === 404);
+  expect((await daemon.request('GET', '/readyz')).status).toBe(200);
+});

@@ -9,6 +9,7 @@ import { freePort } from '../kit/free_ports.ts';
 it.each([
   ['store.mdb', (path: string) => void execFileSync('mkfifo', [path]), 'is a FIFO'],
   ['store.mdb', (path: string) => symlinkSync('/dev/zero', path), 'is a device'],
+  ['store.mdb-lock', (path: string) => symlinkSync('/etc/hostname', path), 'is a link'],
   ['host/ledger', (path: string) => mkdirSync(path), 'is a folder'],
 ])('%s that is no file ends the start with one line', async (name, make, said) => {
   const state = join(newFolder(), 'state');

@@ -87,7 +87,14 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
   const front = createFront({
     ensureMcp: async () => undefined,
     unreadyReason: () => null,
-    readSystem: async () => ({ threads: [], host: null, storeBytes: 0, journalBytes: 0, rssBytes: 0 }),
+    readSystem: async () => ({
+      threads: [],
+      host: null,
+      notices: [],
+      storeBytes: 0,
+      journalBytes: 0,
+      rssBytes: 0,
+    }),
     bind: '127.0.0.1',
     port: 0,
     token: '',

@@ -47,6 +47,8 @@ export interface DaemonOptions {
   env?: Record<string, string>;
   /** Default: the build of this tree. */
   bin?: string;
+  /** Most descriptors that it may have open. Default: those of the tests. */
+  maxFiles?: number;
 }
 
 const folders: string[] = [];
@@ -145,14 +147,12 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   writeFileSync(config, filled);
   const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
   for (const key of Object.keys(env)) if (key.startsWith('BERTH_') && !options.env?.[key]) delete env[key];
-  const child = spawn(
-    process.execPath,
-    [options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env,
-    },
-  );
+  const node = [process.execPath, options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config];
+  const { maxFiles } = options;
+  // `prlimit` becomes what it starts.
+  const [program = '', ...args] =
+    maxFiles === undefined ? node : ['prlimit', `--nofile=${maxFiles}:${maxFiles}`, ...node];
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
   starting.add(child);
   let stdout = '';
   let stderr = '';

@@ -441,6 +441,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     screens: screensHere,
     states: statesHere(clock),
     viewersInThread: { count: 0 },
+    commandsWaiting: { count: 0 },
   };
   const ref = services.ref<ServiceProtocol>('service:web');
   return {

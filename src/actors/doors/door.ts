@@ -3,6 +3,7 @@
 // this actor alone.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { ServiceDialer } from '../../adapters/service_dialer.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import type { DoorProtocol, DoorSettings } from '../../protocol/doors.ts';
@@ -14,6 +15,7 @@ export interface DoorConfig {
   /** One per thread. */
   dialer: ServiceDialer;
   libc: Libc;
+  peers: LoopbackPeers;
 }
 
 class Door {
@@ -24,7 +26,7 @@ class Door {
   private settings: DoorSettings | null = null;
   private cancelIdle = (): void => {};
 
-  constructor(context: Context, { dialer, libc }: DoorConfig) {
+  constructor(context: Context, { dialer, libc, peers }: DoorConfig) {
     this.context = context;
     this.name = context.address.slice('door:'.length);
     const service = context.ref(serviceAddress(this.name));
@@ -32,6 +34,7 @@ class Door {
       clock: context.clock,
       dialer,
       libc,
+      peers,
       onKnock: () => service.tell('knocked', {}),
     });
     context.scope.defer(() => this.close());

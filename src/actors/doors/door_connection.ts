@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import { BytePump, pumpedSocket } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 
 export interface DoorConnectionOwner {
   /** A byte was carried, in either direction. */
@@ -31,6 +32,11 @@ export class DoorConnection {
   /** The service has not taken it yet. */
   get isHeld(): boolean {
     return this.service === null && !this.isOver;
+  }
+
+  /** Whether the client has closed for good. One that has half-closed still reads. */
+  isGone(peers: LoopbackPeers): boolean {
+    return peers.isPeerGone(this.client) === true;
   }
 
   /**

@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 import { BytePump } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { DoorTarget } from '../../protocol/doors.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -13,6 +14,7 @@ export interface DoorConnectionsOptions {
   clock: Clock;
   dialer: ServiceDialer;
   libc: Libc;
+  peers: LoopbackPeers;
   /** A client waits, and there is no target. Repeated while it waits. */
   onKnock: () => void;
 }
@@ -28,6 +30,7 @@ export class DoorConnections implements DoorConnectionOwner {
   /** The target has taken a connection: it listens, so a refusal is its answer. */
   private isReached = false;
   private stopTicks: (() => void) | null = null;
+  private cancelLook: (() => void) | null = null;
   private knockedAt = Number.NEGATIVE_INFINITY;
   private onEmpty = (): void => {};
 
@@ -52,7 +55,7 @@ export class DoorConnections implements DoorConnectionOwner {
     this.all.add(connection);
     this.hold(connection);
     if (this.target) void this.dial(connection, this.target, now);
-    else this.knock(now);
+    else this.lookSoon();
   }
 
   /** Gives what is held to `target`; null: holds from now on. */
@@ -104,13 +107,28 @@ export class DoorConnections implements DoorConnectionOwner {
     if (this.held.size > 0) return;
     this.stopTicks?.();
     this.stopTicks = null;
+    this.cancelLook?.();
+    this.cancelLook = null;
   }
 
-  /** While clients wait: resets those that have waited too long, and sees that the others are heard. */
+  /** Looks once a client that only tries the port, such as a port scan, has gone again. */
+  private lookSoon(): void {
+    this.cancelLook ??= this.options.clock.after(DOOR.probeDelayMs, () => {
+      this.cancelLook = null;
+      this.tick();
+    });
+  }
+
+  /**
+   * While clients wait for a service that is not there: resets those that have gone or have waited too long,
+   * and sees that the others are heard. What has gone is carried all the same if the service is there.
+   */
   private tick(): void {
-    const now = this.options.clock.monotonic();
+    const { clock, peers } = this.options;
+    const now = clock.monotonic();
     for (const connection of [...this.held])
-      if (now - connection.acceptedAt >= DOOR.holdMs) connection.reset();
+      if (now - connection.acceptedAt >= DOOR.holdMs || (!this.target && connection.isGone(peers)))
+        connection.reset();
     if (this.isAwaited && !this.target) this.knock(now);
   }
 

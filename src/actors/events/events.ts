@@ -37,6 +37,8 @@ export interface EventsConfig {
    * actor.
    */
   subscribed: boolean;
+  /** Whether `notices` is told of events; as `subscribed`. */
+  watched?: boolean;
 }
 
 const CHECKPOINT_KEY = 'events';
@@ -76,6 +78,8 @@ class Events {
   private readonly kept: KeptEvents;
   private readonly views: Ref<ViewsProtocol>;
   private lastId: number;
+  /** The last event that `notices` was told of. */
+  private toldTo: number;
   private checkpoint: EventCheckpoint | undefined;
   /** Appended in this turn, not written yet. */
   private pending: EventRecord[] = [];
@@ -93,6 +97,7 @@ class Events {
     const restored = restoreEvents(this.journal, config.marks.get(CHECKPOINT_KEY), config.boot);
     this.kept = restored.kept;
     this.lastId = restored.lastId;
+    this.toldTo = restored.lastId;
     this.checkpoint = restored.mark;
     if (restored.damaged > 0)
       config.report(
@@ -128,6 +133,16 @@ class Events {
     return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
   }
 
+  watch({ after }: MessageOf<EventsProtocol, 'watch'>): ReplyOf<EventsProtocol, 'watch'> {
+    const { config, kept } = this;
+    config.watched = true;
+    const lastId = this.lastId - this.pending.length;
+    this.toldTo = lastId;
+    const events = after === null ? [] : kept.list().filter(({ id }) => id > after);
+    const isComplete = after !== null && after + 1 >= kept.completeFrom;
+    return { events: events.filter((event) => !isStatistics(event)), lastId, isComplete };
+  }
+
   /** Adds an event. Returns null, or the type of the event that its run has already in its place. */
   private add({ type, name, run, data, once }: NewEvent, at: number): EventType | null {
     const earlier = once && run !== null ? this.kept.claim(run, type) : null;
@@ -159,6 +174,15 @@ class Events {
     }
     this.journal.write(lines, this.lastId);
     if (this.config.subscribed) this.views.tell('events', { events });
+    if (this.config.watched) this.tellNotices(events);
+  }
+
+  private tellNotices(events: readonly EventRecord[]): void {
+    const from = this.toldTo;
+    const news = events.filter((event) => !isStatistics(event));
+    if (news.length === 0) return;
+    this.toldTo = news.at(-1)?.id ?? from;
+    this.context.ref('notices').tell('events', { events: news, from, to: this.toldTo });
   }
 
   private isReserved(id: number): boolean {
@@ -212,6 +236,7 @@ export const eventsActor = actor<EventsProtocol, EventsConfig>(
     return {
       append: ({ events }) => context.replyLater(log.append(events)),
       history: (message) => log.history(message),
+      watch: (message) => log.watch(message),
       subscribe: () => log.subscribe(),
     };
   },

@@ -4,8 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { DESCRIPTORS } from '../../settings/limits.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
   ambiguousPage,
@@ -141,6 +143,9 @@ export class Gateway {
       // By default only the first 2,000 headers are kept, but all are obeyed. The size of the head bounds
       // them anyway.
       server.maxHeadersCount = 0;
+      server.on('connection', (socket: Socket) => {
+        if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+      });
       server.on('upgrade', (request, _socket, early) => this.onUpgrade(server, request, early));
       server.once('error', reject);
       server.listen({ fd }, () => {

@@ -1,5 +1,6 @@
 // State: every record as it is on disk, the registrations and removals under way, whether the daemon is
-// shutting down. Rebuilt from: the store; work under way ends with its incarnation.
+// shutting down, the stacks that are being removed. Rebuilt from: the store; work under way ends with its
+// incarnation, and `stacks` looks again at the end of a removal.
 //
 // A registration waits only for registrations of the same name. Its record counts once it is on disk. Until
 // then, the rules that need the whole set consider both the stored and the pending records.
@@ -13,6 +14,7 @@ import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
 import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
   actor,
@@ -55,6 +57,7 @@ class Registry {
   /** Pending registrations, by name. */
   private readonly registering = new Map<string, ServiceInput>();
   private readonly removing = new Set<string>();
+  private readonly closedStacks = new Set<string>();
   private isClosed = false;
   private readonly ports: Ref<PortsProtocol>;
   private readonly events: Ref<EventsProtocol>;
@@ -98,6 +101,7 @@ class Registry {
     created: boolean;
   }> {
     this.refuseChange(input.name);
+    this.refuseInClosedStack(input);
     return this.context.turn(input.name, async () => {
       this.checkKind(input);
       this.checkHostname(input);
@@ -147,6 +151,12 @@ class Registry {
   watchAgain(): null {
     for (const [name, { spec }] of this.services)
       if (spec.watch) this.context.ref(serviceAddress(name)).tell('watchAgain', {});
+    return null;
+  }
+
+  closeStack({ stack, isClosed }: MessageOf<RegistryProtocol, 'closeStack'>): null {
+    if (isClosed) this.closedStacks.add(stack);
+    else this.closedStacks.delete(stack);
     return null;
   }
 
@@ -232,6 +242,11 @@ class Registry {
     if (this.removing.has(name)) throw fail('daemon_busy', `${name} is being removed`);
   }
 
+  private refuseInClosedStack({ name, stack }: ServiceInput): void {
+    if (stack && this.closedStacks.has(stack) && !isHook(shortName(name, stack)))
+      throw fail('daemon_busy', `the stack ${stack} is being removed`);
+  }
+
   private checkKind({ name, agent }: ServiceInput): void {
     const before = this.services.get(name);
     if (!before || (before.spec.agent !== null) === (agent !== null)) return;
@@ -279,6 +294,7 @@ async function init(context: Context, config: RegistryConfig): Promise<Handlers<
     specOf: (message) => registry.specOf(message),
     members: (message) => registry.members(message),
     watchAgain: () => registry.watchAgain(),
+    closeStack: (message) => registry.closeStack(message),
     close: () => registry.close(),
   };
 }

@@ -29,18 +29,31 @@ type CommandState = { is: 'prepared' } | { is: 'begun'; run: string } | { is: 'e
 export class CommandSession {
   private readonly options: CommandSessionOptions;
   private state: CommandState = { is: 'prepared' };
-  private readonly cancelWait: () => void;
+  private readonly stopWaiting: () => void;
 
+  /** Fails daemon_busy when too many wait for their terminals. */
   constructor(options: CommandSessionOptions) {
+    const { context, effects } = options;
+    const { commandsWaiting } = effects;
+    if (commandsWaiting.count >= COMMAND.maxWaiting)
+      throw fail('daemon_busy', `${commandsWaiting.count} commands wait for their terminals`);
     this.options = options;
-    this.cancelWait = options.context.clock.after(COMMAND.attachTimeoutMs, () => this.finish());
+    commandsWaiting.count += 1;
+    const cancel = context.clock.after(COMMAND.attachTimeoutMs, () => this.finish());
+    let isWaiting = true;
+    this.stopWaiting = () => {
+      if (isWaiting) commandsWaiting.count -= 1;
+      isWaiting = false;
+      cancel();
+    };
+    context.scope.defer(this.stopWaiting);
   }
 
   /** Starts the command for its only viewer. Fails not_running for another one, and as a spawn does. */
   async attach(viewer: string): Promise<null> {
     const { context, effects, input, stored, terminal } = this.options;
     if (this.state.is !== 'prepared') throw fail('not_running', 'the command has its terminal already');
-    this.cancelWait();
+    this.stopWaiting();
     const run = newRunId(context.clock.now());
     this.state = { is: 'begun', run };
     const { baseEnv, cols, rows, cmd, env } = input;
@@ -77,7 +90,7 @@ export class CommandSession {
 
   private finish(): void {
     this.state = { is: 'ended' };
-    this.cancelWait();
+    this.stopWaiting();
     const { effects, onOver } = this.options;
     this.inBackground(tolerateFailure(effects.forget(), () => null).then(onOver));
   }

@@ -49,6 +49,8 @@ export interface ServiceEffectsConfig {
   agentAccess: (life: AgentLife) => EnvironmentRows;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
+  /** The commands of the thread that wait for their terminals. */
+  commandsWaiting: { count: number };
 }
 
 /** A command in the environment of the service `stored`; null: of none. */
@@ -101,6 +103,10 @@ export class ServiceEffects {
     this.events = context.ref('events');
     this.stats = context.ref('stats');
     this.views = context.ref('views');
+  }
+
+  get commandsWaiting(): ServiceEffectsConfig['commandsWaiting'] {
+    return this.config.commandsWaiting;
   }
 
   stored(): StoredService | null {

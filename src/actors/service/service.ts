@@ -247,9 +247,9 @@ class SupervisedService {
     const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
     const stored = input.service === null ? null : effects.storedOf(input.service);
-    this.cancelEnd();
     const onOver = (): void => this.endSoon();
     this.command = new CommandSession({ context, name, effects, terminal, stored, input, onOver });
+    this.cancelEnd();
     return null;
   }
 

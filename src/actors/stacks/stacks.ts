@@ -45,6 +45,9 @@ class Stacks {
     this.context = context;
     this.store = store;
     this.stacks = new Map(store.table('stacks').all());
+    context.scope.defer(() => {
+      for (const name of this.removing) this.openToRegistrations(name);
+    });
   }
 
   async list(): Promise<{ stacks: StackRow[] }> {
@@ -73,7 +76,25 @@ class Stacks {
   remove({ name, force }: MessageOf<StacksProtocol, 'remove'>): DeferredReply<{ services: string[] }> {
     this.refuseIfRemoving(name);
     this.removing.add(name);
-    return this.context.replyLater(this.removeNow(name, force).finally(() => this.removing.delete(name)));
+    return this.context.replyLater(
+      this.removeAll(name, force).finally(() => {
+        this.removing.delete(name);
+        this.openToRegistrations(name);
+      }),
+    );
+  }
+
+  private async removeAll(name: string, force: boolean): Promise<{ services: string[] }> {
+    await this.registry().ask('closeStack', { stack: name, isClosed: true });
+    const { services } = await this.removeNow(name, force);
+    // A registration that was under way when the stack was closed.
+    const { members } = await this.registry().ask('members', { group: null, stack: name });
+    for (const late of members) await this.removeService(late.name);
+    return { services: [...services, ...members.map((late) => late.name)] };
+  }
+
+  private openToRegistrations(stack: string): void {
+    this.registry().tell('closeStack', { stack, isClosed: false });
   }
 
   private async removeNow(name: string, force: boolean): Promise<{ services: string[] }> {

@@ -1,5 +1,6 @@
-// How many descriptors this process may have open.
-import { readFileSync } from 'node:fs';
+// How many descriptors this process may have open, and how many it has.
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { devNull } from 'node:os';
 
 /** The limit; without one, or where it cannot be read, `Number.POSITIVE_INFINITY`. */
 export function openFilesLimit(): number {
@@ -12,4 +13,23 @@ export function openFilesLimit(): number {
   }
   const soft = /^Max open files\s+(\d+)/m.exec(text)?.[1];
   return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+}
+
+/** Read once per thread. */
+let limit: number | null = null;
+
+/**
+ * Whether at least `share` of the descriptors that this process may have open are in use. A new one has the
+ * lowest number that is free, so one that is opened for the purpose tells.
+ */
+export function areDescriptorsUsed(share: number): boolean {
+  limit ??= openFilesLimit();
+  if (!Number.isFinite(limit)) return false;
+  try {
+    const lowestFree = openSync(devNull, 'r');
+    closeSync(lowestFree);
+    return lowestFree >= limit * share;
+  } catch {
+    return true;
+  }
 }

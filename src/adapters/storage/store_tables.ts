@@ -2,6 +2,7 @@
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
@@ -18,6 +19,10 @@ export interface StoreTables {
   stacks: StoredStack;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
+  /** Notices that are not delivered yet, by id. */
+  notices: StoredNotice;
+  /** One row, `notices`: the last event that `notices` has a notice of. */
+  positions: number;
   /** Secrets of this state directory. */
   keys: Uint8Array;
   /** One row, `events`. */
@@ -48,6 +53,8 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   doors: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
   schedules: { isText: true, isEssential: true },
+  notices: { isText: true, isEssential: true },
+  positions: { isText: true, isEssential: true },
   keys: { isText: false, isEssential: false },
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },

@@ -1,7 +1,8 @@
 // berth doctor
 import { defineCommand } from '../kit/command.ts';
 import { sanitize } from '../kit/sanitize.ts';
-import { DOCTOR_CHECKS, type DoctorFinding } from './doctor_checks.ts';
+import { DOCTOR_CHECKS } from './doctor_checks.ts';
+import type { DoctorFinding } from './doctor_finding.ts';
 
 const MARKS = { ok: ['green', '✓'], warning: ['yellow', '!'], wrong: ['red', '✗'] } as const;
 

@@ -19,14 +19,9 @@ import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import type { DoctorFinding } from './doctor_finding.ts';
 import { limitsTrouble } from './doctor_limits.ts';
-
-export interface DoctorFinding {
-  state: 'ok' | 'warning' | 'wrong';
-  about: string;
-  /** How to fix it. */
-  fix?: string;
-}
+import { noticeFindings } from './doctor_notices.ts';
 
 type DoctorCheck = (context: CommandContext) => Promise<DoctorFinding[]>;
 
@@ -357,6 +352,10 @@ const watches = withLocal(async (_cli, { client, stateDir }) => {
   }
 });
 
+const notices = withLocal(async (_cli, { client, stateDir: path }) =>
+  runningDaemon(path) ? noticeFindings(client) : [],
+);
+
 const limits = withLocal(async (_cli, { stateDir: path }) => {
   const running = runningDaemon(path);
   if (!running) return [];
@@ -393,5 +392,6 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   watches,
   screenRules,
   limits,
+  notices,
   clusters,
 ];

@@ -10,6 +10,9 @@ export const systemMethods = (endpoint: Endpoint) => ({
     (await sendRequest(endpoint, system.readyz, { signal })).status === 200,
   /** What the daemon is doing. */
   system: ({ signal }: CallOptions = {}) => call(endpoint, system.system, { signal }),
+  /** Sends a notice to every target of the configuration. */
+  testNotices: async ({ signal }: CallOptions = {}) =>
+    (await call(endpoint, system.testNotices, { signal })).results,
   /** The OpenAPI 3.1 document of the whole API. */
   openapi: ({ signal }: CallOptions = {}): Promise<object> => call(endpoint, system.openapi, { signal }),
 });

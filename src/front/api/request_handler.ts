@@ -174,7 +174,7 @@ export class RequestHandler {
         this.runStream(exchange, reply, route, by);
         return;
       case 'relay':
-        this.runRelay(exchange, reply, route);
+        this.runRelay(exchange, reply, route, by);
         return;
       case 'socket':
         this.runUpgrade(exchange, reply, route, by);
@@ -318,7 +318,7 @@ export class RequestHandler {
     opened?.catch((error: unknown) => reply.fail(error));
   }
 
-  private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>): void {
+  private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>, by: Called): void {
     const { app } = this.options;
     const headers = RELAYED_HEADERS.flatMap((name): [string, string][] => {
       const value = exchange.header(name);
@@ -331,6 +331,7 @@ export class RequestHandler {
       app.streams.assertRoom();
       const stream = reply.stream(EVENT_STREAM_HEADERS, KEEP_ALIVE_COMMENT);
       if (stream) app.streams.add(stream);
+      if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
       return stream;
     };
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };

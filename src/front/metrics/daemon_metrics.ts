@@ -157,6 +157,14 @@ const SERVICE_METRICS: readonly Row[] = [
   ),
 ];
 
+const NOTICE_RESULTS = ['delivered', 'failed', 'dropped'] as const;
+
+/** Two targets may look the same: the place in the configuration tells them apart. */
+const noticeLabels = ({ target }: { target: string }, index: number): Labels => ({
+  notify: String(index),
+  target,
+});
+
 const PROCESS_METRICS: readonly Row[] = [
   {
     name: 'berth_build_info',
@@ -260,6 +268,22 @@ const PROCESS_METRICS: readonly Row[] = [
     type: 'gauge',
     help: 'Runs in the ledger of the process host.',
     samples: ({ system }) => (system.host ? one(system.host.runs) : []),
+  },
+  {
+    name: 'berth_notices_pending',
+    type: 'gauge',
+    help: 'Notices that wait for the target.',
+    samples: ({ system }) =>
+      system.notices.flatMap(({ pending, ...notice }, index) => one(pending, noticeLabels(notice, index))),
+  },
+  {
+    name: 'berth_notices',
+    type: 'counter',
+    help: 'Notices delivered and given up, and attempts that failed.',
+    samples: ({ system }) =>
+      system.notices.flatMap((notice, index) =>
+        NOTICE_RESULTS.flatMap((result) => one(notice[result], { ...noticeLabels(notice, index), result })),
+      ),
   },
   {
     name: 'berth_store_bytes',

@@ -5,8 +5,9 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
+import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
-import { HTTP } from '../../settings/limits.ts';
+import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 import { Strangers } from './strangers.ts';
@@ -92,7 +93,10 @@ class NodeServer implements HttpServer {
       ? https.createServer({ ...limits, ...tlsOptions(tls) }, serve)
       : http.createServer(limits, serve);
     if (Number.isFinite(maxConnections)) server.maxConnections = maxConnections;
-    server.on('connection', (socket: Socket) => this.strangers?.add(socket));
+    server.on('connection', (socket: Socket) => {
+      if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+      else this.strangers?.add(socket);
+    });
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) =>
       this.upgrade(req, socket, head),
     );

@@ -10,7 +10,8 @@ import type {
 } from 'uWebSockets.js';
 import net from 'node:net';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
-import { HTTP } from '../../settings/limits.ts';
+import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
+import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
 import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import {
   type CreateServer,
@@ -284,7 +285,8 @@ class UwsServer implements HttpServer {
     let connections = 0;
     const count = (res: HttpResponse, change: unknown): void => {
       connections += Number(change);
-      if (change === 1 && connections > maxConnections) res.close();
+      if (change === 1 && (connections > maxConnections || areDescriptorsUsed(DESCRIPTORS.accept)))
+        res.close();
     };
     this.app.filter(count);
     for (const path of webSocketPaths) {

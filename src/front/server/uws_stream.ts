@@ -3,7 +3,7 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from './http_server.ts';
 
-/** Largest piece written after a blocked write: uWebSockets.js may buffer it where we cannot count it. */
+/** Largest piece in one write: uWebSockets.js buffers of it what is not taken, and does not say how much. */
 const SLICE_BYTES = 64 * KIB;
 
 /**
@@ -53,9 +53,15 @@ export class UwsStream implements ResponseStream {
 
   write(bytes: Uint8Array): void {
     if (this.state === 'closed') return;
-    if (this.state === 'blocked') this.queue.push(bytes);
-    else if (this.tryWrite(bytes)) return;
-    this.bufferedBytes += bytes.length;
+    let written = 0;
+    while (this.state === 'open' && written < bytes.length) {
+      const from = written;
+      written = Math.min(bytes.length, from + SLICE_BYTES);
+      if (!this.tryWrite(bytes.subarray(from, written))) this.bufferedBytes += written - from;
+    }
+    if (written === bytes.length || !this.isOpen) return;
+    this.queue.push(bytes.subarray(written));
+    this.bufferedBytes += bytes.length - written;
   }
 
   /** uWebSockets.js closes a blocked connection after ten seconds without a write. */
@@ -120,10 +126,15 @@ export class UwsStream implements ResponseStream {
     return true;
   }
 
-  /** The next queued bytes: one whole write at least, and further ones up to `SLICE_BYTES`. */
+  /** The next queued bytes: at most `SLICE_BYTES`, of one write or of several. */
   private takeSlice(): Uint8Array {
+    const [first] = this.queue;
+    if (first && first.length > SLICE_BYTES) {
+      this.queue[0] = first.subarray(SLICE_BYTES);
+      return first.subarray(0, SLICE_BYTES);
+    }
     let count = 1;
-    let size = this.queue[0]?.length ?? 0;
+    let size = first?.length ?? 0;
     while (count < this.queue.length && size + (this.queue[count]?.length ?? 0) <= SLICE_BYTES) {
       size += this.queue[count]?.length ?? 0;
       count += 1;

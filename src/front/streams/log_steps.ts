@@ -8,8 +8,12 @@ import type { Ref } from '../../runtime/actor.ts';
 import { KIB, LOGS } from '../../settings/limits.ts';
 import type { FairQueue } from './fair_queue.ts';
 
-/** Bytes of log per request to the service: formatting them takes a few milliseconds. */
+/**
+ * Bytes of log per request to the service, and lines of them in a step: formatting takes a few milliseconds,
+ * for long lines by their bytes and for short ones by their number.
+ */
 const READ_BYTES = 64 * KIB;
+const NEWLINE = 0x0a;
 /** Bytes counted for a step besides its text. */
 const ENTRY_BYTES = 512;
 
@@ -50,13 +54,28 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
   };
 }
 
-/** The step from `from` through `slice`, without its end. */
+/** As much of `slice` as one step takes. */
+function firstLines(slice: LogSlice): LogSlice {
+  let lines = 0;
+  for (const [index, { offset, bytes }] of slice.parts.entries()) {
+    for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) {
+      lines += 1;
+      if (lines < LOGS.maxStepLines || at + 1 === bytes.length) continue;
+      const last = { offset, bytes: bytes.subarray(0, at + 1) };
+      return { ...slice, parts: [...slice.parts.slice(0, index), last], end: offset + at + 1 };
+    }
+  }
+  return slice;
+}
+
+/** The step from `from` through the first lines of `whole`, without its end. */
 function formatStep(
   from: LogPosition,
-  { start, end, run, parts, times }: LogSlice,
+  whole: LogSlice,
   isRunning: boolean,
   format: LineFormat,
 ): Omit<LogStep, 'endAt'> {
+  const { start, end, run, parts, times } = firstLines(whole);
   const cutter = new LineCutter(from.partial);
   const isOther = run !== null && run !== from.run;
   // The last line of an ended run stays incomplete, as does a line whose next part is lost.

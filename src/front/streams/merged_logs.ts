@@ -8,6 +8,7 @@ import type { Clock } from '../../runtime/actor.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { EVENTS, LOGS } from '../../settings/limits.ts';
 import type { ResponseStream } from '../server/http_server.ts';
+import { FairQueue } from './fair_queue.ts';
 
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 const END_FRAME = Buffer.from('event: end\ndata: {}\n\n');
@@ -54,7 +55,7 @@ class MergedFollower {
   private readonly owner: MergedLogs;
   private readonly stream: ResponseStream;
   private readonly grown: Set<string>;
-  private state: 'idle' | 'reading' | 'pausing' | 'closed' = 'idle';
+  private state: 'idle' | 'queued' | 'reading' | 'pausing' | 'closed' = 'idle';
   private cancelRest = (): void => {};
 
   constructor(
@@ -112,13 +113,20 @@ class MergedFollower {
 
   /** Reads on, if something has grown and the client has taken the bytes sent so far. */
   read(): void {
-    if (this.state !== 'idle' || this.stream.bufferedBytes > 0) return;
+    if (this.state !== 'idle' || this.stream.bufferedBytes > 0 || this.grown.size === 0) return;
+    this.state = 'queued';
+    this.owner.queue.add(() => {
+      if (this.state === 'queued') this.readNow();
+    });
+  }
+
+  private readNow(): void {
     const grown = [...this.grown].filter((name) => this.logs.has(name));
-    if (grown.length === 0) return;
     this.grown.clear();
-    this.state = 'reading';
+    this.state = grown.length === 0 ? 'idle' : 'reading';
+    if (this.state === 'idle') return;
     this.owner.read(this.request, this.logs, grown).then(
-      (answer) => this.take(answer),
+      (answer) => this.owner.queue.add(() => this.take(answer)),
       (error: unknown) => {
         // The client reconnects with its places.
         this.end();
@@ -160,6 +168,8 @@ class MergedFollower {
 /** All streams of many logs. */
 export class MergedLogs {
   readonly options: MergedLogsOptions;
+  /** The work for single clients. */
+  readonly queue = new FairQueue();
   private readonly followers = new Set<MergedFollower>();
   /** Services that give notice. */
   private readonly noticed = new Set<string>();

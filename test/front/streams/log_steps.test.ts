@@ -1,9 +1,11 @@
 // What followers of logs share: docs/reference.md "Streams".
 import { describe, expect, it } from 'vitest';
 import { FairQueue } from '../../../src/front/streams/fair_queue.ts';
-import { type LogStep, LogStepCache, positionAt } from '../../../src/front/streams/log_steps.ts';
-import { LOGS, MIB } from '../../../src/settings/limits.ts';
-import { settle } from '../../kit/actors.ts';
+import { FollowedLog, type LogStep, LogStepCache, positionAt } from '../../../src/front/streams/log_steps.ts';
+import type { LogSlice, ServiceProtocol } from '../../../src/protocol/service.ts';
+import { KIB, LOGS, MIB } from '../../../src/settings/limits.ts';
+
+import { settle, world } from '../../kit/actors.ts';
 
 const step = (bytes: number, endAt: number | null = null): LogStep => ({
   frames: Buffer.alloc(bytes),
@@ -74,6 +76,54 @@ describe('steps', () => {
     }
     expect((await settled).filter(({ status }) => status === 'rejected')).toHaveLength(1);
     expect(began).toEqual(reads.map((_, index) => index));
+  });
+});
+
+/** The frames of a log that says `output`, step by step to its end. */
+async function stepsThrough(output: Buffer): Promise<string[]> {
+  const here = world();
+  await here.stand<ServiceProtocol>('service:web', {
+    read: ({ offset, limit }): LogSlice => {
+      const bytes = output.subarray(offset, offset + limit);
+      // As the host writes them: in several pieces.
+      const half = bytes.length >> 1;
+      const parts = [
+        { offset, bytes: bytes.subarray(0, half) },
+        { offset: offset + half, bytes: bytes.subarray(half) },
+      ];
+      return { start: offset, end: offset + bytes.length, run: 'a', parts, times: [] };
+    },
+  });
+  const query = { lines: 0, stream: null, timestamps: false, raw: false };
+  const cache = new LogStepCache(new FairQueue());
+  const log = new FollowedLog(cache, { service: here.ref('service:web'), query, isRunning: () => true });
+  const steps: string[] = [];
+  for (let position = positionAt(0); ; ) {
+    const { frames, next, endAt } = await log.stepFrom(position);
+    steps.push(frames.toString());
+    if (endAt !== null) return steps;
+    position = next;
+  }
+}
+
+describe('a step', () => {
+  const linesIn = (frames: string): string[] =>
+    [...frames.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data);
+
+  it('formats a bounded number of lines, however short they are, and none is lost', async () => {
+    const output = Buffer.from(Array.from({ length: 3_500 }, (_, line) => `${line % 7}\n`).join(''));
+    const steps = (await stepsThrough(output)).map(linesIn);
+    expect(steps.map((lines) => lines.length)).toEqual([1_000, 1_000, 1_000, 500, 0]);
+    expect(steps.flat()).toEqual(Array.from({ length: 3_500 }, (_, line) => `{"line":"${line % 7}"}`));
+    expect(LOGS.maxStepLines).toBe(1_000);
+  });
+
+  it('goes on in the middle of a line that a read has cut', async () => {
+    const long = 'x'.repeat(40 * KIB);
+    const steps = await stepsThrough(Buffer.from(`${'\n'.repeat(LOGS.maxStepLines)}${long}\n${long}\n`));
+    const lines = steps.flatMap(linesIn);
+    expect(lines.length).toBe(LOGS.maxStepLines + 2);
+    expect(lines.slice(-2)).toEqual([`{"line":"${long}"}`, `{"line":"${long}"}`]);
   });
 });
 

@@ -4,6 +4,7 @@ import { openFilesLimit } from '../../../adapters/process/open_files_limit.ts';
 import type { system } from '../../../api/system.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
+import { NOTICE, THREADS } from '../../../settings/limits.ts';
 import { DAEMON_METRICS } from '../../metrics/daemon_metrics.ts';
 import { answerMetrics, readDaemon } from '../../metrics/read_metrics.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -33,7 +34,7 @@ export const systemHandlers: HandlersOf<typeof system> = {
   system: async ({ app }) => {
     const { version, pid, startedAt } = app.daemonInfo;
     const { requests, openStreams, system } = await readDaemon(app);
-    const { threads, host, storeBytes, journalBytes, rssBytes } = system;
+    const { threads, host, storeBytes, journalBytes, rssBytes, notices } = system;
     return {
       ...{ version, pid, startedAt: localTime(startedAt), rssBytes, storeBytes, journalBytes },
       host: host && {
@@ -45,10 +46,16 @@ export const systemHandlers: HandlersOf<typeof system> = {
         ...{ name, up: reading !== null, restarts },
         ...(reading ?? SILENT),
       })),
+      notices: [...notices],
       requests: requests.map(({ operation, status, count }) => ({ operation, code: status, count })),
       openStreams,
       openFilesLimit: openFilesLimit(),
     };
+  },
+
+  testNotices: ({ app }) => {
+    const deadlineMs = NOTICE.timeoutMs + THREADS.askDeadlineMs;
+    return app.ref('notices').ask('test', {}, { deadlineMs });
   },
 
   metrics: async (request) => answerMetrics(request, DAEMON_METRICS, await readDaemon(request.app)),

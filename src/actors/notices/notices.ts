@@ -1,0 +1,203 @@
+// State: per rule its queue. Rebuilt from: the store, and the events of the journal after the last that the
+// store has notices of.
+//
+// A notice and the mark of its event are one commit, and a notice is removed when it has arrived. So one that
+// a killed daemon may have sent is sent again, under the same id, and none is left out.
+import type { Store } from '../../adapters/storage/store_tables.ts';
+import type { EnvironmentRows } from '../../protocol/base_environment.ts';
+import { EVENT_TYPES, type EventRecord } from '../../protocol/events.ts';
+import type { NoticesProtocol, NoticeTest, StoredNotice } from '../../protocol/notices.ts';
+import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { NOTICE } from '../../settings/limits.ts';
+import { matchesPattern, type NoticeRule, targetLabel } from '../../settings/notify.ts';
+import { NoticeQueue } from './notice_queue.ts';
+import { messageOf, testMessage } from './notice_text.ts';
+
+export interface NoticesConfig {
+  store: Pick<Store, 'table'>;
+  rules: readonly NoticeRule[];
+  /** For the programs that take notices. */
+  environment: EnvironmentRows;
+  /** Writes a line to the daemon's log. */
+  report: (text: string) => void;
+}
+
+const MARK = 'notices';
+/** A type with a state behind it: no list has all of them. */
+const STATES = 'agent.state.';
+
+class Notices {
+  private readonly context: Context;
+  private readonly config: NoticesConfig;
+  private queues: NoticeQueue[] = [];
+  /** The last event that was taken; null: none is asked for. */
+  private taken: number | null = null;
+  private cancelTimer = (): void => {};
+  private reading: Promise<void> | null = null;
+
+  constructor(context: Context, config: NoticesConfig) {
+    this.context = context;
+    this.config = config;
+  }
+
+  setRules(rules: readonly NoticeRule[]): null {
+    const known = new Map(this.queues.map((queue) => [queue.id, queue]));
+    const queues = rules.map((rule) => new NoticeQueue(rule)).map((queue) => known.get(queue.id) ?? queue);
+    this.queues = [...new Map(queues.map((queue) => [queue.id, queue])).values()];
+    this.reportMistakes(rules);
+    const fresh = new Map(this.queues.filter(({ id }) => !known.has(id)).map((queue) => [queue.id, queue]));
+    const rows = this.config.store.table('notices');
+    for (const [id, notice] of rows.all()) {
+      if (!known.has(notice.rule) && !fresh.has(notice.rule)) this.inBackground(this.save([], [id], null));
+      fresh.get(notice.rule)?.restore(notice);
+    }
+    if (this.queues.length > 0) this.inBackground(this.readOn());
+    else this.forget();
+    this.plan();
+    return null;
+  }
+
+  /** What happens without rules is no news when there are rules again. */
+  forget(): void {
+    this.taken = null;
+    const { store } = this.config;
+    if (store.table('positions').get(MARK) === undefined) return;
+    this.inBackground(tolerateFailure(store.table('positions').remove(MARK), () => undefined));
+  }
+
+  take(message: MessageOf<NoticesProtocol, 'events'>): null {
+    const { events, from, to } = message;
+    if (this.queues.length === 0) return null;
+    if (this.reading) this.inBackground(this.reading.then(() => this.take(message)));
+    // Some are missing in between: the journal was started anew.
+    else if (this.taken === null || from > this.taken) this.inBackground(this.readOn());
+    else this.inBackground(this.takeAll(events, to));
+    return null;
+  }
+
+  async test(): Promise<{ results: NoticeTest[] }> {
+    const { clock } = this.context;
+    const { sendNotice } = await import('../../adapters/notice_targets.ts');
+    const results = this.queues.map(async ({ rule: { target } }, index) => {
+      const began = clock.monotonic();
+      const message = testMessage(`test-${clock.now()}-${index}`, clock.now());
+      const error = await sendNotice(target, message, this.config.environment);
+      const ms = Math.round(clock.monotonic() - began);
+      return { target: targetLabel(target), ok: error === null, error, ms };
+    });
+    return { results: await Promise.all(results) };
+  }
+
+  status() {
+    return { targets: this.queues.map(({ status }) => status) };
+  }
+
+  /** Takes what the journal has after the last event that was taken, and is told of all that follow. */
+  private readOn(): Promise<void> {
+    this.reading ??= this.read().finally(() => {
+      this.reading = null;
+    });
+    return this.reading;
+  }
+
+  private async read(): Promise<void> {
+    const after = this.taken ?? this.config.store.table('positions').get(MARK) ?? null;
+    const asked = this.context.ref('events').ask('watch', { after });
+    const answer = await tolerateFailure(asked, () => null);
+    if (!answer) {
+      this.context.clock.after(NOTICE.minBackoffMs, () => this.inBackground(this.readOn()));
+      return;
+    }
+    const isFirst = after === null;
+    if (!answer.isComplete && !isFirst)
+      this.config.report('notices: events were lost before their notices could be made');
+    await this.takeAll(answer.events, answer.lastId);
+    // The first of all: what happened before the rules were there is no news.
+    if (isFirst) await this.save([], [], answer.lastId);
+  }
+
+  private async takeAll(events: readonly EventRecord[], to: number): Promise<void> {
+    const news = events.filter(({ id }) => id > (this.taken ?? 0));
+    this.taken = Math.max(this.taken ?? 0, to);
+    const changes = news.flatMap((event) => this.queues.map((queue) => queue.take(event)));
+    const put = changes.flatMap((change) => change.put);
+    const removed = changes.flatMap((change) => change.removed);
+    if (put.length > 0 || removed.length > 0) {
+      // None of them is sent before it is on disk.
+      await this.save(put, removed, put.length > 0 ? this.taken : null);
+      this.plan();
+    }
+  }
+
+  /** One commit. A full disk loses no notice of this life: what is here is sent all the same. */
+  private async save(
+    put: readonly StoredNotice[],
+    removed: readonly string[],
+    mark: number | null,
+  ): Promise<void> {
+    const { store } = this.config;
+    const rows = store.table('notices');
+    const gone = removed.filter((id) => !put.some((notice) => notice.id === id));
+    const changes = [
+      ...put.map((notice) => rows.put(notice.id, notice)),
+      ...gone.map((id) => rows.remove(id)),
+      ...(mark === null ? [] : [store.table('positions').put(MARK, mark)]),
+    ];
+    await tolerateFailure(Promise.all(changes), ({ message }) => {
+      this.config.report(`notices: not kept for a restart: ${message}`);
+      return [];
+    });
+  }
+
+  /** Sends what is due, and comes again when something else will be. */
+  private plan(): void {
+    this.cancelTimer();
+    const now = this.context.clock.now();
+    for (const queue of this.queues) {
+      const notice = queue.next(now);
+      if (notice) this.inBackground(this.deliver(queue, notice));
+    }
+    const dueAt = Math.min(...this.queues.map((queue) => queue.dueAt(now)));
+    if (dueAt === Number.POSITIVE_INFINITY) return;
+    // The clock may be set meanwhile, or the machine sleep: timers know of neither.
+    const ms = Math.min(NOTICE.lookMs, Math.max(0, dueAt - now));
+    this.cancelTimer = this.context.clock.after(ms, () => this.plan());
+  }
+
+  private async deliver(queue: NoticeQueue, notice: StoredNotice): Promise<void> {
+    const { sendNotice } = await import('../../adapters/notice_targets.ts');
+    const error = await sendNotice(queue.rule.target, messageOf(notice), this.config.environment);
+    const isDone = queue.settle(error, this.context.clock.now());
+    if (isDone) await this.save([], [notice.id], null);
+    this.plan();
+  }
+
+  private reportMistakes(rules: readonly NoticeRule[]): void {
+    const types = rules.flatMap((rule) => rule.types);
+    for (const pattern of types) {
+      const isKnown = EVENT_TYPES.some((type) => matchesPattern(pattern, type)) || pattern.startsWith(STATES);
+      if (!isKnown) this.config.report(`notices: no event has the type ${pattern}`);
+    }
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.context.crash(error));
+  }
+}
+
+/** Sends notices of events: docs/reference.md "Notices". Costs nothing without rules. */
+export const noticesActor = actor<NoticesProtocol, NoticesConfig>('notices', (context, config) => {
+  const notices = new Notices(context, config);
+  if (config.rules.length > 0) notices.setRules(config.rules);
+  else notices.forget();
+  return {
+    rules: ({ rules }) => {
+      // For the next incarnation too.
+      config.rules = rules;
+      return notices.setRules(rules);
+    },
+    events: (message) => notices.take(message),
+    status: () => notices.status(),
+    test: () => context.replyLater(notices.test()),
+  };
+});

@@ -1,0 +1,65 @@
+// The removal of a stack beside registrations: the real registry and store, with services that the test
+// scripts. docs/reference.md "Stacks".
+import { expect, it } from 'vitest';
+import { stacksActor } from '../../../src/actors/stacks/stacks.ts';
+import type { StoreTable, StoreTables } from '../../../src/adapters/storage/store_tables.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { type Setting, setting } from '../../kit/registry.ts';
+import { input } from '../../kit/service_inputs.ts';
+
+const inShop = (service: string) => ({ input: input(`shop--${service}`, { stack: 'shop' }) });
+const namesIn = async ({ registry }: Setting): Promise<string[]> => {
+  const { members } = await registry.ask('members', { group: null, stack: 'shop' });
+  return members.map(({ name }) => name);
+};
+
+it('takes no registration in a stack while it is being removed, and takes it afterwards', async () => {
+  const here = await setting();
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  await here.registry.ask('register', inShop('web'));
+  const retired = deferred<null>();
+  here.services.retire = () => retired.promise;
+  const removal = stacks.ask('remove', { name: 'shop', force: false });
+  await eventually(() => here.received.some(({ kind }) => kind === 'retire'));
+  await expect(here.registry.ask('register', inShop('late'))).rejects.toMatchObject({ code: 'daemon_busy' });
+  await here.registry.ask('register', { input: input('other') });
+  retired.resolve(null);
+  expect(await removal).toEqual({ services: ['shop--web'] });
+  expect(await namesIn(here)).toEqual([]);
+  await here.registry.ask('register', inShop('late'));
+  expect(await namesIn(here)).toEqual(['shop--late']);
+});
+
+it('removes what was being registered when the removal began', async () => {
+  const written = deferred<void>();
+  let isWriting = false;
+  const here = await setting({
+    store: (store) => ({
+      table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
+        const table = store.table(name);
+        const put = async (key: string, value: StoreTables[N]): Promise<void> => {
+          if (key === 'shop--late') {
+            isWriting = true;
+            await written.promise;
+          }
+          await table.put(key, value);
+        };
+        return { ...table, put };
+      },
+    }),
+  });
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  await here.registry.ask('register', inShop('web'));
+  const registered = here.registry.ask('register', inShop('late'));
+  await eventually(() => isWriting);
+  here.services.retire = async () => {
+    written.resolve();
+    await registered;
+    return null;
+  };
+  expect(await stacks.ask('remove', { name: 'shop', force: false })).toEqual({
+    services: ['shop--web', 'shop--late'],
+  });
+  expect(await namesIn(here)).toEqual([]);
+});
