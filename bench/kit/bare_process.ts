@@ -128,7 +128,8 @@ const handlers: Handlers = {
           [client, other],
           [other, client],
         ] as const) {
-          from.pipe(into);
+          from.on('data', (bytes) => into.write(bytes));
+          from.on('close', () => into.destroy());
           from.on('error', () => into.destroy());
         }
       });
