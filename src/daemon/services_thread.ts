@@ -95,8 +95,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const probes = probeMeans(node.clock);
   const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
-  const viewersInThread = { count: 0 };
-  const commandsWaiting = { count: 0 };
+  const shared = { viewersInThread: { count: 0 }, commandsWaiting: { count: 0 } };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -108,14 +107,12 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     ports: data.servicePorts,
     logs: paths.logs,
     ...jobs,
-    viewersInThread,
-    commandsWaiting,
+    ...shared,
   }));
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
   await node.start('events', eventsActor, journal);
-  const notices = { store: plain, rules: data.notify, environment, report };
-  await node.start('notices', noticesActor, notices);
+  await node.start('notices', noticesActor, { store: plain, rules: data.notify, environment, report });
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   const history = new UsageHistory(paths.logs);
