@@ -21,6 +21,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['processes', async () => (await import('./processes.ts')).processes],
   ['fanout', async () => (await import('./fanout.ts')).fanout],
   ['terminal', async () => (await import('./terminal.ts')).terminal],
+  ['viewers', async () => (await import('./viewers.ts')).viewers],
   ['door', async () => (await import('./door.ts')).door],
   ['logs', async () => (await import('./logs.ts')).logs],
   ['gateway', async () => (await import('./gateway.ts')).gateway],

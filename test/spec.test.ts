@@ -67,6 +67,8 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/agents/{name}/share', 200],
   ['DELETE', '/v1/agents/{name}/share', 200],
   ['POST', '/v1/agents/{name}/keys', 200],
+  ['POST', '/v1/agents/{name}/sleep', 200],
+  ['POST', '/v1/agents/{name}/wake', 200],
   ['POST', '/v1/commands', 201],
   ['GET', '/k8s/workloads/{id}', 200],
   ['POST', '/k8s/workloads/sleep', 200],

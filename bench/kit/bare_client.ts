@@ -18,6 +18,8 @@ export interface BareTasks {
   spawnTerminal: { cmd: string };
   /** Runs `cmd` in a terminal to its end. Answers with the number of bytes printed. */
   readTerminal: { cmd: string };
+  /** Types keys into `cat` in a terminal. Answers with the median time from a key to its echo, in ms. */
+  echoInTerminal: { keys: number };
   /**
    * Starts a server that answers each GET with `body`, and each POST by sending `frame` to all readers of
    * /v1/events, with the star in `frame` replaced by the last part of the path. Answers with its port.

@@ -3,7 +3,7 @@
 import uWS, { type HttpResponse } from 'uWebSockets.js';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import net from 'node:net';
 import { spawn as spawnPty } from 'node-pty';
 import type { BareTasks } from './bare_client.ts';
@@ -80,6 +80,24 @@ const handlers: Handlers = {
     });
     return new Promise((resolve) => pty.onExit(() => resolve(bytes)));
   },
+  echoInTerminal: async ({ keys }) => {
+    const pty = terminal('exec cat');
+    terminals.add(pty.pid);
+    const times: number[] = [];
+    let onEcho = (): void => {};
+    pty.onData(() => onEcho());
+    for (let count = 0; count < keys; count += 1) {
+      const echoed = new Promise<void>((resolve) => {
+        onEcho = resolve;
+      });
+      const began = performance.now();
+      writeSync(pty.fd, 'x');
+      await echoed;
+      times.push(performance.now() - began);
+    }
+    killGroup(pty.pid);
+    return times.toSorted((a, b) => a - b)[keys >> 1] ?? Number.NaN;
+  },
   serve: ({ body, frame }) =>
     new Promise((resolve) => {
       const app = uWS.App();
@@ -110,7 +128,8 @@ const handlers: Handlers = {
           [client, other],
           [other, client],
         ] as const) {
-          from.pipe(into);
+          from.on('data', (bytes) => into.write(bytes));
+          from.on('close', () => into.destroy());
           from.on('error', () => into.destroy());
         }
       });

@@ -1,12 +1,10 @@
-// Carries the bytes of one socket to another: what was read is written at once, from the buffer that all
-// sockets of the thread are read into. Only what the other socket does not take is copied.
+// Carries the bytes of one socket to another without an allocation per read: what was read is in a buffer
+// that is read into again once the other socket has taken it.
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import { KIB } from '../settings/limits.ts';
 import { descriptorOf } from './held_port.ts';
 import type { Libc } from './process/libc.ts';
 
-/** Larger reads carry more bytes per event. Twice as much no longer fits in the cache of a processor. */
-const readBuffer = Buffer.allocUnsafeSlow(512 * KIB);
+const BUFFER_BYTES = 128 * 1024;
 
 /**
  * One direction. The socket that is read has the option `onread`; what it reads goes to the socket of
@@ -14,7 +12,7 @@ const readBuffer = Buffer.allocUnsafeSlow(512 * KIB);
  */
 export class BytePump {
   readonly onread: OnReadOpts;
-  private readonly libc: Libc;
+  private readonly buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   private readonly onMoved: () => void;
   private readonly early: Buffer[] = [];
   private from: Socket | null = null;
@@ -24,10 +22,9 @@ export class BytePump {
   };
 
   /** `onMoved` is called for each read. */
-  constructor(libc: Libc, onMoved: () => void) {
-    this.libc = libc;
+  constructor(onMoved: () => void) {
     this.onMoved = onMoved;
-    this.onread = { buffer: readBuffer, callback: (length) => this.pass(readBuffer.subarray(0, length)) };
+    this.onread = { buffer: this.buffer, callback: (length) => this.pass(length) };
   }
 
   /** Passes what `from` reads to `to`, and its end. */
@@ -40,26 +37,16 @@ export class BytePump {
   }
 
   /** False: the socket is not read until the other one has taken everything. */
-  private pass(bytes: Buffer): boolean {
+  private pass(length: number): boolean {
     const { to } = this;
+    const bytes = this.buffer.subarray(0, length);
     this.onMoved();
     if (!to) {
       this.early.push(Buffer.from(bytes));
       return true;
     }
-    const taken = this.writeNow(to, bytes);
-    if (taken === bytes.length) return true;
-    to.write(Buffer.from(bytes.subarray(taken)), this.onTaken);
+    to.write(bytes, this.onTaken);
     return to.writableLength === 0;
-  }
-
-  /**
-   * Bytes that `to` takes without waiting. A system call is half of what a write of Node costs. An error is
-   * left to that write, which reports it.
-   */
-  private writeNow(to: Socket, bytes: Buffer): number {
-    const fd = to.writableLength === 0 ? descriptorOf(to) : null;
-    return fd === null ? 0 : Math.max(0, this.libc.write(fd, bytes));
   }
 }
 

@@ -3,9 +3,14 @@ import { AGENT_STATES } from '../protocol/agent_state.ts';
 import { PROMPT } from '../settings/agent_limits.ts';
 import { HTTP } from '../settings/limits.ts';
 import { operationsOf } from './operation.ts';
-import { followedLogs, logTail } from './query_fields.ts';
+import { followedLogs, logTail, timeout } from './query_fields.ts';
 
 const operation = operationsOf('agents');
+
+const force = {
+  kind: 'flag',
+  summary: 'true: also where no conversation is known; the next start begins a new one',
+} as const;
 
 /** The query of a wait for states. */
 const stateWait = {
@@ -39,8 +44,8 @@ export const agents = {
     path: '/v1/agents/{name}',
     agentRight: 'stack',
     summary: 'One agent',
+    missing: 'unknown_agent',
     answer: 'AgentDetail',
-    errors: ['unknown_agent'],
     keyKind: 'agent',
   }),
   spinup: operation({
@@ -64,6 +69,30 @@ export const agents = {
     summary: 'Stop an agent if need be and remove it',
     answer: 'AgentRemoved',
     errors: ['unknown_agent', 'storage_full'],
+    keyKind: 'agent',
+  }),
+  sleep: operation({
+    id: 'sleepAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/sleep',
+    agentRight: 'stack',
+    summary: 'End the process of an idle agent and keep its conversation and its screen',
+    query: { force },
+    answer: 'SleepResult',
+    errors: ['unknown_agent', 'not_running', 'agent_working', 'agent_blocked', 'no_session', 'storage_full'],
+    keyKind: 'agent',
+  }),
+  wake: operation({
+    id: 'wakeAgent',
+    kind: 'call',
+    method: 'POST',
+    path: '/v1/agents/{name}/wake',
+    agentRight: 'stack',
+    summary: 'Resume the conversation of an agent without a process; one that runs is left alone',
+    query: { force, timeout },
+    answer: 'StartResult',
+    errors: ['unknown_agent', 'no_session', 'port_in_use', 'ready_timeout', 'start_failed'],
     keyKind: 'agent',
   }),
   logs: operation({

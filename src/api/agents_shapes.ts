@@ -1,7 +1,7 @@
 // Agents: the shape of a spinup, docs/reference.md "Spinup", and the answers of the operations.
 
 import { REPORTED_STATES } from '../protocol/agent_state.ts';
-import { AGENT_TYPES } from '../protocol/agent_types.ts';
+import { AGENT_TYPES, codingAgent } from '../protocol/agent_types.ts';
 import type { SpinupInput } from '../protocol/agents.ts';
 import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { faultOfPrompt } from '../protocol/prompt_text.ts';
@@ -21,7 +21,7 @@ import {
   z,
 } from './validation.ts';
 
-export { LogLine, Logs } from './services_shapes.ts';
+export { LogLine, Logs, SleepResult, StartResult } from './services_shapes.ts';
 
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -50,6 +50,7 @@ const SpinupShape = objectShape(
     cols: integerField(1, AGENT.maxColsOrRows).optional(),
     rows: integerField(1, AGENT.maxColsOrRows).optional(),
     stack: field.stack.nullable().optional(),
+    sleep: field.sleep.nullable().optional(),
     baseEnv: field.baseEnv.optional(),
   },
   ['active', 'pid', 'hostname', 'group', 'project', 'service', 'url', 'gatewayUrl'],
@@ -61,10 +62,23 @@ function nothingToRun(value: unknown): InvalidField[] {
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
 }
 
+/** What keeps no conversation would begin anew after each sleep. */
+function nothingToWake(value: unknown): InvalidField[] {
+  if (!(value instanceof Object) || !('sleep' in value) || value.sleep === null) return [];
+  const type = 'agent_type' in value ? AGENT_TYPES.find((known) => known === value.agent_type) : undefined;
+  if (type !== undefined && codingAgent(type)?.session) return [];
+  return [{ path: 'sleep', message: 'sleep is for types of agents that keep their conversations' }];
+}
+
 /** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT, field.BASE_ENV_LIMIT]);
-  const given = validate(SpinupShape, rest, [...faults, ...nothingToRun(rest), ...field.faultsOfStack(rest)]);
+  const given = validate(SpinupShape, rest, [
+    ...faults,
+    ...nothingToRun(rest),
+    ...nothingToWake(rest),
+    ...field.faultsOfStack(rest),
+  ]);
   return {
     name: given.name,
     cmd: given.cmd ?? null,
@@ -76,6 +90,7 @@ function parseSpinup(value: unknown): SpinupInput {
     cols: given.cols ?? AGENT.defaultCols,
     rows: given.rows ?? AGENT.defaultRows,
     stack: given.stack ?? null,
+    sleep: given.sleep ?? null,
     ...field.baseEnvRows(given.baseEnv),
   };
 }

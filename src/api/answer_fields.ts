@@ -47,3 +47,6 @@ export const status = z
 /** The id of a resource of the cloud API. */
 export const id = z.string().describe('A ULID');
 export const utcTimeShape = z.iso.datetime().describe('RFC 3339, UTC');
+
+/** The id of an agent's conversation. */
+export const sessionId = z.string().nullable().meta({ description: 'null: none is known' });

@@ -7,7 +7,7 @@ import {
   STACK_NAME_PATTERN,
   shortName,
 } from '../protocol/stacks.ts';
-import { SERVICE } from '../settings/limits.ts';
+import { DOOR, SERVICE } from '../settings/limits.ts';
 import { type InvalidField, patternField, stringField, z } from './validation.ts';
 
 const NAME_RULE = 'must be 1 to 63 of a-z, 0-9, _ and -, and not begin with -';
@@ -15,6 +15,8 @@ const CMD_RULE = 'must be a shell command of 1 byte to 64 KiB without NUL';
 const CWD_RULE = 'must be an absolute path of up to 4 KiB without NUL';
 const READY_RULE = 'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port';
 const AGENT_READY_RULE = `${READY_RULE}; $PORT in it is the port of the agent`;
+const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
+const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
 const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
@@ -54,6 +56,15 @@ const envKey = z
   .string()
   .refine((key) => ENV_KEY_PATTERN.test(key) && !key.startsWith('BERTH_'), ENV_KEY_RULE);
 
+export const sleep = z.strictObject(
+  {
+    afterMinutes: z
+      .number(AFTER_RULE)
+      .max(DOOR.maxIdleMinutes, AFTER_RULE)
+      .refine((minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs, AFTER_RULE),
+  },
+  SLEEP_RULE,
+);
 export const name = patternField(NAME_RULE, SERVICE_NAME_PATTERN);
 export const cmd = stringField(
   CMD_RULE,

@@ -13,7 +13,7 @@ import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
 import { completeRegistration } from '../protocol/registration.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
-import { DOOR, HTTP, SERVICE, TASK } from '../settings/limits.ts';
+import { HTTP, SERVICE, TASK } from '../settings/limits.ts';
 import {
   cpu,
   endCause,
@@ -57,17 +57,6 @@ const group = patternField(GROUP_RULE, GROUP_NAME_PATTERN).refine((value) => val
   error: 'must not be Agents, which is reserved',
 });
 
-const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
-const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
-const sleep = z.strictObject(
-  {
-    afterMinutes: z
-      .number(AFTER_RULE)
-      .max(DOOR.maxIdleMinutes, AFTER_RULE)
-      .refine((minutes) => Math.round(minutes * 60_000) >= DOOR.minIdleMs, AFTER_RULE),
-  },
-  SLEEP_RULE,
-);
 const INPUTS_RULE = `must be an array of up to ${TASK.maxInputGlobs} globs, relative to cwd`;
 const inputGlob = z.string('must be a glob such as src/**').superRefine((value, context) => {
   const message = globFault(value);
@@ -124,7 +113,7 @@ const RegistrationShape = objectShape(
       )
       .max(SERVICE.maxLabels, LABELS_RULE)
       .optional(),
-    sleep: sleep.nullable().optional(),
+    sleep: field.sleep.nullable().optional(),
     stack: field.stack.nullable().optional(),
     baseEnv: field.baseEnv.optional(),
     watch: watchInput.nullable().optional(),

@@ -1,7 +1,7 @@
 // Every command: its name, its summary, and the part of the build that holds it. The commands used most are
 // loaded with this table; the other two parts are loaded when one of their commands is called.
 
-import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
+import { AGENT_ROWS } from './agent_commands.ts';
 import { completeCommand } from './commands/complete.ts';
 import { helpCommand } from './commands/help.ts';
 import { logsCommand } from './commands/logs.ts';
@@ -197,85 +197,7 @@ const ROWS: readonly CommandRow[] = [
     heading: WATCHING,
     load: async () => (await lazyCommands()).topCommand,
   },
-  {
-    name: 'agent spinup',
-    summary: 'start an agent in its own terminal',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentSpinupCommand,
-  },
-  {
-    name: 'agent ls',
-    summary: 'list agents',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentListCommand,
-  },
-  ...AGENT_STATE_ROWS,
-  {
-    name: 'agent logs',
-    summary: 'show the output of an agent',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentLogsCommand,
-  },
-  {
-    name: 'agent attach',
-    summary: 'connect to the terminal of an agent',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentAttachCommand,
-  },
-  {
-    name: 'agent screen',
-    summary: 'show what the terminal of an agent shows now',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentScreenCommand,
-  },
-  {
-    name: 'agent keys',
-    summary: 'type keys or text into the terminal of an agent',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentKeysCommand,
-  },
-  {
-    name: 'agent prompt',
-    summary: 'give an agent a prompt, and show its answer with --wait',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentPromptCommand,
-  },
-  {
-    name: 'agent share',
-    summary: 'let others watch the terminal of an agent for a while',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentShareCommand,
-  },
-  {
-    name: 'agent start',
-    summary: 'start agents that were stopped',
-    heading: AGENTS,
-    load: loaded(startCommand),
-  },
-  {
-    name: 'agent stop',
-    summary: 'stop agents and every process they started',
-    heading: AGENTS,
-    load: loaded(stopCommand),
-  },
-  {
-    name: 'agent restart',
-    summary: 'stop and start agents',
-    heading: AGENTS,
-    load: loaded(restartCommand),
-  },
-  {
-    name: 'agent status',
-    summary: 'show the state of an agent and the reason for it',
-    heading: AGENTS,
-    load: loaded(statusCommand),
-  },
-  {
-    name: 'agent rm',
-    summary: 'stop and remove agents',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).agentRemoveCommand,
-  },
+  ...AGENT_ROWS,
   {
     name: 'mcp',
     summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',

@@ -12,6 +12,7 @@ export { agentAttachCommand } from './commands/agent_attach.ts';
 export { agentPromptCommand } from './commands/agent_prompt.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';
+export { agentSleepCommand, agentWakeCommand } from './commands/agent_sleep.ts';
 export { agentExplainCommand, agentReportCommand, agentStatesCommand } from './commands/agent_state.ts';
 export { agentWaitCommand } from './commands/agent_wait.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';

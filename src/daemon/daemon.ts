@@ -19,7 +19,7 @@ import { tokenWarnings } from '../settings/token_warnings.ts';
 import { VERSION } from '../settings/version.ts';
 import { AddressFile } from './address_file.ts';
 import { CloudController, resolveCloudToken } from './cloud_controller.ts';
-import { report, reportDefect } from './daemon_log.ts';
+import { report, reportDefect, reportEvents } from './daemon_log.ts';
 import { GatewayController } from './gateway_controller.ts';
 import { dialHost, keepHostJoined } from './host_link.ts';
 import { createLogJobs } from './log_jobs.ts';
@@ -82,6 +82,7 @@ function createDaemonFront(
     onRoutesChanged: () => gateway.onRoutesChanged(),
     log: report,
     onDefect: reportDefect,
+    ...(options.verbose && { onEvents: reportEvents }),
     describePortHolder: portHolderName,
   });
 }

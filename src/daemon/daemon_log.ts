@@ -1,4 +1,6 @@
 // The daemon's log, which is its stderr.
+import type { EventRecord } from '../protocol/events.ts';
+import { escapeUnsafe } from '../protocol/unsafe_characters.ts';
 
 /** Writes a line to the daemon's log. A worker's lines go through the main thread. */
 export const report = (line: string): void => void process.stderr.write(`berth: ${line}\n`);
@@ -13,3 +15,8 @@ export const reportDefect = (error: unknown): void => report(`defect: ${describe
 /** Reports the crash of an actor. */
 export const reportCrash = (address: string, error: unknown, ended: boolean): void =>
   report(`${address} crashed${ended ? ' and does not start again' : ''}: ${describeError(error)}`);
+
+/** Reports what happens, one line per event; statistics would be all that one sees. */
+export function reportEvents(records: readonly EventRecord[]): void {
+  for (const { type, data } of records) if (type !== 'service.stats') report(`${type} ${escapeUnsafe(data)}`);
+}

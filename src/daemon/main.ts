@@ -21,13 +21,14 @@ import { onSignals } from './signals.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
 
-const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR] [--restore-store]';
+const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR] [--restore-store] [--verbose]';
 const EXIT = { failed: 1, usage: 2 } as const;
 
 interface Arguments {
   config: string | undefined;
   stateDir: string | undefined;
   restoreStore: boolean;
+  verbose: boolean;
 }
 
 function readArguments(argv: string[]): Arguments {
@@ -38,10 +39,11 @@ function readArguments(argv: string[]): Arguments {
         config: { type: 'string' },
         'state-dir': { type: 'string' },
         'restore-store': { type: 'boolean', default: false },
+        verbose: { type: 'boolean', default: false },
       },
     });
-    const { config, 'state-dir': stateDir, 'restore-store': restoreStore } = values;
-    return { config, stateDir, restoreStore };
+    const { config, 'state-dir': stateDir, 'restore-store': restoreStore, verbose } = values;
+    return { config, stateDir, restoreStore, verbose };
   } catch (error) {
     throw new SettingsError(`${(error as Error).message.split('\n')[0]} (${USAGE})`);
   }
@@ -75,7 +77,7 @@ async function start(
   started: StartedParts,
   onServicesLost: (error: unknown) => void,
 ): Promise<Daemon> {
-  const { config, stateDir: named, restoreStore } = readArguments(argv);
+  const { config, stateDir: named, restoreStore, verbose } = readArguments(argv);
   const umask = process.umask(0o077);
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);
@@ -88,7 +90,7 @@ async function start(
   const hostEntry = fileURLToPath(entryUrl('host'));
   const reload = () => loadSettings(config, process.env);
   const { path: configPath } = configFile(config, process.env);
-  const options = { settings, stateDir, hostEntry, umask, restoreStore, configPath, reload };
+  const options = { settings, stateDir, hostEntry, umask, restoreStore, verbose, configPath, reload };
   const turn = await decideHostStart(stateDir, THREADS.hostStartTimeoutMs);
   if (turn === 'started') spawnHost(stateDir, hostEntry);
   const { createMainThread } = await import('./main_thread.ts');

@@ -30,6 +30,8 @@ export interface DaemonOptions {
   umask: number;
   /** Whether the store goes back to its copy. */
   restoreStore: boolean;
+  /** Whether events are reported as they happen. */
+  verbose: boolean;
   /** The configuration file, which may be absent. */
   configPath: string;
   /** Reads the settings again; rejects with a SettingsError. */

@@ -10,7 +10,8 @@ import { schedulesActor } from '../actors/schedules/schedules.ts';
 import { agentRules } from '../actors/service/agent_rules.ts';
 import { askHost, type ProbeMeans } from '../actors/service/check_probes.ts';
 import { inheritedEnvironment } from '../actors/service/environment.ts';
-import { type ServiceConfig, serviceActor } from '../actors/service/service.ts';
+import { serviceActor } from '../actors/service/service.ts';
+import type { ServiceConfig } from '../actors/service/service_parts.ts';
 import { StateDrawings } from '../actors/service/state_drawings.ts';
 import { stacksActor } from '../actors/stacks/stacks.ts';
 import { statsActor } from '../actors/stats/stats.ts';
@@ -93,8 +94,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const probes = probeMeans(node.clock);
   const jobs = terminalJobs(node, data.rulesFolder);
   const hashInputs = inputHasher(node);
-  const viewersInThread = { count: 0 };
-  const commandsWaiting = { count: 0 };
+  const shared = { viewersInThread: { count: 0 }, commandsWaiting: { count: 0 } };
   node.family(SERVICE_PREFIX, serviceActor, () => ({
     store,
     environment,
@@ -106,14 +106,12 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
     ports: data.servicePorts,
     logs: paths.logs,
     ...jobs,
-    viewersInThread,
-    commandsWaiting,
+    ...shared,
   }));
   const marks = store.table('marks');
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
   await node.start('events', eventsActor, journal);
-  const notices = { store: plain, rules: data.notify, environment, report };
-  await node.start('notices', noticesActor, notices);
+  await node.start('notices', noticesActor, { store: plain, rules: data.notify, environment, report });
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });

@@ -32,8 +32,10 @@ function describeEvent(event: LifecycleEvent): string {
     case 'service.removed':
       return `${event.data.name} removed`;
     case 'service.slept':
+    case 'agent.slept':
       return `${event.data.name} sleeps`;
     case 'service.woke':
+    case 'agent.woke':
       return `${event.data.name} was woken in ${event.data.ms} ms`;
     case 'agent.forced':
       return `a person did ${event.data.operation} to ${event.data.name} within ${event.data.agent}`;

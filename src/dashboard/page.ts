@@ -18,6 +18,8 @@ const LIFECYCLE_TYPES = [
   'service.changed',
   'service.slept',
   'service.woke',
+  'agent.slept',
+  'agent.woke',
   'port.conflict',
 ] as const satisfies readonly LifecycleEvent['type'][];
 

@@ -5,6 +5,7 @@ import { openFilesLimit } from '../adapters/process/open_files_limit.ts';
 import { localUrl } from '../adapters/url_host.ts';
 import { serviceAddress } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
+import type { EventRecord } from '../protocol/events.ts';
 import type { GatewayRoute } from '../protocol/gateway.ts';
 import type { LogJobs } from '../protocol/logs.ts';
 import type { SystemReading } from '../protocol/system.ts';
@@ -81,6 +82,8 @@ export interface FrontOptions extends AccessSettings {
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
   onDefect: (error: unknown) => void;
+  /** Gets every event as it happens. */
+  onEvents?: (records: readonly EventRecord[]) => void;
   /** Called after each change of a service or an agent. */
   onRoutesChanged: () => void;
   /** Describes the holder of a port in use. */
@@ -164,7 +167,7 @@ class HttpFront implements Front {
     const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
     this.callers = { allowedExtensions, allowedOrigins };
-    this.events = new EventFeed(node);
+    this.events = new EventFeed(node, options.onEvents ?? ((): void => undefined));
     this.logs = new LogStreams(options.onDefect);
     this.mergedLogs = new MergedLogs({
       jobs: options.logJobs,

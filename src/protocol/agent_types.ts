@@ -114,3 +114,7 @@ export function agentKind(type: AgentType): AgentKind {
   if (!kind) throw new TypeError(`there is no agent type ${type}`);
   return kind;
 }
+
+/** How an agent of `type` is worked with; null: it is no coding agent, or of a type of a newer version. */
+export const codingAgent = (type: AgentType | null): CodingAgent | null =>
+  (type === null ? null : KINDS.get(type)?.coding) ?? null;

@@ -1,5 +1,6 @@
 import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
+import type { SleepRule } from './service.ts';
 
 /** A spinup request with its shape checked: docs/reference.md "Spinup". */
 export interface SpinupInput {
@@ -14,6 +15,8 @@ export interface SpinupInput {
   cols: number;
   rows: number;
   stack: string | null;
+  /** null: it never sleeps by itself. */
+  sleep: SleepRule | null;
   /** null: none; absent: the stored one is kept. */
   baseEnv?: EnvironmentRows | null;
 }

@@ -1,5 +1,6 @@
 // The table of coding agents: how each is worked with in its terminal. docs/reference.md "Agent types". What
 // their screens say is in the rules beside (src/agent-rules).
+import type { SessionFlags } from './agent_sessions.ts';
 import type { AgentStateName, StateAuthority } from './agent_state.ts';
 
 /** How a prompt is typed, as a person would: docs/reference.md "Agent types". */
@@ -15,20 +16,6 @@ export interface PromptTyping {
   readonly submit: string;
   /** The key that begins a new line within a prompt, where text is typed; null: Enter would submit it. */
   readonly newline: string | null;
-}
-
-/** How a later process continues a conversation; every text is one of shell command lines. */
-export interface SessionFlags {
-  /** Follows the command to resume the conversation `$SESSION`. */
-  readonly resume: string;
-  /** Follows the command so that a new conversation has the id `$SESSION`; null: the program makes one. */
-  readonly begin: string | null;
-  /**
-   * Where the program keeps its conversations, when its hooks tell no id: a glob in which `~` is the home
-   * directory, and an expression whose first group is the id in a path. The newest file that this run has
-   * made is the one. null: only hooks tell.
-   */
-  readonly files: { readonly glob: string; readonly id: string } | null;
 }
 
 /** How `berth agent init` has the program report its state. */
@@ -64,6 +51,11 @@ const WITHOUT_HOOK: readonly StateAuthority[] = ['osc', 'screen', 'output'];
 const PASTED: PromptTyping = { bracketedPaste: true, pauseMs: 150, submit: 'Enter', newline: null };
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
+/** Conversations of this folder since `$SINCE`, without those of agents within them. */
+const OPENCODE_SESSIONS =
+  'opencode db "select id, title from session where parent_id is null and time_updated >= $SINCE and ' +
+  `directory = '$(pwd | sed "s/'/''/g")' order by time_updated desc limit 9" | tail -n +2`;
+
 export const CODING_AGENTS = {
   claude: {
     program: 'claude',
@@ -75,7 +67,9 @@ export const CODING_AGENTS = {
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
-      files: { glob: '~/.claude/projects/*/*.jsonl', id: `(${UUID})\\.jsonl$` },
+      find: {
+        keptFile: { variable: 'CLAUDE_CONFIG_DIR', otherwise: '.claude', glob: 'projects/*/$SESSION.jsonl' },
+      },
     },
     hooks: {
       file: '.claude/settings.local.json',
@@ -92,7 +86,8 @@ export const CODING_AGENTS = {
   },
   codex: {
     program: 'codex',
-    cmd: 'codex',
+    // A server that several of them share would outlive them, and keep their conversations to itself.
+    cmd: 'codex --no-daemon',
     install: 'npm install -g @openai/codex',
     authorities: ALL,
     rules: 'recorded',
@@ -100,7 +95,7 @@ export const CODING_AGENTS = {
     session: {
       resume: 'resume "$SESSION"',
       begin: null,
-      files: { glob: '~/.codex/sessions/*/*/*/rollout-*.jsonl', id: `(${UUID})\\.jsonl$` },
+      find: { openFile: `/sessions/.*/rollout-[^/]*(${UUID})\\.jsonl$` },
     },
     hooks: {
       file: '.codex/hooks.json',
@@ -125,7 +120,13 @@ export const CODING_AGENTS = {
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
-      files: { glob: '~/.gemini/tmp/*/chats/session-*.json*', id: `(${UUID})` },
+      find: {
+        keptFile: {
+          variable: 'GEMINI_CLI_HOME',
+          otherwise: '',
+          glob: '.gemini/tmp/*/chats/session-*-$BRIEF.json*',
+        },
+      },
     },
     hooks: {
       file: '.gemini/settings.json',
@@ -147,7 +148,7 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
-    session: { resume: '--session "$SESSION"', begin: null, files: null },
+    session: { resume: '--session "$SESSION"', begin: null, find: { command: OPENCODE_SESSIONS } },
     hooks: {
       file: '.opencode/plugin/berth.js',
       format: 'opencode',
@@ -166,7 +167,7 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'documented',
     prompt: PASTED,
-    session: { resume: '--resume "$SESSION"', begin: null, files: null },
+    session: { resume: '--resume "$SESSION"', begin: null, find: null },
     hooks: {
       file: '.cursor/hooks.json',
       format: 'cursor',
@@ -180,7 +181,7 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'documented',
     prompt: PASTED,
-    session: { resume: '--resume "$SESSION"', begin: null, files: null },
+    session: { resume: '--resume "$SESSION"', begin: null, find: null },
     hooks: {
       file: '.github/hooks/berth.json',
       format: 'copilot',
@@ -199,7 +200,7 @@ export const CODING_AGENTS = {
     authorities: WITHOUT_HOOK,
     rules: 'documented',
     prompt: PASTED,
-    session: { resume: 'threads continue "$SESSION"', begin: null, files: null },
+    session: { resume: 'threads continue "$SESSION"', begin: null, find: null },
     hooks: null,
   },
   aider: {
@@ -219,7 +220,7 @@ export const CODING_AGENTS = {
     authorities: WITHOUT_HOOK,
     rules: 'documented',
     prompt: { ...PASTED, newline: 'C-j' },
-    session: { resume: '--resume --session-id "$SESSION"', begin: null, files: null },
+    session: { resume: '--resume --session-id "$SESSION"', begin: null, find: null },
     hooks: null,
   },
   shell: {

@@ -51,6 +51,7 @@ export const ERRORS = {
     hint: 'Answer the question in `details`, with keys or attached; then try again.',
   },
   agent_working: { status: 409, hint: 'Wait until it is idle, or send the prompt with "queue": true.' },
+  no_session: { status: 409, hint: 'With force=true a new conversation is begun.' },
   writer_attached: { status: 409, hint: 'Observe it, or take over with takeover=true.' },
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },

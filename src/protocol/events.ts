@@ -14,6 +14,8 @@ export const EVENT_TYPES = [
   'service.woke',
   'agent.forced',
   'agent.state',
+  'agent.slept',
+  'agent.woke',
   'port.conflict',
   'cluster.refused',
   'cluster.accepted',
@@ -30,7 +32,7 @@ export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
 export const RUN_END_TYPES = [
   'service.stopped',
   'service.slept',
-  'service.crashed',
+  'agent.slept',
   'service.crashed',
   'service.completed',
 ] as const satisfies readonly EventType[];

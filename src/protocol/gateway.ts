@@ -9,6 +9,8 @@ export interface GatewayRoute {
   pid: number | null;
   /** Its door takes connections, whether it runs or not. */
   isDoorOpen: boolean;
+  /** An agent that sleeps, and is woken by a request. */
+  isAsleep: boolean;
   /** Sent as `Host` instead of the client's: ollama answers only to addresses. */
   hostHeader: string | null;
 }

@@ -1,6 +1,7 @@
 // The process host: a separate small process that owns every child process and outlives the daemon.
 import type { Ref } from '../runtime/actor.ts';
 import { SERVICE } from '../settings/limits.ts';
+import type { RunSession } from './agent_sessions.ts';
 import type { HookWord, TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
@@ -59,6 +60,8 @@ export interface RunMetadata {
   doorPort?: number;
   /** It is not put to sleep for being idle. */
   awake?: true;
+  /** Of an agent: the conversation that it was given. */
+  session?: RunSession;
   /** Of an agent: the state that was told last. */
   told?: ToldState;
   /** Of an agent: what its own hook has told last, and the id of its conversation. */

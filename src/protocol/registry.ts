@@ -21,8 +21,8 @@ export interface RegistryProtocol {
    * agent.
    */
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number | null };
-  /** The spec of a service, or null for an unknown name. */
-  specOf(message: { name: string }): { spec: ServiceSpec | null };
+  /** The spec of a service, or null for an unknown name, and whether it sleeps. */
+  specOf(message: { name: string }): { spec: ServiceSpec | null; isAsleep: boolean };
   /** The members of a group, or with null of all, with their dependencies; `stack`: only those of one. */
   members(message: { group: string | null; stack?: string }): { members: Member[] };
   /** Has every service that watches files ask for it again: the watcher is new. */

@@ -109,6 +109,10 @@ export interface SleepRule {
   afterMinutes: number;
 }
 
+/** When its door puts it to sleep; null: it has none, as an agent, which sleeps in a way of its own. */
+export const doorRule = ({ agent, sleep }: Pick<ServiceSpec, 'agent' | 'sleep'>): SleepRule | null =>
+  agent ? null : sleep;
+
 /** The port of an agent, which always has one. Throws a TypeError for null. */
 export function portOfAgent(port: number | null): number {
   if (port === null) throw new TypeError('an agent has no port');
@@ -312,7 +316,8 @@ export interface ServiceProtocol {
    * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
    * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
    * `wake`: begins after the end of a stop under way. `awake`: the process never sleeps for being idle.
-   * `slot`: the time of its schedule; it is run once for each.
+   * `slot`: the time of its schedule; it is run once for each. `force`: an agent begins a new conversation; a
+   * wake fails no_session where it would have to.
    */
   start(message: {
     timeoutMs: number | null;
@@ -322,9 +327,14 @@ export interface ServiceProtocol {
     wake?: boolean;
     awake?: boolean;
     slot?: number;
+    force?: boolean;
   }): StartReply;
-  /** Fails sleep_refused for a service without `sleep`. Harmless when it sleeps. */
-  sleep(message: Record<string, never>): SleepReply;
+  /**
+   * Harmless when it sleeps. Fails sleep_refused for a service without `sleep`. An agent sleeps only while it
+   * is idle: fails agent_working and agent_blocked otherwise, and no_session without a known conversation
+   * unless `force`.
+   */
+  sleep(message: { force?: boolean }): SleepReply;
   /**
    * `graceMs` null: the service's own stopGrace. `last`: refuses later starts, because the daemon is shutting
    * down.

@@ -62,3 +62,13 @@ export const SHARE = {
   /** Longest time between two looks at the clock, while there is a share. */
   lookMs: 30_000,
 } as const;
+
+/** Conversations of agents: docs/reference.md "Sessions of agents". */
+export const SESSION = {
+  /** Shortest time of `sleep`. */
+  minIdleMs: 1_000,
+  /** The longest that a command may take which lists conversations. */
+  searchMs: 30_000,
+  /** The beginning of a title that programs show whole in the title of their window. */
+  titleChars: 24,
+} as const;

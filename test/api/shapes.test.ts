@@ -342,13 +342,14 @@ describe('a spinup', () => {
       cols: 120,
       rows: 32,
       stack: null,
+      sleep: null,
     });
   });
 
   it('of every field is kept as it is', () => {
     const full = {
       name: 'bot_1',
-      agent_type: 'vllm',
+      agent_type: 'codex',
       port: 9000,
       cwd: '/x',
       env: { VLLM_MODEL: 'm' },
@@ -356,19 +357,26 @@ describe('a spinup', () => {
       cols: 80,
       rows: 24,
       stack: null,
+      sleep: { afterMinutes: 30 },
     };
     expect(parseSpinup(full)).toEqual({
       name: 'bot_1',
       cmd: null,
       port: 9000,
-      agentType: 'vllm',
+      agentType: 'codex',
       cwd: '/x',
       env: [['VLLM_MODEL', 'm']],
       ready: 'tcp://localhost:1',
       cols: 80,
       rows: 24,
       stack: null,
+      sleep: { afterMinutes: 30 },
     });
+  });
+
+  it('lets no agent sleep that keeps no conversation', () => {
+    for (const agent of [{ cmd: 'x' }, { agent_type: 'ollama' }, { agent_type: 'shell' }])
+      expect(() => parseSpinup({ name: 'bot', ...agent, sleep: { afterMinutes: 30 } })).toThrow('sleep');
   });
 
   it('may name its port in the ready URL before it has one; a service has one', () => {

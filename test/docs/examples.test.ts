@@ -41,7 +41,8 @@ it('has a test of each', () => {
 it('site: both services come up, and answer', async () => {
   const { daemon, cwd, env } = await open('site');
   const up = await berth(['up'], { cwd, env });
-  expect([up.code, up.stderr]).toEqual([0, '']);
+  // On a busy machine it says on stderr what it still waits for.
+  expect(up.code, up.stderr).toBe(0);
   const { body } = await daemon.request('GET', '/v1/services');
   expect(body.services.map((one: any) => [one.name, one.status])).toEqual([
     ['site--api', 'running'],

@@ -323,6 +323,17 @@ describe('the daemon', () => {
     await eventually(() => !isAlive(host));
   });
 
+  it('says what happens, also while it ends, when it is verbose', async () => {
+    const daemon = await startDaemon({ args: ['--verbose'] });
+    const pid = await run(daemon, 'web', 'exec sleep 600');
+    daemon.signal('SIGINT');
+    await daemon.exited;
+    const lines = daemon.stderr().split('\n');
+    expect(lines).toContainEqual(expect.stringMatching(`^berth: service.started .*"pid":${pid}`));
+    expect(lines).toContainEqual(expect.stringMatching(/^berth: service\.stopped \{"name":"web"/));
+    expect(daemon.stderr()).not.toContain('service.stats');
+  });
+
   it('ends at once by a signal a second after the first, but not by one that npm passed on', async () => {
     const first = await startDaemon();
     const pid = await run(first, 'stubborn', "trap '' TERM; while :; do sleep 0.2; done", {

@@ -47,6 +47,8 @@ export interface DaemonOptions {
   env?: Record<string, string>;
   /** Default: the build of this tree. */
   bin?: string;
+  /** More arguments. */
+  args?: readonly string[];
   /** Most descriptors that it may have open. Default: those of the tests. */
   maxFiles?: number;
 }
@@ -147,7 +149,8 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   writeFileSync(config, filled);
   const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
   for (const key of Object.keys(env)) if (key.startsWith('BERTH_') && !options.env?.[key]) delete env[key];
-  const node = [process.execPath, options.bin ?? BIN, 'daemon', '--state-dir', stateDir, '--config', config];
+  const named = ['--state-dir', stateDir, '--config', config];
+  const node = [process.execPath, options.bin ?? BIN, 'daemon', ...named, ...(options.args ?? [])];
   const { maxFiles } = options;
   // `prlimit` becomes what it starts.
   const [program = '', ...args] =

@@ -5,7 +5,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { askHost } from '../../src/actors/service/check_probes.ts';
-import { type ServiceConfig, serviceActor } from '../../src/actors/service/service.ts';
+import { serviceActor } from '../../src/actors/service/service.ts';
+import type { ServiceConfig } from '../../src/actors/service/service_parts.ts';
 import { limitProbes, type Probe, type ProbeResult } from '../../src/adapters/ready_probe.ts';
 import type { Store, StoreTable, StoreTables } from '../../src/adapters/storage/store_tables.ts';
 import type { TerminalReading } from '../../src/protocol/agent_state.ts';

@@ -63,7 +63,7 @@ class Agents {
       const { stored, created } = await this.registry().ask('register', { input: registered });
       try {
         const service = this.context.ref(serviceAddress(name));
-        const { pid } = await service.ask('start', { timeoutMs: null, wait: false });
+        const { pid } = await service.ask('start', { timeoutMs: null, wait: false, force: true });
         if (pid === null) throw fail('start_failed', `${name} cannot be started: it has no process`);
         return { name, port: portOfAgent(stored.spec.port), pid };
       } catch (error) {
@@ -82,10 +82,12 @@ class Agents {
   }
 
   private async serviceInputOf(input: SpinupInput): Promise<ServiceInput> {
-    const { name, agentType, env, cols, rows, stack } = input;
-    const { spec: before } = await this.registry().ask('specOf', { name });
+    const { name, agentType, env, cols, rows, sleep, stack } = input;
+    const { isAsleep, spec: before } = await this.registry().ask('specOf', { name });
     if (before && !before.agent) throw fail('name_in_use', `${name} is a service already`);
     if (before) await this.refuseIfRunning(name);
+    if (isAsleep)
+      throw fail('already_running', `${name} is asleep`, { hint: 'Wake it, or remove it first.' });
     const cwd = input.cwd ?? homedir();
     return completeRegistration({
       name,
@@ -96,6 +98,7 @@ class Agents {
       env,
       agent: { agentType, hostname: agentHostname(name, this.config.domain), cols, rows },
       stack,
+      sleep,
       ...(input.baseEnv === undefined ? {} : { baseEnv: input.baseEnv }),
     });
   }

@@ -1,13 +1,20 @@
 import type { GatewayProtocol } from '../../protocol/gateway.ts';
 import { actor } from '../../runtime/actor.ts';
-import { Gateway } from './gateway_server.ts';
+import { SERVICE } from '../../settings/limits.ts';
+import { Gateway, type WakeAgent } from './gateway_server.ts';
+
+const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 /**
  * State: the listeners and the table of host names. Rebuilt from: the main thread, which holds the port, and
  * tells settings and routes again when the thread was restarted.
  */
 export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) => {
-  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] });
+  const wake: WakeAgent = async (name) => {
+    const asked = context.ref('groups').ask('wake', { name, timeoutMs: null }, DEADLINE);
+    return { pid: (await asked).pid };
+  };
+  const gateway = new Gateway({ agentDomain: '', allowedExtensions: [], tokens: [] }, wake);
   context.scope.defer(() => gateway.close());
   return {
     listen: async ({ port, descriptors, agentDomain, allowedExtensions, tokens }) => {

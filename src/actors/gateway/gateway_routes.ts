@@ -1,8 +1,9 @@
 // What each host name leads to.
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 
-/** Whether the service can be asked: it runs, or its door wakes it. */
-export const isReachable = ({ pid, isDoorOpen }: GatewayRoute): boolean => pid !== null || isDoorOpen;
+/** Whether the service can be asked: it runs, or is woken. */
+export const isReachable = ({ pid, isAsleep, isDoorOpen }: GatewayRoute): boolean =>
+  pid !== null || isDoorOpen || isAsleep;
 
 /** The rows by host name, lower case. Several have one name where they differ only in `_` and `-`. */
 export function routesByHostname(rows: readonly GatewayRoute[]): Map<string, GatewayRoute[]> {

@@ -41,6 +41,9 @@ export interface GatewaySettings {
   tokens: string[];
 }
 
+/** Wakes the agent `name`. Resolves with its first process. */
+export type WakeAgent = (name: string) => Promise<Pick<GatewayRoute, 'pid'>>;
+
 /**
  * Declines any protocol but WebSocket as HTTP provides: the request is read again without its Upgrade, with
  * its body and what follows. Carried on blindly, `h2c` would take further requests past every check.
@@ -88,9 +91,12 @@ export class Gateway {
   private readonly upgradeSockets = new Set<Duplex>();
   private port = 0;
 
+  private readonly wake: WakeAgent;
+
   /** Makes a gateway that does not listen yet. */
-  constructor(settings: GatewaySettings) {
+  constructor(settings: GatewaySettings, wake: WakeAgent) {
     this.settings = settings;
+    this.wake = wake;
   }
 
   /** Serves the listening sockets `descriptors` of `port`, and closes them in the end. */
@@ -184,7 +190,17 @@ export class Gateway {
     const head = `${headFor(request, headers, route)}\r\n`;
     const { isChunked, length } = headers;
     const hasBody = isChunked || Number(length ?? 0) > 0;
-    new ProxiedRequest({ request, response, route, head, hasBody, isChunked }, this.pool).start();
+    const begin = (to: GatewayRoute): void =>
+      new ProxiedRequest({ request, response, route: to, head, hasBody, isChunked }, this.pool).start();
+    const refuse = (error: Error): void =>
+      sendErrorPage(request, response, unreachablePage(route, error.message));
+    if (route.isAsleep) this.awake(route).then(begin, refuse);
+    else begin(route);
+  }
+
+  /** `route` as it is once its agent is awake. Rejects as the wake does. */
+  private async awake(route: GatewayRoute): Promise<GatewayRoute> {
+    return route.isAsleep ? { ...route, isAsleep: false, ...(await this.wake(route.name)) } : route;
   }
 
   private onUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
@@ -219,7 +235,7 @@ export class Gateway {
     const head = `${headFor(request, headers, route)}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     const unreachable = (error: Error): string =>
       upgradeRefusal(unreachablePage(route, error.message), headers.accept);
-    const dial = () => this.dialer.dial(route);
+    const dial = async () => this.dialer.dial(await this.awake(route));
     void openTunnel({ dial, hostname: route.hostname, socket, head, early, unreachable });
   }
 }

@@ -13,7 +13,7 @@ import { type EventsProtocol, type NewEvent, portConflictEvent } from '../../pro
 import type { PortsProtocol } from '../../protocol/ports.ts';
 import type { Member, RegistryProtocol } from '../../protocol/registry.ts';
 import type { ScheduleSpec } from '../../protocol/schedules.ts';
-import type { ServiceInput, ServiceProtocol, ServiceSpec, StoredService } from '../../protocol/service.ts';
+import type { ServiceInput, ServiceProtocol, StoredService } from '../../protocol/service.ts';
 import { isHook, shortName } from '../../protocol/stacks.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import {
@@ -23,6 +23,7 @@ import {
   type Handlers,
   type MessageOf,
   type Ref,
+  type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { SERVICE, THREADS } from '../../settings/limits.ts';
@@ -82,17 +83,25 @@ class Registry {
     // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
-    const doors = new Map(this.config.store.table('doors').all());
-    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, doors) : [];
-    const isAsleep = (name: string): boolean =>
-      doors.get(name)?.asleepAfter === (ends.get(name)?.run ?? null);
+    const { store } = this.config;
+    const held = new Set(
+      [...store.table('doors').all(), ...store.table('sessions').all()].map(([name]) => name),
+    );
+    const resting = autostart && runs ? idleStates(this.services.keys(), ends, runs, held) : [];
     const specs = [...this.services.values()].map((stored) => specRow(stored, this.hashKey));
     this.views.tell('snapshot', { text: JSON.stringify({ specs, states: resting } satisfies ViewSnapshot) });
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
     if (autostart)
-      this.inBackground(autostartAll(this.context, this.services, isAsleep, () => this.isClosed));
+      this.inBackground(
+        autostartAll(
+          this.context,
+          this.services,
+          (name) => this.isAsleep(name),
+          () => this.isClosed,
+        ),
+      );
     return null;
   }
 
@@ -144,8 +153,8 @@ class Registry {
     return { members };
   }
 
-  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): { spec: ServiceSpec | null } {
-    return { spec: this.services.get(name)?.spec ?? null };
+  specOf({ name }: MessageOf<RegistryProtocol, 'specOf'>): ReplyOf<RegistryProtocol, 'specOf'> {
+    return { spec: this.services.get(name)?.spec ?? null, isAsleep: this.isAsleep(name) };
   }
 
   watchAgain(): null {
@@ -235,6 +244,14 @@ class Registry {
     this.tellSchedule(name, stored.spec.schedule ?? null, null);
     await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
+  }
+
+  /** Whether the service sleeps, as a service with a door does or as an agent. */
+  private isAsleep(name: string): boolean {
+    const { store } = this.config;
+    const run = store.table('ends').get(name)?.run ?? null;
+    if (store.table('doors').get(name)?.asleepAfter === run) return true;
+    return run !== null && store.table('sessions').get(name)?.asleep?.after === run;
   }
 
   private refuseChange(name: string): void {

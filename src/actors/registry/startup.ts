@@ -1,7 +1,6 @@
 // The services at the start of the daemon: adopt their runs, then start those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
 import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
-import type { StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { HostProtocol, LedgerRun } from '../../protocol/host.ts';
 import {
@@ -31,18 +30,19 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
 }
 
 /**
- * The states of services without a process, a pending restart and an open door. Their actors start on demand.
+ * The states of services without a process and a pending restart that are not in `held`. Their actors start
+ * on demand.
  */
 export function idleStates(
   names: Iterable<string>,
   ends: ReadonlyMap<string, LastEnd>,
   runs: readonly LedgerRun[],
-  doors: ReadonlyMap<string, StoredDoor>,
+  held: ReadonlySet<string>,
 ): ServiceState[] {
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || doors.has(name) || end?.restart ? [] : restingState(name, end);
+    return withRun.has(name) || held.has(name) || end?.restart ? [] : restingState(name, end);
   });
 }
 

@@ -5,6 +5,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AgentPrompts } from './agent_prompts.ts';
+import type { AgentSession } from './agent_session.ts';
 import type { AgentState } from './agent_state.ts';
 import { type AgentTerminal, DEFAULT_TERMINAL_SIZE } from './agent_terminal.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -19,6 +20,7 @@ export interface AgentRequestsOptions {
   log: ServiceLog;
   terminal: AgentTerminal;
   agent: AgentState;
+  session: AgentSession;
 }
 
 type LiveTerminal = [run: LiveRun, size: { cols: number; rows: number }];
@@ -52,7 +54,10 @@ export class AgentRequests {
   }
 
   async screen({ ansi }: MessageOf<TerminalProtocol, 'screen'>): Promise<ScreenReading> {
-    return this.ofTerminal((terminal, ...live) => terminal.screen(...live, ansi));
+    const { session, terminal } = this.options;
+    const { kept } = session;
+    if (kept) return terminal.screenThen(kept.run, kept.screen, ansi);
+    return this.ofTerminal((live, ...of) => live.screen(...of, ansi));
   }
 
   async type(message: MessageOf<TerminalProtocol, 'type'>): Promise<ReplyOf<TerminalProtocol, 'type'>> {

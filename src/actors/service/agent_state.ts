@@ -11,6 +11,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
 import { type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import type { AgentSession } from './agent_session.ts';
 import type { AgentTerminal } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
@@ -30,6 +31,7 @@ export interface AgentStateOptions {
   log: ServiceLog;
   terminal: AgentTerminal;
   screens: StateScreens;
+  session: AgentSession;
 }
 
 interface Waiter {
@@ -46,6 +48,7 @@ interface ToldStatus {
 }
 
 const EXITED: StateReason = { authority: 'process', rule: 'exited' };
+const ASLEEP: StateReason = { authority: 'process', rule: 'asleep' };
 const LAUNCHING: StateReason = { authority: 'process', rule: 'not-ready' };
 
 export class AgentState {
@@ -59,8 +62,6 @@ export class AgentState {
   private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
-  /** Called with the id of its conversation, as its hook tells it. */
-  onSession: (id: string) => void = () => {};
 
   constructor(options: AgentStateOptions) {
     this.options = options;
@@ -90,7 +91,7 @@ export class AgentState {
   }
 
   status(): AgentStatus {
-    const { life, name, terminal } = this.options;
+    const { life, name, session, terminal } = this.options;
     const { evidence } = this;
     const told = this.told ?? { state: 'exited', since: life.snapshot().end?.at ?? 0, reason: EXITED };
     return {
@@ -100,7 +101,7 @@ export class AgentState {
       title: evidence?.title ?? '',
       lastOutputAt: evidence?.watched.reading.lastOutputAt ?? null,
       viewers: terminal.viewerCount,
-      sessionId: null,
+      sessionId: session.id,
     };
   }
 
@@ -112,10 +113,10 @@ export class AgentState {
 
   /** The agent's own hook tells its state. Fails not_running. */
   report({ state, message, sessionId }: MessageOf<AgentStateProtocol, 'reportState'>): AgentStatus {
-    const { context, name } = this.options;
+    const { context, name, session } = this.options;
     if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
     this.evidence.onHook({ state, message, at: context.clock.now() });
-    if (sessionId !== null) this.onSession(sessionId);
+    if (sessionId !== null) session.learnSoon(sessionId);
     this.keep();
     this.decide();
     return this.status();
@@ -177,6 +178,7 @@ export class AgentState {
   private decideAt(): DecidedState {
     const { state } = this.options.life.snapshot();
     if (this.evidence) return this.evidence.decide(this.isStarting());
+    if (this.options.session.isAsleep) return { state: 'asleep', reason: ASLEEP, until: null };
     if (state.phase !== 'launching' && !liveRun(state))
       return { state: 'exited', reason: EXITED, until: null };
     return { state: 'starting', reason: LAUNCHING, until: null };
@@ -190,6 +192,8 @@ export class AgentState {
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
+    // The journal has its sleep already.
+    if (!told && state === 'asleep') this.announced = state;
     if (told?.state !== state) {
       const kept = told ? null : this.evidence?.run.metadata.told;
       const since = kept?.state === state ? kept.since : this.sinceOf(state, now);
@@ -204,7 +208,7 @@ export class AgentState {
 
   /** When a state began that is told now: an agent without a process has exited when that has ended. */
   private sinceOf(state: AgentStateName, now: number): number {
-    return state === 'exited' ? (this.options.life.snapshot().end?.at ?? now) : now;
+    return state === 'exited' || state === 'asleep' ? (this.options.life.snapshot().end?.at ?? now) : now;
   }
 
   /** Has the host keep what was told, for a later daemon. */

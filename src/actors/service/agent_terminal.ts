@@ -1,5 +1,6 @@
 // The terminal of an agent as its viewers see it, docs/reference.md "Terminals": one per run, made for the
 // first viewer.
+import type { KeptScreen } from '../../protocol/agent_sessions.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
 import { isCursorKey, keyBytes } from '../../protocol/terminal_keys.ts';
@@ -11,6 +12,7 @@ import {
   type DrawableOutput,
   type ScreenJobs,
   SharedTerminal,
+  type SharedTerminalOptions,
   type TerminalExit,
 } from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
@@ -93,6 +95,20 @@ export class AgentTerminal {
     await this.of(run, size).input.type(data);
   }
 
+  /** The screen of `run` as it is now, to be drawn later. */
+  keptScreen(run: string, size: TerminalSize): KeptScreen {
+    const { cols, rows } = this.current?.run === run ? this.current.terminal.size : size;
+    return { cols, rows, end: this.log.end() };
+  }
+
+  /** What a viewer of `run` saw at the end of `screen`. Fails daemon_busy when it takes too long to draw. */
+  screenThen(run: string, screen: KeptScreen, ansi: boolean): Promise<ScreenReading> {
+    const { end } = screen;
+    const read: SharedTerminalOptions['read'] = (offset, limit) =>
+      this.log.read(offset, Math.min(limit, Math.max(0, end - offset)), run);
+    return this.open(run, screen, { end: () => end, read }).terminal.readScreen(ansi);
+  }
+
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
   async type(
     run: string,
@@ -111,7 +127,7 @@ export class AgentTerminal {
 
   /** As `attach`, for the one viewer of a run that begins: it gets all output and no screen. */
   attachAll(viewer: string, run: string, size: TerminalSize): void {
-    this.current = this.open(run, size, true);
+    this.current = this.open(run, size, { isWhole: true });
     this.current.terminal.attach(viewer);
     this.followWhileWatched();
   }
@@ -157,7 +173,11 @@ export class AgentTerminal {
     return this.current;
   }
 
-  private open(run: string, { cols, rows }: TerminalSize, isWhole = false): CurrentTerminal {
+  private open(
+    run: string,
+    { cols, rows }: TerminalSize,
+    special: Partial<Pick<SharedTerminalOptions, 'end' | 'isWhole' | 'read'>> = {},
+  ): CurrentTerminal {
     const { config, context, log, effects } = this;
     const viewers = context.ref('viewers');
     const terminal = new SharedTerminal({
@@ -170,8 +190,8 @@ export class AgentTerminal {
       viewers,
       clock: context.clock,
       onUnwatched: () => this.followWhileWatched(),
-      isWhole,
       onDefect: (error) => context.crash(error),
+      ...special,
     });
     const input = new TerminalInput({
       write: (data) => effects.writeInput(run, data),

@@ -141,10 +141,10 @@ export class ServiceEffects {
     await this.appendEvent(events.changedEvent(this.name, paths));
   }
 
-  /** Resolves with the end as stored, on which the journal has the first word. `isAsleep`: put to sleep. */
-  async recordEnd(end: LastEnd, isAsleep: boolean): Promise<LastEnd> {
+  /** Resolves with the end as stored, on which the journal has the first word. `slept` null: it is awake. */
+  async recordEnd(end: LastEnd, slept: events.Slept | null): Promise<LastEnd> {
     // Event first: an end in the store implies that its event is in the journal. Safe to repeat.
-    const told = await this.appendEvent(events.endedEvent(this.name, end, isAsleep));
+    const told = await this.appendEvent(events.endedEvent(this.name, end, slept));
     const recorded = events.endAsTold(end, told);
     await this.saveEnd(recorded);
     return recorded;
@@ -291,10 +291,15 @@ export class ServiceEffects {
 
   /** The PATH in which the shell of the service looks for programs; null: it has none. */
   searchPath(known: StoredService | null): string | null {
+    return this.variable(known, 'PATH');
+  }
+
+  /** A variable as a start of the service would have it; null: it has none. */
+  variable(known: StoredService | null, variable: string): string | null {
     if (!known) return null;
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     const rows = childEnvironment(this.baseOf(stored), stored.spec, '');
-    return rows.find(([key]) => key === 'PATH')?.[1] ?? null;
+    return rows.find(([key]) => key === variable)?.[1] ?? null;
   }
 
   private baseOf({ baseEnv }: Pick<StoredService, 'baseEnv'>): EnvironmentRows {
@@ -302,8 +307,11 @@ export class ServiceEffects {
   }
 
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
-  async announce(run: LiveRun): Promise<void> {
+  async announce(run: LiveRun, now: number): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
+    const { session } = run.metadata;
+    const ms = Math.max(0, now - run.startedAt);
+    if (session?.woke) await this.appendEvent(events.agentWokeEvent(this.name, run.id, session.id, ms));
     this.note(run, { passed: true });
   }
 

@@ -14,7 +14,7 @@ import { startFailure } from './explain.ts';
 import type { LifecycleOptions } from './lifecycle_options.ts';
 import { applyFinding, type FindingActions, type Known, reconcile } from './reconcile.ts';
 import { RestartCounter } from './restart_counter.ts';
-import type { Backoff, RunOutcome } from './restart_policy.ts';
+import { asleepEnd, type Backoff, type RunOutcome } from './restart_policy.ts';
 import { completedReply, type LiveRun, plannedRun, type Run, withMeasuredMemory } from './run.ts';
 import { RunChecks } from './run_checks.ts';
 import {
@@ -62,7 +62,9 @@ export class ServiceLifecycle {
 
   /** The service as clients see it. */
   view(): ServiceState {
-    return this.options.door.view(this.state, this.lastEnd.value, this.restarts.total);
+    const { door, session } = this.options;
+    const row = door.view(this.state, this.lastEnd.value, this.restarts.total);
+    return session.isAsleep ? { ...row, status: 'sleeping' } : row;
   }
 
   /** The record of the service. Fails unknown_service when it is not registered. */
@@ -138,7 +140,7 @@ export class ServiceLifecycle {
   private announce(run: LiveRun): void {
     const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
-      this.options.effects.announce(run).then(
+      this.options.effects.announce(run, this.options.context.clock.now()).then(
         () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // The service runs all the same. A later comparison with the host's ledger announces it.
@@ -185,7 +187,9 @@ export class ServiceLifecycle {
     const timedOut = how.late !== null;
     const { stopped, fault } = how;
     const now = this.options.context.clock.now();
-    const { end, backoff } = this.restarts.afterEnd({ run, outcome, stopped, timedOut, fault }, now);
+    const ended = this.restarts.afterEnd({ run, outcome, stopped, timedOut, fault }, now);
+    const isAsleep = this.options.session.onEnded(run, outcome, stopped);
+    const { end, backoff } = isAsleep ? asleepEnd(ended.end) : ended;
     this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
     this.become(state);
@@ -283,17 +287,20 @@ export class ServiceLifecycle {
 
   /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
-    const { context, door } = this.options;
+    const { context, door, session } = this.options;
     const logFrom = this.checks.logEnd();
     const options = { clock: context.clock, timeoutMs, byPolicy, restarts: this.restarts, logFrom };
     const run = plannedRun(stored, options);
     const state: In<'launching'> = { phase: 'launching', run, early: null };
     this.become(state);
     this.inBackground(
-      door.spawn(run, stored, this.lastEnd.value).then(
-        (reply) => this.state === state && this.spawned(state, reply),
-        (error: unknown) => this.state === state && this.unspawned(state, error),
-      ),
+      session
+        .prepared(run, stored)
+        .then((prepared) => door.spawn(run, prepared, this.lastEnd.value))
+        .then(
+          (reply) => this.state === state && this.spawned(state, reply),
+          (error: unknown) => this.state === state && this.unspawned(state, error),
+        ),
     );
     return run;
   }
@@ -328,10 +335,11 @@ export class ServiceLifecycle {
 
   private async write(state: In<'ended'>): Promise<void> {
     const { run, end, how } = state;
-    const { context, lastLines, name, effects } = this.options;
+    const { context, door, lastLines, name, effects, session } = this.options;
     let recorded: LastEnd;
     try {
-      recorded = await effects.recordEnd(end, this.options.door.isAsleepAfter(end.run));
+      await session.recorded(end);
+      recorded = await effects.recordEnd(end, session.sleptAfter(end.run) ?? door.sleptAfter(end.run));
     } catch (error) {
       state.recording = null;
       if (this.state === state)

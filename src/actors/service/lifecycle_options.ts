@@ -1,6 +1,7 @@
 // What the life of a service needs of its surroundings.
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import type { Context } from '../../runtime/actor.ts';
+import type { AgentSession } from './agent_session.ts';
 import type { ProbeContext } from './check_probes.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { LiveRun } from './run.ts';
@@ -11,6 +12,7 @@ export interface LifecycleOptions {
   name: string;
   effects: ServiceEffects;
   door: ServiceDoor;
+  session: AgentSession;
   probes: ProbeContext;
   /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
   bootedAt: number;

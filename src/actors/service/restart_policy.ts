@@ -119,3 +119,8 @@ export function classifyEnd(
     };
   return { end, backoff };
 }
+
+/** The end of an agent that sleeps since, though nobody has stopped it: no crash, and no restart follows. */
+export function asleepEnd({ restart: _, ...end }: LastEnd): { end: LastEnd; backoff: null } {
+  return { end: { ...end, status: 'stopped' }, backoff: null };
+}

@@ -18,13 +18,19 @@ export function startedEvent(name: string, run: LiveRun): NewEvent {
 export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>
   runEvent('service.unhealthy', name, run.id, { name, check: url, error });
 
-/** `isAsleep`: the service was put to sleep. */
-export function endedEvent(name: string, end: LastEnd, isAsleep: boolean): NewEvent {
+/** What the journal says of an end after which the service or the agent sleeps. */
+export interface Slept {
+  type: 'service.slept' | 'agent.slept';
+  fields: object;
+}
+
+/** `slept` null: it does not sleep since. */
+export function endedEvent(name: string, end: LastEnd, slept: Slept | null): NewEvent {
   const { run, exitCode, signal, cause, completed } = end;
   if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
   if (end.status === 'crashed')
     return runEvent('service.crashed', name, run, { name, exitCode, signal, ...(cause && { cause }) });
-  if (isAsleep) return runEvent('service.slept', name, run, { name });
+  if (slept) return runEvent(slept.type, name, run, slept.fields);
   return runEvent('service.stopped', name, run, { name, exitCode, ...(exitCode === null && { signal }) });
 }
 
@@ -39,6 +45,10 @@ export const sleptEvent = (name: string): NewEvent => ({
 /** The run was started by a wake, which took `ms` milliseconds. */
 export const wokeEvent = (name: string, run: string, ms: number): NewEvent =>
   runEvent('service.woke', name, run, { name, ms });
+
+/** An agent was woken in `ms` milliseconds, and goes on with its conversation. */
+export const agentWokeEvent = (name: string, run: string, sessionId: string, ms: number): NewEvent =>
+  runEvent('agent.woke', name, run, { name, sessionId, ms });
 
 /** What the agent is doing has changed from `previous` to `state`. */
 export const agentStateEvent = (

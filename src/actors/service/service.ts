@@ -6,7 +6,7 @@ import { SERVICE_PREFIX } from '../../protocol/address.ts';
 import type { AgentStateProtocol } from '../../protocol/agent_state.ts';
 import type { CommandProtocol } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { PromptProtocol } from '../../protocol/prompts.ts';
+import type { PromptMessage, PromptProtocol, PromptReply } from '../../protocol/prompts.ts';
 import type {
   RunEnd,
   ServiceExplanation,
@@ -22,42 +22,38 @@ import type { WatchedServiceProtocol } from '../../protocol/watcher.ts';
 import { actor, type Context, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { AgentRequests } from './agent_requests.ts';
+import type { AgentSession } from './agent_session.ts';
 import { AgentState, agentStateHandlers } from './agent_state.ts';
-import { AgentTerminal, type TerminalConfig } from './agent_terminal.ts';
-import type { ProbeMeans } from './check_probes.ts';
+import { AgentTerminal } from './agent_terminal.ts';
 import { CommandSession } from './command_session.ts';
-import { ServiceEffects, type ServiceEffectsConfig } from './effects.ts';
+import { ServiceEffects } from './effects.ts';
 import { explainService } from './explain.ts';
 import { FileWatch } from './file_watch.ts';
-import { ServiceLifecycle } from './lifecycle.ts';
+import type { ServiceLifecycle } from './lifecycle.ts';
 import { ServiceMachine } from './machine.ts';
-import { ServiceDoor } from './service_door.ts';
+import type { ServiceDoor } from './service_door.ts';
 import { ServiceLog } from './service_log.ts';
+import {
+  createDoor,
+  createLife,
+  createSession,
+  type ServiceConfig,
+  type SupervisedParts,
+} from './service_parts.ts';
 import { liveRun } from './state.ts';
-import type { StateScreens } from './state_screen.ts';
 import { TaskStarts } from './task_starts.ts';
 
-/** Shared by all services of a thread. */
-export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
-  /** The host's log directory: one folder per service. */
-  logs: string;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
-  bootedAt: number;
-  states: StateScreens;
-  /** The ports that services behind a door get. */
-  ports: readonly [from: number, to: number];
-}
-
 /** The requests of a service beyond the table of its phases. */
-class SupervisedService {
+class SupervisedService implements SupervisedParts {
   readonly machine: ServiceMachine;
   readonly log: ServiceLog;
   readonly terminal: AgentTerminal;
-  private readonly context: Context;
-  private readonly name: string;
+  readonly context: Context;
+  readonly name: string;
   readonly door: ServiceDoor;
-  private readonly effects: ServiceEffects;
-  private readonly life: ServiceLifecycle;
+  readonly session: AgentSession;
+  readonly effects: ServiceEffects;
+  readonly life: ServiceLifecycle;
   private readonly tasks: TaskStarts;
   readonly files: FileWatch;
   readonly agent: AgentState;
@@ -70,7 +66,7 @@ class SupervisedService {
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
-    const { bootedAt, execProbe, screens, logs, ports, probe, store, viewersInThread } = config;
+    const { screens, logs, viewersInThread } = config;
     const name = context.address.slice(SERVICE_PREFIX.length);
     const effects = new ServiceEffects(context, config, name);
     const log = new ServiceLog(join(logs, name), effects);
@@ -80,53 +76,25 @@ class SupervisedService {
     this.effects = effects;
     this.log = log;
     this.terminal = terminal;
-    this.door = new ServiceDoor({
-      context,
-      name,
-      effects,
-      table: store.table('doors'),
-      ports,
-      known: () => this.life.snapshot(),
-      stop: () => this.machine.stop(null),
-      onChanged: () => this.life.publish(),
-    });
-    this.life = new ServiceLifecycle({
-      context,
-      name,
-      effects,
-      door: this.door,
-      probes: {
-        probe,
-        execProbe,
-        clock: context.clock,
-        host: effects.questions,
-        log,
-        onDefect: (error) => context.crash(error),
-      },
-      bootedAt,
-      lastLines: (run) => log.lastLines(run),
-      onChanged: () => {
-        this.files.update();
-        this.agent.update();
-      },
-      onUnhealthy: (run, check) => {
-        const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
-        const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
-        told.then(() => this.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
-      },
-      onEnded: (run, { exitCode, signal }) => {
-        effects.untrack(run);
-        this.files.onEnded(run);
-        this.door.release();
-        terminal.onRunEnded(run.id, { exitCode, signal });
-      },
-    });
+    this.door = createDoor(this, config);
+    this.session = createSession(this, config);
+    this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
     this.files = this.watchFiles();
-    const { states } = config;
-    this.agent = new AgentState({ context, name, effects, life: this.life, log, terminal, screens: states });
-    this.requests = new AgentRequests({ context, name, life: this.life, log, terminal, agent: this.agent });
+    const { life, session } = this;
+    this.agent = new AgentState({
+      context,
+      name,
+      effects,
+      life,
+      log,
+      terminal,
+      screens: config.states,
+      session,
+    });
+    this.agent.watchStatus(() => session.follow());
+    this.requests = new AgentRequests({ context, name, life, log, terminal, agent: this.agent, session });
   }
 
   private watchFiles(): FileWatch {
@@ -147,6 +115,10 @@ class SupervisedService {
     if (last) this.machine.close('the daemon is shutting down');
     this.restarting = null;
     this.files.release();
+    if (this.session.isKept) {
+      const kept = last ? this.session.suspend() : this.session.ended();
+      return kept.then(() => this.machine.stop(graceMs));
+    }
     if (!this.door.isOpen) return this.machine.stop(graceMs);
     const told = last ? this.door.suspend() : this.door.forget();
     return told
@@ -159,8 +131,10 @@ class SupervisedService {
 
   /** Starts the service; for a wake, after the stop that is under way. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
-    const { wake = false, awake = false, slot } = message;
+    const { wake = false, awake = false, force = false, slot } = message;
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
+    if (wake && this.session.isFallingAsleep) return this.session.settled().then(() => this.start(message));
+    this.session.asked(wake, force);
     const { end, state } = this.life.snapshot();
     this.effects.slot ??= liveRun(state)?.metadata.task?.slot ?? end?.slot ?? null;
     this.door.asked(awake);
@@ -172,10 +146,18 @@ class SupervisedService {
     return tolerateFailure(state.stop.promise, () => null).then(begin);
   }
 
-  sleep(): Promise<SleepReply> {
-    this.life.registered();
+  sleep({ force = false }: MessageOf<ServiceProtocol, 'sleep'>): Promise<SleepReply> {
+    const { spec } = this.life.registered();
     this.restarting = null;
-    return this.door.sleep();
+    return spec.agent ? this.session.sleep(force) : this.door.sleep();
+  }
+
+  /** Wakes an agent that sleeps. Resolves with whether it slept. Fails as a start does. */
+  private async awake(): Promise<boolean> {
+    await this.session.settled();
+    if (!this.session.isAsleep) return false;
+    await this.start({ timeoutMs: null, wait: false, join: true, wake: true });
+    return true;
   }
 
   /**
@@ -210,6 +192,7 @@ class SupervisedService {
       await this.door.forget();
       await this.machine.stop(graceMs);
       await this.door.closed();
+      await this.session.forget();
       await this.effects.forget();
     } catch (error) {
       reopen();
@@ -255,9 +238,17 @@ class SupervisedService {
 
   attach({ viewer, observes = false }: MessageOf<TerminalProtocol, 'attach'>): null | Promise<null> {
     if (this.command) return this.command.attach(viewer);
+    if (!observes && (this.session.isAsleep || this.session.isFallingAsleep))
+      return this.awake().then(() => this.attach({ viewer, observes }));
     const [run, size] = this.requests.live();
     this.terminal.attach(viewer, run.id, size, observes);
     return null;
+  }
+
+  /** Types a prompt; one that finds the agent asleep wakes it, and waits until it is idle. */
+  async prompt(message: PromptMessage): Promise<PromptReply> {
+    const isWoken = await this.awake();
+    return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);
   }
 
   async explain(): Promise<ServiceExplanation> {
@@ -347,7 +338,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       adopt: () => context.replyLater(service.adopt()),
       changed: ({ stored }) => context.replyLater(service.changed(stored)),
       start: (message) => context.replyLater(service.start(message)),
-      sleep: () => context.replyLater(service.sleep()),
+      sleep: (message) => context.replyLater(service.sleep(message)),
       knocked: () => door.knocked(),
       idle: () => context.replyLater(door.idle()),
       doorLost: () => door.lost(),
@@ -379,7 +370,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       detach: ({ viewer }) => service.detach(viewer),
       screen: (message) => context.replyLater(service.requests.screen(message)),
       type: (message) => context.replyLater(service.requests.type(message)),
-      prompt: (message) => context.replyLater(service.requests.prompts.prompt(message)),
+      prompt: (message) => context.replyLater(service.prompt(message)),
       cancelPrompt: ({ id }) => service.requests.prompts.cancel(id),
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),

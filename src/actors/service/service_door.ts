@@ -3,21 +3,22 @@
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
-import type {
-  LastEnd,
-  ServiceSpec,
-  ServiceState,
-  SleepReply,
-  StopReply,
-  StoredService,
+import {
+  doorRule,
+  type LastEnd,
+  type ServiceSpec,
+  type ServiceState,
+  type SleepReply,
+  type StopReply,
+  type StoredService,
 } from '../../protocol/service.ts';
 import { type Context, isFailure, tolerateFailure } from '../../runtime/actor.ts';
 import { DOOR } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
-import { sleptEvent, wokeEvent } from './run_events.ts';
-import { type LifecycleState, liveRun, serviceStateOf } from './state.ts';
+import { type Slept, sleptEvent, wokeEvent } from './run_events.ts';
+import { isResting, type LifecycleState, liveRun, serviceStateOf } from './state.ts';
 
 export interface ServiceDoorOptions {
   context: Context;
@@ -34,12 +35,11 @@ export interface ServiceDoorOptions {
   onChanged: () => void;
 }
 
-/** Phases in which nothing runs and nothing is about to. */
-const RESTING: ReadonlySet<LifecycleState['phase']> = new Set(['lost', 'idle', 'ended']);
-
 /** Milliseconds of idleness after which a service with `sleep` sleeps. */
-const idleMsOf = ({ sleep }: ServiceSpec): number | null =>
-  sleep && Math.max(DOOR.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
+const idleMsOf = (spec: ServiceSpec): number | null => {
+  const rule = doorRule(spec);
+  return rule && Math.max(DOOR.minIdleMs, Math.round(rule.afterMinutes * 60_000));
+};
 
 export class ServiceDoor {
   private readonly options: ServiceDoorOptions;
@@ -72,8 +72,13 @@ export class ServiceDoor {
     return this.row !== null;
   }
 
+  /** What the journal says of the end of `run` if the service sleeps since; null: it does not. */
+  sleptAfter(run: string): Slept | null {
+    return this.isAsleepAfter(run) ? { type: 'service.slept', fields: { name: this.options.name } } : null;
+  }
+
   /** Whether the run, or with null the service that never had one, was ended by being put to sleep. */
-  isAsleepAfter(run: string | null): boolean {
+  private isAsleepAfter(run: string | null): boolean {
     return this.row?.asleepAfter === run;
   }
 
@@ -89,8 +94,8 @@ export class ServiceDoor {
     if (!liveRun(this.options.known().state)) this.keepsAwake = awake;
   }
 
-  private isAsleep({ phase }: LifecycleState, end: LastEnd | null): boolean {
-    return RESTING.has(phase) && this.isAsleepAfter(end?.run ?? null);
+  private isAsleep(state: LifecycleState, end: LastEnd | null): boolean {
+    return isResting(state) && this.isAsleepAfter(end?.run ?? null);
   }
 
   /** To be called after each change of the service: the door follows. */
@@ -99,7 +104,7 @@ export class ServiceDoor {
     const { state, stored } = known();
     const run = liveRun(state);
     const isBehindDoor = run?.metadata.doorPort !== undefined;
-    if (this.row && stored && !stored.spec.sleep && !isBehindDoor) this.inBackground(this.forget());
+    if (this.row && stored && !doorRule(stored.spec) && !isBehindDoor) this.inBackground(this.forget());
     // A run of an earlier daemon that was killed before it had noted the door.
     if (!this.isKnown && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
     this.followWake(state);
@@ -118,7 +123,7 @@ export class ServiceDoor {
 
   /** Opens the door and gives the process a port of its own. Fails port_in_use. */
   private async prepare(run: Run, spec: ServiceSpec): Promise<void> {
-    if (!spec.sleep || spec.port === null) return;
+    if (!doorRule(spec) || spec.port === null) return;
     const wasOpen = this.isOpen;
     this.row ??= {};
     try {
@@ -139,7 +144,7 @@ export class ServiceDoor {
   sleep(): Promise<SleepReply> {
     const { name, known } = this.options;
     const { stored } = known();
-    if (!stored?.spec.sleep)
+    if (!stored || !doorRule(stored.spec))
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
         hint: 'Register it with sleep: {afterMinutes: 15}, or stop it.',
       });
@@ -156,7 +161,7 @@ export class ServiceDoor {
   async idle(): Promise<null> {
     const { known, context, name } = this.options;
     const { state, stored } = known();
-    if (state.phase !== 'running' || !stored?.spec.sleep || this.sleeping) return null;
+    if (state.phase !== 'running' || !stored || !doorRule(stored.spec) || this.sleeping) return null;
     // The door decides, because a client may have come meanwhile. From then on it holds who comes.
     const { held } = await context.ref(`door:${name}`).ask('rest', {});
     if (!held) return null;
@@ -277,7 +282,8 @@ export class ServiceDoor {
     const { state, stored } = this.options.known();
     const run = liveRun(state);
     const behind = run?.metadata.doorPort === undefined ? null : run;
-    const port = behind?.metadata.doorPort ?? (this.row && stored?.spec.sleep ? stored.spec.port : null);
+    const port =
+      behind?.metadata.doorPort ?? (this.row && stored && doorRule(stored.spec) ? stored.spec.port : null);
     if (port === null) return null;
     if (!behind || state.phase !== 'running' || this.isAsleepAfter(behind.id) || !behind.metadata.port)
       return { port, target: null, idleMs: null };

@@ -122,6 +122,10 @@ export class SharedTerminal {
     return this.viewers.size;
   }
 
+  get size(): { cols: number; rows: number } {
+    return { cols: this.cols, rows: this.rows };
+  }
+
   /** `observes`: nothing happens that the program would notice, such as a change of its size. */
   attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;

@@ -104,6 +104,12 @@ export interface EndContext {
 /** An end that nobody requested. */
 export const UNASKED: EndContext = { stopped: false, late: null, fault: null, stop: null };
 
+/** Phases in which nothing runs and nothing is about to. */
+const RESTING: ReadonlySet<Phase> = new Set(['lost', 'idle', 'ended']);
+
+/** Whether nothing runs and nothing is about to. */
+export const isResting = ({ phase }: LifecycleState): boolean => RESTING.has(phase);
+
 /** The run whose process is known to exist; null without one. */
 export function liveRun(state: LifecycleState): LiveRun | null {
   switch (state.phase) {

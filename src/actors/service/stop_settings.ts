@@ -1,12 +1,12 @@
 // How a service is stopped: docs/reference.md "Stop".
 import type { StopRequest } from '../../protocol/host.ts';
-import type { ServiceSpec, StoredService } from '../../protocol/service.ts';
+import { doorRule, type ServiceSpec, type StoredService } from '../../protocol/service.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 export type StopSettings = Pick<StopRequest, 'signal' | 'graceMs' | 'command'>;
 
 /** The port that the process of a service without a run has to leave; null: that port is its door's. */
-export const ownPort = ({ port, sleep }: ServiceSpec): number | null => (sleep ? null : port);
+export const ownPort = (spec: ServiceSpec): number | null => (doorRule(spec) ? null : spec.port);
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */
 export function stopSettings(stored: StoredService | null, graceMs: number | null): StopSettings {

@@ -1,4 +1,5 @@
 // The tables of the embedded store, and the store as its users see it.
+import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
@@ -16,6 +17,8 @@ export interface StoreTables {
   ends: LastEnd;
   /** The doors that are open, by the name of their service. */
   doors: StoredDoor;
+  /** The conversations of agents, by the name of their agent. */
+  sessions: StoredSession;
   stacks: StoredStack;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
@@ -51,6 +54,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   services: { isText: true, isEssential: false },
   ends: { isText: true, isEssential: true },
   doors: { isText: true, isEssential: true },
+  sessions: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
   schedules: { isText: true, isEssential: true },
   notices: { isText: true, isEssential: true },

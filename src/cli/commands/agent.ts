@@ -8,6 +8,7 @@ import { runBatch } from '../kit/batch.ts';
 import {
   choiceOption,
   defineCommand,
+  durationOption,
   flagOption,
   integerOption,
   repeatedOption,
@@ -53,13 +54,14 @@ export const agentSpinupCommand = defineCommand({
       '-e, --env <KEY=value>',
       'an environment variable; a name alone passes on your value',
     ),
+    sleepAfter: durationOption('--sleep-after <time>', 'put it to sleep after it was idle for so long'),
     ...PLACE_OPTIONS,
   },
   examples: [
     ['berth agent spinup bot --type langgraph', 'in a folder with a langgraph.json'],
     ['berth agent spinup sh -- bash', 'a shell to attach to'],
   ],
-  run: async (context, [called = '', ...line], { type, port, cwd, ready, env, ...choice }) => {
+  run: async (context, [called = '', ...line], { type, port, cwd, ready, env, sleepAfter, ...choice }) => {
     const client = await context.client();
     const { stack, nameOf } = await placeInStack(context, client, choice);
     const name = nameOf(called);
@@ -73,6 +75,7 @@ export const agentSpinupCommand = defineCommand({
       ...(type ? { agent_type: type } : {}),
       ...(port === undefined ? {} : { port }),
       ...(ready === undefined ? {} : { ready }),
+      ...(sleepAfter === undefined ? {} : { sleep: { afterMinutes: sleepAfter / 60_000 } }),
       ...(env.length > 0 ? { env: parseEnvEntries(env) } : {}),
     };
     const agent = await client.spinup(spec);

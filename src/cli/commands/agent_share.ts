@@ -45,7 +45,7 @@ export const agentShareCommand = defineCommand({
     const name = (await stackScope(client, choice)).full(given);
     if (revoke !== undefined) {
       const ended = await client.revokeAgentShares(name, revoke === 'all' ? null : revoke);
-      context.out.record(ended, () => `${ended.revoked.length} shares of ${given} have ended`);
+      context.out.record(ended, () => `ended: ${ended.revoked.join(', ') || 'none was open'}`);
     } else if (list) {
       context.out.rows(await client.agentShares(name), COLUMNS, `No share of ${given} is open.`);
     } else {

@@ -25,10 +25,11 @@ export const daemonForegroundCommand = defineCommand({
     ),
     stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
     restoreStore: flagOption('--restore-store', 'go back to the copy of the store'),
+    verbose: flagOption('--verbose', 'print a line for each event, such as the stop of a service'),
   },
   run: async () => {
     throw new UsageError(
-      '`berth daemon` takes only --config, --state-dir and --restore-store',
+      '`berth daemon` takes only --config, --state-dir, --restore-store and --verbose',
       'Put them after the word daemon.',
     );
   },

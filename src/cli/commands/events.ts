@@ -24,6 +24,8 @@ const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = 
   'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
   'agent.forced': ({ name, agent, operation }) => `a person did ${operation} to ${name} within ${agent}`,
   'agent.state': ({ name, state, previous }) => `${name} is ${state} (was ${previous})`,
+  'agent.slept': ({ name }) => `${name} sleeps`,
+  'agent.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
   'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
   'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
   'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,

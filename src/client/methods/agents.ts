@@ -12,6 +12,15 @@ export interface ScreenOptions extends CallOptions {
   format?: 'text' | 'ansi' | undefined;
 }
 
+export interface SessionOptions extends CallOptions {
+  /** Also where no conversation is known, so that a new one begins. */
+  force?: boolean | undefined;
+}
+
+export interface AgentWakeOptions extends SessionOptions {
+  /** Milliseconds to become ready. */
+  timeout?: number | undefined;
+}
 export type StateWaitOptions = CallOptions & QueryInputOf<typeof agents.wait>;
 
 export type AgentsWaitOptions = CallOptions & QueryInputOf<typeof agents.waitForAll>;
@@ -24,6 +33,12 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.spinup, { body: spec, signal }),
   removeAgent: (name: string, { signal }: CallOptions = {}) =>
     call(endpoint, agents.remove, { name, signal }),
+  /** Ends the process of an idle agent and keeps its conversation. */
+  sleepAgent: (name: string, { force, signal }: SessionOptions = {}) =>
+    call(endpoint, agents.sleep, { name, query: { force }, signal }),
+  /** Resumes the conversation of an agent, and resolves when its process runs. */
+  wakeAgent: (name: string, { force, timeout, signal }: AgentWakeOptions = {}) =>
+    call(endpoint, agents.wake, { name, query: { force, timeout }, signal }),
   agentLogs: (name: string, options: LogOptions = {}) =>
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>

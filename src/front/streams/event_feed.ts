@@ -22,15 +22,19 @@ type FeedState = { phase: 'live' } | Restoring | { phase: 'closed' };
 export class EventFeed {
   readonly hub: EventHub;
   private readonly node: Node;
+  private readonly onEvents: (records: readonly EventRecord[]) => void;
   private state: FeedState = { phase: 'live' };
 
-  constructor(node: Node) {
+  /** `onEvents` gets what happens from now on. */
+  constructor(node: Node, onEvents: (records: readonly EventRecord[]) => void) {
     this.node = node;
+    this.onEvents = onEvents;
     this.hub = new EventHub(node.clock);
   }
 
   /** Takes events from the journal, in the order of their ids. */
   receive(records: readonly EventRecord[]): void {
+    this.onEvents(records);
     const { state } = this;
     const [first] = records;
     const isGap = first !== undefined && !this.hub.isContiguous(first.id);

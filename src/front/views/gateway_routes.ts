@@ -21,6 +21,7 @@ export function gatewayRoutes(views: ServiceViews): GatewayRoute[] {
     const pid = state?.process?.pid ?? null;
     const hostHeader = agent && hostHeaderOf(agent.agentType, port);
     const isDoorOpen = state?.isDoorOpen ?? false;
-    return [{ hostname, name, isAgent: agent !== null, port, pid, isDoorOpen, hostHeader }];
+    const isAsleep = agent !== null && state?.status === 'sleeping';
+    return [{ hostname, name, isAgent: agent !== null, port, pid, isDoorOpen, isAsleep, hostHeader }];
   });
 }

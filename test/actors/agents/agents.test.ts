@@ -25,6 +25,7 @@ const spinup = (name: string, more: Partial<SpinupInput> = {}): SpinupInput => (
   cols: 120,
   rows: 32,
   stack: null,
+  sleep: null,
   ...more,
 });
 
@@ -101,7 +102,7 @@ describe('a spinup', () => {
       'changed my_bot',
       'start my_bot',
     ]);
-    expect(it.received.at(-1)?.message).toEqual({ timeoutMs: null, wait: false });
+    expect(it.received.at(-1)?.message).toEqual({ timeoutMs: null, wait: false, force: true });
     expect(it.events.map(({ data }) => data)).toEqual(['{"name":"my_bot","port":300,"group":"Agents"}']);
   });
 

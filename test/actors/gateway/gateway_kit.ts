@@ -1,4 +1,4 @@
-import type { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
+import type { Gateway, WakeAgent } from '../../../src/actors/gateway/gateway_server.ts';
 import { holdPort } from '../../../src/adapters/held_port.ts';
 import type { GatewayRoute } from '../../../src/protocol/gateway.ts';
 
@@ -19,6 +19,10 @@ export const routeTo = (port: number, more: Partial<GatewayRoute> = {}): Gateway
   port,
   pid: process.pid,
   isDoorOpen: false,
+  isAsleep: false,
   hostHeader: null,
   ...more,
 });
+
+/** For gateways whose agents do not sleep. */
+export const neverWake: WakeAgent = (name) => Promise.reject(new Error(`${name} does not sleep`));

@@ -10,7 +10,7 @@ import { afterThisTest } from '../../kit/actors.ts';
 import { send } from '../../kit/http_request.ts';
 import { must } from '../../kit/must.ts';
 import { canBecomeOthers, listenAsOther, OTHER_USER } from '../../kit/other_user.ts';
-import { listenAnywhere, routeTo } from './gateway_kit.ts';
+import { listenAnywhere, neverWake, routeTo } from './gateway_kit.ts';
 
 let gateway: Gateway;
 let port: number;
@@ -21,7 +21,7 @@ afterAll(() => void sleeper.kill('SIGKILL'));
 const route = (to: number) => routeTo(to, { pid: must(sleeper.pid) });
 
 beforeEach(async () => {
-  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] });
+  gateway = new Gateway({ agentDomain: 'agents.localhost', allowedExtensions: [], tokens: [] }, neverWake);
   port = await listenAnywhere(gateway);
   afterThisTest(() => gateway.close());
 });

@@ -7,6 +7,7 @@ import { fail } from '../../../protocol/errors.ts';
 import { agentHostname, gatewayUrlOf, localhostUrl } from '../../../protocol/names.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
+import { SESSION } from '../../../settings/agent_limits.ts';
 import type { Viewing } from '../../streams/terminal_viewer.ts';
 import type { AppContext } from '../app_context.ts';
 import type { Caller } from '../caller.ts';
@@ -15,7 +16,7 @@ import { specFilter } from '../reach.ts';
 import { createShare, listShares, revokeShares } from './agent_shares.ts';
 import { promptAgent, waitForAgents } from './agent_waits.ts';
 import { readLogs, streamLogs } from './logs.ts';
-import { deadline, stopMs } from './service_lookup.ts';
+import { deadline, startMs, stopMs } from './service_lookup.ts';
 
 /** The spec of an agent. Throws unknown_agent, also for a service that is not an agent. */
 function findAgent(app: AppContext, name: string): SpecRow {
@@ -24,10 +25,12 @@ function findAgent(app: AppContext, name: string): SpecRow {
   return spec;
 }
 
-/** Throws unknown_agent, and not_running for an agent without a process. */
+/** Throws unknown_agent, and not_running for an agent without a process, unless it sleeps. */
 function findRunning(app: AppContext, name: string): void {
   findAgent(app, name);
-  if (!app.views.state(name)?.process) throw fail('not_running', `the agent ${name} does not run`);
+  const state = app.views.state(name);
+  if (!state?.process && state?.status !== 'sleeping')
+    throw fail('not_running', `the agent ${name} does not run`);
 }
 
 /** How `caller` may view a terminal. Throws forbidden_token, and invalid_spec. */
@@ -75,6 +78,18 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     const spec = findAgent(app, name);
     const { port } = await agentsOf(app).ask('remove', { name }, deadline(stopMs(spec, null)));
     return { removed: true, name, port };
+  },
+
+  sleep: ({ app, key: name, query: { force } }) => {
+    const spec = findAgent(app, name);
+    const limit = deadline(stopMs(spec, null), SESSION.searchMs);
+    return terminalOf(app, name).ask('sleep', { force: force ?? false }, limit);
+  },
+
+  wake: ({ app, key: name, query: { force, timeout } }) => {
+    const spec = findAgent(app, name);
+    const wanted = { timeoutMs: timeout, wait: true, join: true, wake: true, force: force ?? false };
+    return terminalOf(app, name).ask('start', wanted, deadline(startMs(spec, timeout), SESSION.searchMs));
   },
 
   logs: ({ app, key: name, query }) => readLogs(app, findAgent(app, name), query),

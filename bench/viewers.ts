@@ -1,0 +1,138 @@
+// People at agents' terminals: the first screen of a viewer, a keystroke and its echo, a prompt until the
+// program reads it. The floors are a bare request, node-pty alone, and `tmux send-keys`.
+import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createReadStream, mkdtempSync, type ReadStream, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { WebSocket } from 'ws';
+import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
+import { type Daemon, withDaemon } from './kit/daemon.ts';
+import { type Benchmark, cost, median, type Row } from './kit/harness.ts';
+
+const run = promisify(execFile);
+
+/** Runs per sample; the median counts. */
+const TIMES = 20;
+/** Keys per sample, of which the median counts. */
+const KEYS = 200;
+/** An agent that has been given a prompt takes the next one after this. */
+const QUIET_MS = 3_300;
+
+const attachUrl = ({ port }: Daemon, name: string): string =>
+  `ws://127.0.0.1:${port}/v1/agents/${name}/attach`;
+
+/** Opens a viewer. Resolves at its first output. */
+async function view(daemon: Daemon, name: string, query = ''): Promise<WebSocket> {
+  const socket = new WebSocket(attachUrl(daemon, name) + query, ['berth.v1'], { perMessageDeflate: false });
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('message', (_data, isBinary) => isBinary && resolve());
+  });
+  return socket;
+}
+
+async function firstScreen(daemon: Daemon): Promise<Row> {
+  const cmd = 'seq 2000; exec cat';
+  await daemon.ask('POST', '/v1/agents/spinup', { name: 'shown', cmd });
+  await daemon.ask('GET', '/v1/agents/shown/wait?for=idle');
+  const timed = async (work: () => Promise<unknown>): Promise<number> => {
+    const times: number[] = [];
+    for (let number = 0; number < TIMES; number += 1) {
+      const began = performance.now();
+      await work();
+      times.push(performance.now() - began);
+    }
+    return median(times);
+  };
+  return cost('attach to first screen', 'ms', {
+    floor: () => timed(() => daemon.ask('GET', '/v1/version')),
+    subject: () => timed(async () => (await view(daemon, 'shown', '?mode=observe')).terminate()),
+    turns: 5,
+  });
+}
+
+async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
+  await daemon.ask('POST', '/v1/agents/spinup', { name: 'echoing', cmd: 'exec cat' });
+  const socket = await view(daemon, 'echoing');
+  // The repaint of the attachment is over.
+  await pause(200);
+  const key = async (): Promise<number> => {
+    const echoed = once(socket, 'message');
+    const began = performance.now();
+    socket.send(Buffer.from('x'));
+    const [data] = await echoed;
+    socket.send(JSON.stringify({ ack: data.length }));
+    return performance.now() - began;
+  };
+  try {
+    return await cost('keystroke to echo', 'ms', {
+      floor: () => bare.ask('echoInTerminal', { keys: KEYS }),
+      subject: async () => {
+        const times: number[] = [];
+        for (let count = 0; count < KEYS; count += 1) times.push(await key());
+        return median(times);
+      },
+      turns: 5,
+    });
+  } finally {
+    socket.terminate();
+  }
+}
+
+/** Resolves when the program at the other end has passed on what was typed. */
+async function readBy(fifo: ReadStream, type: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  const read = once(fifo, 'data').then(() => performance.now() - began);
+  await type();
+  return read;
+}
+
+async function prompt(daemon: Daemon, folder: string): Promise<Row> {
+  const [ours, theirs] = ['ours', 'theirs'].map((name) => join(folder, name));
+  if (ours === undefined || theirs === undefined) throw new Error('there are two pipes');
+  execFileSync('mkfifo', [ours, theirs]);
+  const tmux = (...args: string[]) => ['-S', join(folder, 'tmux'), '-f', '/dev/null', ...args];
+  await daemon.ask('POST', '/v1/agents/spinup', {
+    name: 'asked',
+    agent_type: 'shell',
+    cmd: `exec cat > ${ours}`,
+  });
+  execFileSync('tmux', tmux('new-session', '-d', '-s', 'bench', `exec cat > ${theirs}`));
+  const [subject, floor] = [createReadStream(ours), createReadStream(theirs)];
+  try {
+    await daemon.ask('GET', '/v1/agents/asked/wait?for=idle');
+    return await cost('prompt to program', 'ms', {
+      floor: () => readBy(floor, () => run('tmux', tmux('send-keys', '-t', 'bench', 'hello', 'Enter'))),
+      subject: async () => {
+        await pause(QUIET_MS);
+        return readBy(subject, () => daemon.ask('POST', '/v1/agents/asked/prompt', { text: 'hello' }));
+      },
+      turns: 5,
+    });
+  } finally {
+    execFileSync('tmux', tmux('kill-server'));
+    for (const stream of [subject, floor]) stream.destroy();
+  }
+}
+
+export const viewers: Benchmark = {
+  name: 'viewers',
+  question: "How fast are agents' terminals for those who sit at them?",
+  run: async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-bench-viewers-'));
+    try {
+      return await withBareProcess((bare) =>
+        withDaemon(async (daemon) => [
+          await firstScreen(daemon),
+          await keystroke(daemon, bare),
+          await prompt(daemon, folder),
+        ]),
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};

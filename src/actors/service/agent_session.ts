@@ -1,0 +1,335 @@
+// The conversation of an agent, and its sleep: docs/reference.md "Sessions of agents". A conversation
+// outlives processes: every start but a forced one resumes it.
+//
+// What is known is in the store before a stop, so that whoever finds the end of the run knows that it sleeps.
+// The id is in the host's ledger too, with the run that was given it.
+import { randomUUID } from 'node:crypto';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { hasFile } from '../../adapters/has_file.ts';
+import { inOpenFile } from '../../adapters/process/open_files.ts';
+import type { StoreTable } from '../../adapters/storage/store_tables.ts';
+import {
+  commandWithSession,
+  isSessionId,
+  type KeptScreen,
+  type SessionFlags,
+  type StoredSession,
+} from '../../protocol/agent_sessions.ts';
+import type { AgentStatus } from '../../protocol/agent_state.ts';
+import { codingAgent } from '../../protocol/agent_types.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { LastEnd, SleepReply, StopReply, StoredService } from '../../protocol/service.ts';
+import { type Context, type Failure, tolerateFailure } from '../../runtime/actor.ts';
+import { SESSION } from '../../settings/agent_limits.ts';
+import type { ServiceEffects } from './effects.ts';
+import type { Known } from './reconcile.ts';
+import type { RunOutcome } from './restart_policy.ts';
+import type { LiveRun, Run } from './run.ts';
+import type { Slept } from './run_events.ts';
+import { isResting, liveRun } from './state.ts';
+
+export interface AgentSessionOptions {
+  context: Context;
+  name: string;
+  effects: ServiceEffects;
+  table: StoreTable<StoredSession>;
+  /** What is known of the service. */
+  known: () => Known;
+  /** What the agent is doing. */
+  status: () => AgentStatus;
+  /** The screen of the run, as it is now. */
+  screen: (run: string) => KeptScreen;
+  /** Ends the process and any restart. */
+  stop: () => Promise<StopReply>;
+  /** What the views have is to be sent again. */
+  onChanged: () => void;
+}
+
+/** How the conversations of an agent are continued; null: they are not. */
+const flagsOf = ({ spec: { agent } }: StoredService): SessionFlags | null =>
+  (agent && codingAgent(agent.agentType)?.session) ?? null;
+
+const FORCE_HINT =
+  'With force=true (--force) it goes on all the same, and the next start begins a new conversation.';
+
+export class AgentSession {
+  private readonly options: AgentSessionOptions;
+  /** null: nothing is known of a conversation. */
+  private row: StoredSession | null;
+  /** The next process begins a new conversation. */
+  private isForced = false;
+  private sleeping: Promise<SleepReply> | null = null;
+  private searching: Promise<void> = Promise.resolve();
+  /** When the state began in which the conversation was last looked for. */
+  private searchedAt = 0;
+  private cancelIdle = (): void => {};
+
+  constructor(options: AgentSessionOptions) {
+    this.options = options;
+    this.row = options.table.get(options.name) ?? null;
+    options.context.scope.defer(() => this.cancelIdle());
+  }
+
+  /** The id of the conversation; null: none is known. */
+  get id(): string | null {
+    return this.row?.id ?? null;
+  }
+
+  /** It has no process because it sleeps. */
+  get isAsleep(): boolean {
+    const { end, state } = this.options.known();
+    return isResting(state) && end !== null && this.row?.asleep?.after === end.run;
+  }
+
+  /** Something of it is to be kept. */
+  get isKept(): boolean {
+    return this.row !== null;
+  }
+
+  /** It is being put to sleep. */
+  get isFallingAsleep(): boolean {
+    return this.sleeping !== null;
+  }
+
+  /** The screen that it had; null unless it sleeps. */
+  get kept(): { run: string; screen: KeptScreen } | null {
+    const { asleep } = this.row ?? {};
+    return asleep && this.isAsleep ? { run: asleep.after, screen: asleep.screen } : null;
+  }
+
+  /** What the journal says of the end of `run` if the agent sleeps since; null: it does not. */
+  sleptAfter(run: string): Slept | null {
+    if (this.row?.asleep?.after !== run) return null;
+    return { type: 'agent.slept', fields: { name: this.options.name, sessionId: this.id } };
+  }
+
+  /** Resolves when a sleep that has begun is over. */
+  async settled(): Promise<void> {
+    if (this.sleeping) await tolerateFailure(this.sleeping, () => null);
+  }
+
+  /**
+   * A client asks for a start. Fails no_session for a wake that would have to begin a new conversation;
+   * `isForced`: it shall.
+   */
+  asked(isWake: boolean, isForced: boolean): void {
+    const { known, name } = this.options;
+    const { state, stored } = known();
+    if (!stored?.spec.agent || liveRun(state)) return;
+    if (isWake && !isForced && this.id === null && flagsOf(stored))
+      throw this.noSession(`${name} cannot be woken`);
+    this.isForced = isForced;
+  }
+
+  /** The record from which `run` is started: its command continues the conversation, if there is one. */
+  async prepared(run: Run, stored: StoredService): Promise<StoredService> {
+    const { spec } = stored;
+    const flags = flagsOf(stored);
+    const isForced = this.isForced;
+    this.isForced = false;
+    if (!flags) return stored;
+    const before = isForced ? null : this.row;
+    const id = before?.id ?? (flags.begin === null ? null : randomUUID());
+    const woke = !isForced && this.row?.asleep?.after === this.options.known().end?.run;
+    if (before !== this.row || id !== this.id) await this.note(id === null ? null : { ...before, id });
+    if (id === null) return stored;
+    run.metadata = { ...run.metadata, session: { id, ...(woke && { woke }) } };
+    // Nothing was said yet, so there is nothing to resume.
+    const isNew = flags.begin !== null && !this.row?.isBegun && !this.isKeptByProgram(flags, id, stored);
+    const cmd = commandWithSession(spec.cmd, isNew ? (flags.begin ?? '') : flags.resume, id);
+    return { ...stored, spec: { ...spec, cmd } };
+  }
+
+  /** The agent has told the id of its conversation. What is no id is ignored. */
+  async learn(id: string): Promise<void> {
+    if (!isSessionId(id) || (this.id === id && this.row?.isBegun)) return;
+    await this.note({ ...this.row, id, isBegun: true });
+  }
+
+  /** As `learn`, without waiting for it. */
+  learnSoon(id: string): void {
+    this.inBackground(this.learn(id));
+  }
+
+  /** To be called after each change of the service, of what the agent does, and of who watches it. */
+  follow(): void {
+    const { context, known, status } = this.options;
+    this.cancelIdle();
+    const { state, stored } = known();
+    if (state.phase !== 'running' || !stored?.spec.agent) return;
+    const { run } = state;
+    const { session } = run.metadata;
+    // A daemon that was killed may have had no room for it.
+    if (this.row === null && session) this.inBackground(this.note({ id: session.id }));
+    // That daemon had decided and not stopped it yet: it goes on as it is.
+    if (this.row?.asleep?.after === run.id && !this.sleeping) this.inBackground(this.ended());
+    const { state: doing, since, viewers } = status();
+    if (doing !== 'idle' && doing !== 'blocked') return;
+    if (since !== this.searchedAt) this.inBackground(this.search(run, false));
+    this.searchedAt = since;
+    const { sleep } = stored.spec;
+    if (!sleep || doing !== 'idle' || viewers > 0 || this.sleeping) return;
+    const idleMs = Math.max(SESSION.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
+    const leftMs = Math.max(0, since + idleMs - context.clock.now());
+    this.cancelIdle = context.clock.after(leftMs, () => this.inBackground(this.sleep(false)));
+  }
+
+  /**
+   * Ends the process and keeps the conversation. Harmless when it sleeps. Fails not_running, agent_working
+   * and agent_blocked; no_session where the conversation would be lost, unless `isForced`; storage_full, and
+   * as a stop does.
+   */
+  sleep(isForced: boolean): Promise<SleepReply> {
+    this.sleeping ??= Promise.resolve()
+      .then(() => this.sleepNow(isForced))
+      .finally(() => {
+        this.sleeping = null;
+      });
+    return this.sleeping;
+  }
+
+  /** Before the daemon stops the agent for its own end: the next daemon finds it asleep. */
+  async suspend(): Promise<void> {
+    const run = liveRun(this.options.known().state);
+    if (run && this.id !== null) await this.note(this.rowAsleep(run));
+  }
+
+  /**
+   * A run has ended. Returns whether the agent sleeps since: nobody has ended it, and its machine or its host
+   * has gone.
+   */
+  onEnded(run: LiveRun, { cause, exitUnknown }: RunOutcome, isStopped: boolean): boolean {
+    if (this.row?.asleep?.after === run.id) return true;
+    const isGone = cause === 'reboot' || exitUnknown;
+    if (!isGone || isStopped || this.id === null) return false;
+    this.row = this.rowAsleep(run);
+    return true;
+  }
+
+  /** Resolves when what `onEnded` has found is on disk. */
+  async recorded(end: LastEnd): Promise<void> {
+    const { name, table } = this.options;
+    if (this.row?.asleep?.after === end.run) await table.put(name, this.row);
+  }
+
+  /** A client has stopped it: it sleeps no longer. */
+  async ended(): Promise<void> {
+    if (this.row?.asleep) await this.note({ id: this.id, ...(this.row.isBegun && { isBegun: true }) });
+  }
+
+  /** Forgets the conversation of an agent that is removed. */
+  async forget(): Promise<void> {
+    this.cancelIdle();
+    if (this.row) await this.note(null);
+  }
+
+  private async sleepNow(isForced: boolean): Promise<SleepReply> {
+    const { known, name, stop, onChanged } = this.options;
+    const reply = { name, status: 'sleeping' } as const;
+    if (this.isAsleep) return reply;
+    const run = this.idleRun();
+    await this.search(run, true);
+    if (this.id === null && !isForced) throw this.noSession(`${name} is not put to sleep`);
+    const before = this.row;
+    await this.options.table.put(name, this.rowAsleep(run));
+    try {
+      // Somebody may have typed meanwhile.
+      if (this.idleRun() !== run) throw fail('daemon_busy', `${name} was started again meanwhile`);
+    } catch (error) {
+      await this.note(before);
+      throw error;
+    }
+    this.row = this.rowAsleep(run);
+    await stop();
+    if (liveRun(known().state)) throw fail('daemon_busy', `${name} was started again meanwhile`);
+    onChanged();
+    return reply;
+  }
+
+  /** The run of an agent that is idle. Fails not_running, agent_working and agent_blocked. */
+  private idleRun(): LiveRun {
+    const { known, name, status } = this.options;
+    const { state } = known();
+    const run = liveRun(state);
+    if (!run) throw fail('not_running', `${name} does not run`);
+    const { state: doing, question } = status();
+    if (doing === 'idle' && state.phase === 'running') return run;
+    if (doing === 'blocked') {
+      const hint = question.length === 0 ? {} : { hint: question.join('\n') };
+      throw fail('agent_blocked', `${name} waits for an answer, so it is not put to sleep`, hint);
+    }
+    throw fail('agent_working', `${name} is ${doing}: only an idle agent is put to sleep`);
+  }
+
+  private rowAsleep(run: LiveRun): StoredSession {
+    return { ...this.row, id: this.id, asleep: { after: run.id, screen: this.options.screen(run.id) } };
+  }
+
+  private noSession(what: string): Failure {
+    return fail('no_session', `${what}: no conversation of it is known`, { hint: FORCE_HINT });
+  }
+
+  /** Looks for the id of the conversation of `run`; by a command only if `isThorough` or none is known. */
+  private search(run: LiveRun, isThorough: boolean): Promise<void> {
+    this.searching = this.searching.then(() => this.searchNow(run, isThorough));
+    return this.searching;
+  }
+
+  private async searchNow(run: LiveRun, isThorough: boolean): Promise<void> {
+    const { known } = this.options;
+    const { stored } = known();
+    const flags = stored && flagsOf(stored);
+    if (!stored || !flags?.find) return;
+    const { find } = flags;
+    if ('keptFile' in find) {
+      if (this.id !== null && this.isKeptByProgram(flags, this.id, stored)) await this.learn(this.id);
+    } else if ('openFile' in find) {
+      const id = inOpenFile(run.pid, new RegExp(find.openFile));
+      if (id !== null) await this.learn(id);
+    } else if (isThorough || this.id === null) {
+      const id = await this.listed(run, find.command);
+      if (id !== null && liveRun(known().state)?.id === run.id) await this.learn(id);
+    }
+  }
+
+  /** The program has a file of the conversation `id`. */
+  private isKeptByProgram({ find }: SessionFlags, id: string, stored: StoredService): boolean {
+    if (!find || !('keptFile' in find)) return false;
+    const { glob, variable, otherwise } = find.keptFile;
+    const { effects } = this.options;
+    const home = effects.variable(stored, 'HOME') ?? homedir();
+    const pattern = glob.replaceAll('$SESSION', id).replaceAll('$BRIEF', id.slice(0, 8));
+    return hasFile(effects.variable(stored, variable) ?? join(home, otherwise), pattern);
+  }
+
+  /** The conversation of `run` among those that `command` lists; null: none, or it cannot be told. */
+  private async listed(run: LiveRun, command: string): Promise<string | null> {
+    const { effects, name, status, table } = this.options;
+    const cmd = command.replaceAll('$SINCE', String(run.startedAt));
+    const asked = effects.questions.exec(run.id, cmd, SESSION.searchMs);
+    const report = await tolerateFailure(asked, () => null);
+    if (report?.exitCode !== 0) return null;
+    const others = new Set(table.all().flatMap(([other, row]) => (other === name ? [] : [row.id])));
+    const rows = report.output.split('\n').map((line) => line.split('\t'));
+    const free = rows.filter(([id = '']) => isSessionId(id) && !others.has(id));
+    const { title: shown } = status();
+    const isShown = ([, title = '']: string[]): boolean =>
+      title !== '' && shown.includes(title.slice(0, SESSION.titleChars));
+    const fitting = free.length > 1 ? free.filter(isShown) : free;
+    return fitting.length === 1 ? (fitting[0]?.[0] ?? null) : null;
+  }
+
+  /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
+  private async note(row: StoredSession | null): Promise<void> {
+    const { name, table, onChanged } = this.options;
+    this.row = row;
+    onChanged();
+    const stored = row ? table.put(name, row) : table.remove(name);
+    await tolerateFailure(stored, () => undefined);
+  }
+
+  private inBackground(work: Promise<unknown>): void {
+    tolerateFailure(work, () => undefined).catch((error: unknown) => this.options.context.crash(error));
+  }
+}

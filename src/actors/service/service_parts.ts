@@ -1,0 +1,106 @@
+// The parts of a service that need each other: each is made of functions that ask the others when called.
+import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { AgentSession } from './agent_session.ts';
+import type { AgentState } from './agent_state.ts';
+import { type AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
+import type { ProbeMeans } from './check_probes.ts';
+import type { ServiceEffects, ServiceEffectsConfig } from './effects.ts';
+import type { FileWatch } from './file_watch.ts';
+import { ServiceLifecycle } from './lifecycle.ts';
+import type { ServiceMachine } from './machine.ts';
+import { ServiceDoor } from './service_door.ts';
+import type { ServiceLog } from './service_log.ts';
+import type { StateScreens } from './state_screen.ts';
+
+/** Shared by all services of a thread. */
+export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
+  /** The host's log directory: one folder per service. */
+  logs: string;
+  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
+  bootedAt: number;
+  states: StateScreens;
+  /** The ports that services behind a door get. */
+  ports: readonly [from: number, to: number];
+}
+
+/** A service as its parts see it; those that are made later than a part are there when it calls. */
+export interface SupervisedParts {
+  readonly context: Context;
+  readonly name: string;
+  readonly effects: ServiceEffects;
+  readonly log: ServiceLog;
+  readonly terminal: AgentTerminal;
+  readonly door: ServiceDoor;
+  readonly session: AgentSession;
+  readonly life: ServiceLifecycle;
+  readonly machine: ServiceMachine;
+  readonly files: FileWatch;
+  readonly agent: AgentState;
+}
+
+export function createDoor(parts: SupervisedParts, { ports, store }: ServiceConfig): ServiceDoor {
+  const { context, effects, name } = parts;
+  return new ServiceDoor({
+    context,
+    name,
+    effects,
+    table: store.table('doors'),
+    ports,
+    known: () => parts.life.snapshot(),
+    stop: () => parts.machine.stop(null),
+    onChanged: () => parts.life.publish(),
+  });
+}
+
+export function createSession(parts: SupervisedParts, { store }: ServiceConfig): AgentSession {
+  const { context, effects, name, terminal } = parts;
+  const size = () => parts.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE;
+  return new AgentSession({
+    context,
+    name,
+    effects,
+    table: store.table('sessions'),
+    known: () => parts.life.snapshot(),
+    status: () => parts.agent.status(),
+    screen: (run) => terminal.keptScreen(run, size()),
+    stop: () => parts.machine.stop(null),
+    onChanged: () => parts.life.publish(),
+  });
+}
+
+export function createLife(parts: SupervisedParts, config: ServiceConfig): ServiceLifecycle {
+  const { context, door, effects, log, name, session, terminal } = parts;
+  const { bootedAt, execProbe, probe } = config;
+  return new ServiceLifecycle({
+    context,
+    name,
+    effects,
+    door,
+    session,
+    probes: {
+      probe,
+      execProbe,
+      clock: context.clock,
+      host: effects.questions,
+      log,
+      onDefect: (error) => context.crash(error),
+    },
+    bootedAt,
+    lastLines: (run) => log.lastLines(run),
+    onChanged: () => {
+      parts.files.update();
+      parts.agent.update();
+    },
+    onUnhealthy: (run, check) => {
+      const told = tolerateFailure(effects.reportUnhealthy(run, check), () => null);
+      const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
+      told.then(() => parts.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
+    },
+    onEnded: (run, { exitCode, signal }) => {
+      effects.untrack(run);
+      parts.files.onEnded(run);
+      door.release();
+      terminal.onRunEnded(run.id, { exitCode, signal });
+    },
+  });
+}

@@ -1,0 +1,46 @@
+// berth agent sleep, wake
+import { runBatch } from '../kit/batch.ts';
+import { defineCommand, flagOption } from '../kit/command.ts';
+import { namedServices } from '../kit/service_selection.ts';
+import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
+
+const agents = { syntax: '<names...>', about: 'the agents', completes: 'agent' } as const;
+
+export const agentSleepCommand = defineCommand({
+  about:
+    'Ends the processes of agents that are idle, and keeps their conversations and their screens. Who attaches to ' +
+    'one, gives it a prompt, or asks for its page, wakes it.',
+  args: [agents],
+  options: {
+    force: flagOption('--force', 'also an agent whose conversation is not known, and so is lost'),
+    ...SCOPE_OPTIONS,
+  },
+  run: async (context, names, { force, ...choice }) => {
+    const client = await context.client();
+    const selected = namedServices(await stackScope(client, choice), names);
+    return runBatch(context, selected, 'putting to sleep', async (name) => {
+      const before = await client.service(name);
+      const answer = await client.sleepAgent(name, { force });
+      return { record: answer, text: 'sleeps', isUnchanged: before.status === answer.status };
+    });
+  },
+});
+
+export const agentWakeCommand = defineCommand({
+  about: 'Starts agents with the conversations that they had. What runs is left alone.',
+  args: [agents],
+  options: {
+    force: flagOption('--force', 'begin a new conversation'),
+    ...SCOPE_OPTIONS,
+  },
+  run: async (context, names, { force, ...choice }) => {
+    const client = await context.client();
+    const selected = namedServices(await stackScope(client, choice), names);
+    return runBatch(context, selected, 'waking', async (name) => {
+      const before = await client.service(name);
+      const answer = await client.wakeAgent(name, { force });
+      const text = `is ${answer.status} (pid ${answer.pid ?? 'unknown'})`;
+      return { record: answer, text, isUnchanged: before.status === 'running' };
+    });
+  },
+});

@@ -1,0 +1,125 @@
+// docs/reference.md "Prompt", "Waiting for agents" on the real daemon with real programs.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { type Daemon, newFolder, startDaemon } from '../kit/daemon.ts';
+import { ownPorts } from '../kit/free_ports.ts';
+import { random } from '../kit/random.ts';
+
+const [first] = ownPorts(10);
+const CONFIG = `[agents]\nports = [${first}, ${first + 9}]\n`;
+const COMPOSER = fileURLToPath(new URL('composer.mjs', import.meta.url));
+
+/** Spins agents up, and resolves when each takes a prompt. */
+async function idle(daemon: Daemon, commands: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, cmd] of Object.entries(commands))
+    expect((await daemon.request('POST', '/v1/agents/spinup', { name, cmd })).status).toBe(201);
+  const names = Object.keys(commands).join(',');
+  const { status } = await daemon.request('GET', `/v1/agents/wait?names=${names}&for=idle&mode=all`);
+  expect(status).toBe(200);
+}
+
+const prompt = (daemon: Daemon, name: string, body: object) =>
+  daemon.request('POST', `/v1/agents/${name}/prompt`, body);
+
+/** Everything that was submitted to the composer that writes to `file`. */
+const submitted = (file: string): string[] =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+    : [];
+
+const composing = (file: string): string => `exec ${process.execPath} ${COMPOSER} ${file}`;
+
+/** Text of `length` characters (UTF-16), with all that may be misread. */
+function textOf(length: number): string {
+  const parts = ['line one\n', '\t"quo\'tes" `$(x)` \\n', '😀 é \u202e', '[201~ \\x1b[201~ ^[[201~', '\n\n'];
+  let text = '';
+  for (let index = 0; text.length < length; index += 1) text += parts[index % parts.length];
+  // Not in the middle of a pair.
+  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, '.')}x`;
+}
+
+describe('a prompt', { timeout: 60_000 }, () => {
+  it('of any length arrives exactly at a full-screen program, once', async () => {
+    const daemon = await startDaemon({ config: CONFIG });
+    const folder = newFolder();
+    const lengths = [1, 200, 20_000];
+    const file = (length: number) => join(folder, String(length));
+    const commands = lengths.map((length) => [`c${length}`, composing(file(length))]);
+    await idle(daemon, Object.fromEntries(commands));
+    const answers = await Promise.all(
+      lengths.map((length) => prompt(daemon, `c${length}`, { text: textOf(length), wait: 'idle' })),
+    );
+    expect(answers.map(({ status, body }) => [status, body.state])).toEqual(lengths.map(() => [200, 'idle']));
+    for (const length of lengths) expect(submitted(file(length))).toEqual([textOf(length)]);
+    expect(answers[0]?.body.lines).toEqual(['moved']);
+  });
+
+  it('is answered by a shell and by an interpreter with what has appeared', async () => {
+    const daemon = await startDaemon({ config: CONFIG });
+    const file = join(newFolder(), 'out');
+    await idle(daemon, { sh: 'exec bash --norc -i', py: 'exec python3 -q', cat: `exec cat > ${file}` });
+    const long = Array.from({ length: 5 }, (_, index) => String(index).repeat(4_000)).join('\n');
+    const [sh, py] = await Promise.all([
+      prompt(daemon, 'sh', { text: 'for i in 1 2\ndo echo "nr $i"\ndone', wait: 'idle' }),
+      prompt(daemon, 'py', { text: 'print("😀" * 3)', wait: 'idle' }),
+      prompt(daemon, 'cat', { text: long, wait: 'idle' }),
+    ]);
+    expect(sh.body.lines.filter((line: string) => /^nr/.test(line))).toEqual(['nr 1', 'nr 2']);
+    expect(py.body.lines).toContain('😀😀😀');
+    expect(readFileSync(file, 'utf8')).toBe(`${long}\n`);
+    const refused = await Promise.all([
+      prompt(daemon, 'py', { text: 'a\tb', queue: true }),
+      prompt(daemon, 'cat', { text: 'x'.repeat(5_000), queue: true }),
+    ]);
+    expect(refused.map(({ body }) => body.code)).toEqual(['invalid_spec', 'invalid_spec']);
+  });
+
+  it('of fifty at once is typed alone', async () => {
+    const daemon = await startDaemon({ config: CONFIG });
+    const file = join(newFolder(), 'out');
+    await idle(daemon, { bot: composing(file) });
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => prompt(daemon, 'bot', { text: `prompt ${index}` })),
+    );
+    const taken = answers.flatMap(({ status }, index) => (status === 200 ? [`prompt ${index}`] : []));
+    expect(taken).toHaveLength(1);
+    expect(submitted(file)).toEqual(taken);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
+  });
+
+  it('is typed once at most when the daemon is killed in the middle', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const below = random(seed);
+    const stateDir = newFolder();
+    const daemon = await startDaemon({ stateDir, config: CONFIG });
+    const folder = newFolder();
+    const names = ['a', 'b', 'c', 'd'];
+    const file = (name: string) => join(folder, name);
+    await idle(daemon, Object.fromEntries(names.map((name) => [name, composing(file(name))])));
+    const text = textOf(2_000);
+    const open = names.flatMap((name) => [
+      prompt(daemon, name, { text }).catch(() => null),
+      prompt(daemon, name, { text: `queued for ${name}`, queue: true }).catch(() => null),
+    ]);
+    await pause(below(250));
+    daemon.signal('SIGKILL');
+    await Promise.all(open);
+    const next = await startDaemon({ stateDir, config: CONFIG });
+    const { status, body } = await next.request('GET', '/v1/agents/wait?for=idle&mode=all');
+    expect({ seed, status, states: body.agents?.map(({ state }: { state: string }) => state) }).toEqual({
+      ...{ seed, status: 200, states: names.map(() => 'idle') },
+    });
+    for (const name of names) {
+      const found = submitted(file(name));
+      expect({ seed, found: found.length <= 1 && found.every((one) => one === text) }).toEqual({
+        ...{ seed, found: true },
+      });
+    }
+  });
+});
