@@ -1,10 +1,12 @@
 // docs/reference.md "Sessions of agents" with real programs, and with the daemon and its host killed.
 import { expect, it } from 'vitest';
-import { describeWithAgents, PROGRAM_NAMES, prepareAgent } from '../kit/agent_programs.ts';
+import { describeWithAgents, prepareAgent } from '../kit/agent_programs.ts';
 import { type Daemon, hostPid, newFolder, startDaemon } from '../kit/daemon.ts';
 import { ownPorts } from '../kit/free_ports.ts';
 import { modelServer } from '../kit/model_server.ts';
 
+/** Those whose screens tell that they are idle, which alone are put to sleep. */
+const RESUMED = ['codex'] as const;
 const [first] = ownPorts(3);
 const CONFIG = `[agents]\nports = [${first}, ${first + 2}]\n`;
 
@@ -15,7 +17,7 @@ async function ask(daemon: Daemon, path: string, body?: object): Promise<any> {
 }
 
 describeWithAgents('the conversation of a real agent', () => {
-  it.each(PROGRAM_NAMES)(
+  it.each(RESUMED)(
     'of type %s goes on after a sleep and the death of daemon and host',
     async (program) => {
       const model = await modelServer();
