@@ -26,6 +26,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['door', async () => (await import('./door.ts')).door],
   ['logs', async () => (await import('./logs.ts')).logs],
   ['gateway', async () => (await import('./gateway.ts')).gateway],
+  ['page', async () => (await import('./page.ts')).page],
   ['peers', async () => (await import('./peers.ts')).peers],
   ['scale-services', async () => (await import('./scale.ts')).scaleServices],
   ['scale-events', async () => (await import('./scale.ts')).scaleEvents],

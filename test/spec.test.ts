@@ -45,6 +45,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['POST', '/v1/groups/{name}/wake', 200],
   ['POST', '/v1/services/{name}/signal', 200],
   ['GET', '/v1/services/{name}/explain', 200],
+  ['GET', '/v1/services/{name}/stats/history', 200],
   ['GET', '/v1/services/{name}/logs', 200],
   ['GET', '/v1/services/{name}/logs/stream', 200],
   ['GET', '/v1/stacks', 200],

@@ -1,4 +1,5 @@
 // The operations of services: docs/reference.md "Endpoints".
+import { USAGE_RANGES, type UsageRange } from '../protocol/stats.ts';
 import { operationsOf } from './operation.ts';
 import { followedLogs, grace, logTail, timeout } from './query_fields.ts';
 
@@ -140,6 +141,24 @@ export const services = {
     agentRight: 'stack',
     summary: 'Why a service is as it is',
     answer: 'Explanation',
+    errors: ['unknown_service'],
+    keyKind: 'service',
+  }),
+  statsHistory: operation({
+    id: 'getServiceStatsHistory',
+    kind: 'call',
+    agentRight: 'stack',
+    method: 'GET',
+    path: '/v1/services/{name}/stats/history',
+    summary: 'What a service used in the last hour or day',
+    query: {
+      range: {
+        kind: 'word',
+        of: Object.keys(USAGE_RANGES) as UsageRange[],
+        summary: 'hour: a point for every 10 s; day: one for every minute; default hour',
+      },
+    },
+    answer: 'StatsHistory',
     errors: ['unknown_service'],
     keyKind: 'service',
   }),

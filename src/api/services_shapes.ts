@@ -355,6 +355,20 @@ export const Explanation = z
   })
   .meta({ id: 'Explanation' });
 
+/** What a service used in the past. */
+export type StatsHistory = z.infer<typeof StatsHistory>;
+export const StatsHistory = z
+  .object({
+    name: nameShape,
+    stepMs: milliseconds.meta({ description: 'How long the step of a point is' }),
+    points: z
+      .array(z.object({ at: time, cpu, rssMB }))
+      .meta({
+        description: 'The oldest first: the mean of cpu, the most rssMB; steps without a process have none',
+      }),
+  })
+  .meta({ id: 'StatsHistory' });
+
 export type Logs = z.infer<typeof Logs>;
 export const Logs = z.object({ name: nameShape, port: servicePort, lines: z.array(z.string()) });
 

@@ -103,6 +103,22 @@ function programs(shared) {
   ];
 }
 
+/** Parts of the page that it loads when they are first seen. They share no code with it. */
+const PAGE_PARTS = {
+  terminal: 'src/dashboard/parts/terminal.ts',
+  chart: 'src/dashboard/parts/chart.ts',
+};
+
+/** Keeps a part of the page that is imported on demand in a file of its own, with a name that the daemon knows. */
+const pagePartsApart = {
+  name: 'page-parts-apart',
+  setup: (build) =>
+    build.onResolve({ filter: /\/parts\/\w+\.ts$/ }, ({ kind, path }) => {
+      const part = Object.keys(PAGE_PARTS).find((key) => path.endsWith(`/parts/${key}.ts`));
+      return kind === 'dynamic-import' && part ? { path: `./${part}.js`, external: true } : undefined;
+    }),
+};
+
 function dashboard(shared, output) {
   return {
     ...shared,
@@ -110,11 +126,15 @@ function dashboard(shared, output) {
     target: 'es2023',
     entryPoints: {
       index: 'src/dashboard/index.html',
-      style: 'src/dashboard/style.css',
-      page: 'src/dashboard/page.ts',
+      style: 'src/dashboard/style/style.css',
+      page: 'src/dashboard/page.tsx',
+      ...PAGE_PARTS,
     },
     outdir: join(output, 'dashboard'),
     loader: { '.html': 'copy' },
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    plugins: [pagePartsApart],
     minify: true,
   };
 }

@@ -10,6 +10,7 @@ const PACKAGES = [
   '@xterm/addon-serialize',
   '@xterm/headless',
   'croner',
+  'jsonc-parser',
   'node-pty',
   'ignore',
   'picomatch',
@@ -21,6 +22,9 @@ const PACKAGES = [
   'yaml',
   'zod',
 ];
+
+/** The entry of a package whose own one loads its parts in a way that no bundle can follow. */
+const ENTRIES = { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' };
 
 const fileOf = (name) => `${FOLDER}/${name.replace(/^@/, '').replace('/', '-')}`;
 
@@ -71,7 +75,7 @@ export const packageBundles = (shared, names = PACKAGES) => ({
   ...shared,
   format: 'cjs',
   entryPoints: {
-    ...Object.fromEntries(names.map((name) => [fileOf(name), name])),
+    ...Object.fromEntries(names.map((name) => [fileOf(name), ENTRIES[name] ?? name])),
     // The thread of piscina, which it looks for beside itself.
     ...(names.includes('piscina') ? { [`${FOLDER}/worker`]: 'node_modules/piscina/dist/worker.js' } : {}),
   },

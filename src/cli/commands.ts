@@ -16,12 +16,12 @@ import { waitCommand } from './commands/wait.ts';
 import { K8S_ROWS } from './k8s_commands.ts';
 import type { Command } from './kit/command.ts';
 import type { CommandRow, CommandTable } from './kit/command_table.ts';
+import { MCP_ROWS } from './mcp_commands.ts';
 import { NOTIFY_ROWS } from './notify_commands.ts';
 
 const PROJECT = 'Project';
 const SERVICES = 'Services';
 const WATCHING = 'Monitoring';
-const AGENTS = 'Agents';
 const DAEMON = 'Daemon';
 
 /** For a command that is loaded with this table. */
@@ -198,12 +198,7 @@ const ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).topCommand,
   },
   ...AGENT_ROWS,
-  {
-    name: 'mcp',
-    summary: 'serve the tools of agents on stdin and stdout (Model Context Protocol)',
-    heading: AGENTS,
-    load: async () => (await lazyCommands()).mcpCommand,
-  },
+  ...MCP_ROWS,
   ...K8S_ROWS,
   {
     name: 'daemon',

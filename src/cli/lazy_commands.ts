@@ -9,6 +9,8 @@ export {
   agentSpinupCommand,
 } from './commands/agent.ts';
 export { agentAttachCommand } from './commands/agent_attach.ts';
+export { agentHookCommand } from './commands/agent_hook.ts';
+export { agentInitCommand } from './commands/agent_init.ts';
 export { agentPromptCommand } from './commands/agent_prompt.ts';
 export { agentKeysCommand, agentScreenCommand } from './commands/agent_screen.ts';
 export { agentShareCommand } from './commands/agent_share.ts';

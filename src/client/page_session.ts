@@ -23,6 +23,8 @@ function toSessionError(error: unknown): never {
 
 export class PageSession {
   readonly client: Client;
+  /** In this tab's memory alone; null: not given. */
+  cloudToken: string | null = null;
   private readonly origin: string;
   private readonly storage: Storage;
   /** In this tab's memory alone. */
@@ -36,7 +38,11 @@ export class PageSession {
   constructor(origin: string, storage: Storage) {
     this.origin = origin;
     this.storage = storage;
-    this.client = createClient(this.transport, { url: origin, key: () => this.key });
+    this.client = createClient(this.transport, {
+      url: origin,
+      key: () => this.key,
+      cloudToken: () => this.cloudToken,
+    });
   }
 
   /** Begins with the code of a fragment, or null: with what the tab had before a reload. */

@@ -29,6 +29,7 @@ export type {
   ServiceDetail,
   SignalResult,
   StartResult,
+  StatsHistory,
   StopResult,
 } from '../api/services_shapes.ts';
 export type { NewStack, Stack } from '../api/stacks_shapes.ts';

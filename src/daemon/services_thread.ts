@@ -23,6 +23,7 @@ import { systemUsage } from '../adapters/process/process_usage.ts';
 import { limitProbes, socketProbe } from '../adapters/ready_probe.ts';
 import { openDaemonStore } from '../adapters/storage/daemon_store.ts';
 import { EnvironmentSeal, withSealedEnvironments } from '../adapters/storage/sealed_environment.ts';
+import { UsageHistory } from '../adapters/usage_history.ts';
 import { SERVICE_PREFIX } from '../protocol/address.ts';
 import type { Clock, Node } from '../runtime/actor.ts';
 import { deferred } from '../runtime/deferred.ts';
@@ -114,7 +115,8 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   await node.start('notices', noticesActor, { store: plain, rules: data.notify, environment, report });
   // It needs no environment.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
-  await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map() });
+  const history = new UsageHistory(paths.logs);
+  await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });
   const leased = { service: data.servicePorts, agent: data.agentPorts };
   await node.start('registry', registryActor, { store, ports: leased });
   await node.start('schedules', schedulesActor, { store });

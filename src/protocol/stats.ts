@@ -1,3 +1,18 @@
+/** What is kept of the past, by range: a point per step, so many of them. */
+export const USAGE_RANGES = {
+  hour: { stepMs: 10_000, points: 360 },
+  day: { stepMs: 60_000, points: 1_440 },
+} as const;
+export type UsageRange = keyof typeof USAGE_RANGES;
+
+/** What a service used in one step: the mean of the cores, and the most memory. */
+export interface UsagePoint {
+  /** When the step began, in milliseconds since the epoch. */
+  at: number;
+  cpu: number;
+  rssMB: number;
+}
+
 export interface StatsRow {
   name: string;
   run: string;
@@ -23,4 +38,6 @@ export interface StatsProtocol {
     limitMB?: number;
   }): null;
   forget(message: { name: string; run: string }): null;
+  /** What a service used in the past, the oldest point first. Steps in which it did not run have none. */
+  history(message: { name: string; range: UsageRange }): { points: UsagePoint[] };
 }

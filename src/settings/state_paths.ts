@@ -34,6 +34,8 @@ export interface StatePaths {
   agentKey: string;
   /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
   redirectPages: string;
+  /** What `berth agent init` has changed in projects. */
+  agentSetup: string;
   /** Such a page of version 0.1, which held the token. */
   earlierRedirectPage: string;
 }
@@ -55,5 +57,6 @@ export const statePaths = (stateDir: string): StatePaths => ({
   envKey: join(stateDir, 'env.key'),
   agentKey: join(stateDir, 'agent.key'),
   redirectPages: join(stateDir, 'open'),
+  agentSetup: join(stateDir, 'agent-setup.json'),
   earlierRedirectPage: join(stateDir, 'open.html'),
 });

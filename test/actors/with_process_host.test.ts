@@ -95,7 +95,11 @@ async function daemon(stateDir: string): Promise<Daemon> {
   await node.start('views', views, null);
   await node.start(
     'stats',
-    actor<StatsProtocol, null>('stats', () => ({ track: nothing, forget: nothing })),
+    actor<StatsProtocol, null>('stats', () => ({
+      track: nothing,
+      forget: nothing,
+      history: () => ({ points: [] }),
+    })),
     null,
   );
   const folder = join(stateDir, 'events');

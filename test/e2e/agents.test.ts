@@ -576,6 +576,6 @@ describe('the gateway', () => {
       async () => (await send(Number(port), 'GET', '/', { headers: { host } })).status === 200,
     );
     const page = await openPage(body.gatewayUrl);
-    await page.until("document.querySelector('h1')?.textContent === 'it works here'");
+    await page.getByRole('heading', { name: 'it works here' }).waitFor();
   });
 });

@@ -158,18 +158,21 @@ it.runIf(hasChromium)(
     await first.request('POST', '/v1/services', spec, { authorization });
     const { body } = await first.request('POST', '/v1/page-codes', undefined, { authorization });
     const page = await openPage(`http://127.0.0.1:${port}/#code=${body.code}`);
-    const connection = `document.getElementById('connection').textContent`;
-    await page.until(`document.querySelector('[aria-label="start web"]') !== null`);
+    const connected = page.getByText('connected', { exact: true });
+    const start = page.getByRole('button', { name: 'start web', exact: true });
+    await start.waitFor();
     await killed(first);
     const stranger = await invade(port, wrongProof);
-    await page.until(`${connection}.includes('does not know the token')`);
-    await page.evaluate(`document.querySelector('[aria-label="start web"]').click()`);
-    await page.until(`document.getElementById('notice').textContent.includes('the token was not sent')`);
+    await page.getByText('does not know the token').waitFor();
+    await start.dispatchEvent('click');
+    await page.getByText('the token was not sent').first().waitFor();
+    await eventually(async () => (await start.getAttribute('aria-disabled')) === 'false');
     await stranger.leave();
     expectNothingLearnt(stranger.heard());
     const second = await daemonOn(port, first.stateDir);
-    await page.until(`${connection} === 'connected' && document.getElementById('login').hidden`);
-    await page.evaluate(`document.querySelector('[aria-label="start web"]').click()`);
+    await connected.waitFor();
+    await page.locator('#login').waitFor({ state: 'detached' });
+    await start.click();
     await eventually(
       async () =>
         (await second.request('GET', '/v1/services/web', undefined, { authorization })).body.status ===

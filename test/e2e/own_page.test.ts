@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { dashboardUrl } from '../../src/settings/build_paths.ts';
 import { afterThisTest } from '../kit/actors.ts';
 import { startDaemon } from '../kit/daemon.ts';
-import { hasChromium, openPage } from './browser.ts';
+import { browserTest, hasChromium, openPage } from './browser.ts';
 
 const TOKEN = 'a+b/c=-and-more-of-it';
 const CLIENT = readFileSync(new URL('../client-package/browser.js', dashboardUrl()));
@@ -23,25 +23,22 @@ async function serveClient(): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}`;
 }
 
-it.runIf(hasChromium)(
-  hasChromium ? 'reads and changes services if it is allowed' : 'skipped: chromium is not installed',
-  async () => {
-    const [own, other] = await Promise.all([serveClient(), serveClient()]);
-    const config = `allowed_origins = ["${own}"]\n[auth]\ntoken = "${TOKEN}"`;
-    const daemon = await startDaemon({ config });
-    const run = (token: string): string =>
-      `import('/client.js').then(async ({ connect }) => {
+it.runIf(hasChromium)(browserTest('reads and changes services if it is allowed'), async () => {
+  const [own, other] = await Promise.all([serveClient(), serveClient()]);
+  const config = `allowed_origins = ["${own}"]\n[auth]\ntoken = "${TOKEN}"`;
+  const daemon = await startDaemon({ config });
+  const run = (token: string): string =>
+    `import('/client.js').then(async ({ connect }) => {
         const berth = connect({ url: 'http://localhost:${daemon.port}', token: ${JSON.stringify(token)} });
         await berth.register({ name: 'web', port: 3000, cmd: 'true' });
         return (await berth.services()).map(({ name }) => name).join();
       }).catch(({ code, message }) => code + ': ' + message)`;
-    const page = await openPage(own);
-    expect(await page.evaluate(run(TOKEN))).toBe('web');
-    expect(await page.evaluate(run('wrong'))).not.toContain('web');
-    const foreign = await openPage(other);
-    expect(await foreign.evaluate(run(TOKEN))).toBe(
-      `unreachable: no daemon answers at localhost:${daemon.port}, ` +
-        `or it does not let pages of ${other} call`,
-    );
-  },
-);
+  const page = await openPage(own);
+  expect(await page.evaluate(run(TOKEN))).toBe('web');
+  expect(await page.evaluate(run('wrong'))).not.toContain('web');
+  const foreign = await openPage(other);
+  expect(await foreign.evaluate(run(TOKEN))).toBe(
+    `unreachable: no daemon answers at localhost:${daemon.port}, ` +
+      `or it does not let pages of ${other} call`,
+  );
+});

@@ -12,7 +12,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe } from 'vitest';
 
-const PROGRAM_NAMES = ['codex', 'gemini', 'opencode'] as const;
+export const PROGRAM_NAMES = ['codex', 'gemini', 'opencode'] as const;
 export type ProgramName = (typeof PROGRAM_NAMES)[number];
 
 /** Where a program is started, and how. */

@@ -19,7 +19,7 @@ const IMPORT =
 const files: readonly File[] = ['src', 'workers', 'bench'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
-    .filter((path) => path.endsWith('.ts'))
+    .filter((path) => /\.tsx?$/.test(path))
     .map((path) => {
       const found = [...readFileSync(join(ROOT, path), 'utf8').matchAll(IMPORT)];
       const nameOf = (match: RegExpExecArray): string => match[1] ?? match[2] ?? match[3] ?? '';

@@ -18,7 +18,7 @@ const read = (path: string): File => {
 const filesOf = (folder: string): File[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
-    .filter((path) => /\.(ts|mjs)$/.test(path))
+    .filter((path) => /\.(tsx?|mjs)$/.test(path))
     .map(read);
 
 const sources = ['src', 'workers', 'bench'].flatMap(filesOf);
@@ -83,7 +83,7 @@ describe('the text of the tree', () => {
     const missing = [...sources, ...documents].flatMap(({ path, text }) =>
       [...text.matchAll(PATH)]
         .map(([name]) => name)
-        .filter((name) => /\.(ts|mjs|md|json|svg)$/.test(name) && !existsSync(join(ROOT, name)))
+        .filter((name) => /\.(tsx?|mjs|md|json|svg)$/.test(name) && !existsSync(join(ROOT, name)))
         .map((name) => `${path}: ${name}`),
     );
     expect(missing).toEqual([]);

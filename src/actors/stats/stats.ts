@@ -2,12 +2,14 @@
 // The configuration holds the tracked runs: services report each once, so they must outlive a crash.
 import { TICKS_PER_SECOND } from '../../adapters/process/process_table.ts';
 import type { MeasureUsage } from '../../adapters/process/process_usage.ts';
+import type { UsageHistory } from '../../adapters/usage_history.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import type { NewEvent } from '../../protocol/events.ts';
 import type { StatsProtocol, StatsRow } from '../../protocol/stats.ts';
 import { actor, type Context, type MessageOf } from '../../runtime/actor.ts';
 import { EVENTS, MIB } from '../../settings/limits.ts';
 import { type CpuSample, cpuSampleOf, cpuUseOf } from './cpu_share.ts';
+import { UsageSteps } from './usage_steps.ts';
 
 export interface TrackedRun {
   name: string;
@@ -26,6 +28,7 @@ export interface StatsConfig {
   usage: MeasureUsage;
   /** By run; empty at the start of the thread. */
   tracked: Map<string, TrackedRun>;
+  history: UsageHistory;
 }
 
 const INTERVAL_TICKS = (EVENTS.statsIntervalMs / 1_000) * TICKS_PER_SECOND;
@@ -43,6 +46,7 @@ class StatsSampler {
   private readonly context: Context;
   private readonly config: StatsConfig;
   private before: CpuSample | undefined;
+  private readonly steps = new UsageSteps();
   private isMeasuring = false;
   private stopTimer: (() => void) | undefined;
 
@@ -59,10 +63,17 @@ class StatsSampler {
     return null;
   }
 
-  forget(run: string): null {
-    this.config.tracked.delete(run);
+  async forget({ name, run }: MessageOf<StatsProtocol, 'forget'>): Promise<null> {
+    const { tracked, history } = this.config;
+    tracked.delete(run);
     this.updateTimer();
+    const points = this.steps.end(name);
+    if (points.length > 0) await history.append(name, points);
     return null;
+  }
+
+  async history({ name, range }: MessageOf<StatsProtocol, 'history'>) {
+    return { points: await this.config.history.read(name, range, this.context.clock.now()) };
   }
 
   /** Runs the timer exactly while something is tracked. */
@@ -80,11 +91,12 @@ class StatsSampler {
     // A pass that takes longer than the interval must not overlap the next.
     if (this.isMeasuring) return;
     this.isMeasuring = true;
-    await this.measure();
+    const rows = await this.measure();
     this.isMeasuring = false;
+    await this.keep(rows);
   }
 
-  private async measure(): Promise<void> {
+  private async measure(): Promise<readonly StatsRow[]> {
     const { usage, tracked } = this.config;
     const pass = await usage([...tracked.values()]);
     const { nowTicks, runs } = pass;
@@ -108,6 +120,15 @@ class StatsSampler {
     this.before = cpuSampleOf(pass);
     if (rows.length > 0) this.context.ref('views').tell('stats', { rows });
     if (due.length > 0) this.context.ref('events').tell('append', { events: due });
+    return rows;
+  }
+
+  /** Stores the steps that are over. A disk that is slow delays no measurement. */
+  private async keep(rows: readonly StatsRow[]): Promise<void> {
+    const now = this.context.clock.now();
+    const due = rows.map(({ name, cpu, rssMB }) => ({ name, points: this.steps.add(name, now, cpu, rssMB) }));
+    for (const { name, points } of due)
+      if (points.length > 0) await this.config.history.append(name, points);
   }
 }
 
@@ -116,6 +137,7 @@ export const statsActor = actor<StatsProtocol, StatsConfig>('stats', (context, c
   const sampler = new StatsSampler(context, config);
   return {
     track: (message) => sampler.track(message),
-    forget: ({ run }) => sampler.forget(run),
+    forget: (message) => sampler.forget(message),
+    history: (message) => sampler.history(message),
   };
 });

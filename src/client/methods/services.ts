@@ -2,6 +2,7 @@
 
 import { services } from '../../api/services.ts';
 import type { Registration } from '../../api/services_shapes.ts';
+import type { UsageRange } from '../../protocol/stats.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './logs.ts';
 
@@ -24,6 +25,11 @@ export interface ResolveOptions extends Pick<StartOptions, 'timeout' | 'signal'>
 export interface StopOptions extends CallOptions {
   /** Milliseconds; absent: the service's own. */
   grace?: number | undefined;
+}
+
+export interface StatsHistoryOptions extends CallOptions {
+  /** `hour`: a point for every 10 s; `day`: one for every minute. */
+  range?: UsageRange | undefined;
 }
 
 /** The methods of the daemon at `endpoint`. */
@@ -52,6 +58,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
     call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
   remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
+  /** What it used in the last hour (default) or day. */
+  statsHistory: (name: string, { range, signal }: StatsHistoryOptions = {}) =>
+    call(endpoint, services.statsHistory, { name, query: { range }, signal }),
   /** The URL of a service, running or not. */
   resolve: (name: string, { wake, timeout, signal }: ResolveOptions = {}) =>
     call(endpoint, services.resolve, { name, query: { wake, timeout }, signal }),

@@ -13,6 +13,9 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
   "base-uri 'none'",
   "form-action 'none'",
+  // No text becomes markup, whatever a defect of the page does with it.
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
 ].join('; ');
 
 const HEADERS = [
@@ -25,6 +28,8 @@ const HEADERS = [
 export const DASHBOARD_FILES: ReadonlyMap<string, { file: string; type: string }> = new Map([
   ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
   ['/dashboard/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
+  ['/dashboard/terminal.js', { file: 'terminal.js', type: 'text/javascript; charset=utf-8' }],
+  ['/dashboard/chart.js', { file: 'chart.js', type: 'text/javascript; charset=utf-8' }],
   ['/dashboard/style.css', { file: 'style.css', type: 'text/css; charset=utf-8' }],
 ]);
 

@@ -1,9 +1,12 @@
 // Every metric of workloads and tethers: docs/reference.md "Metrics".
 import { METRICS } from '../../settings/limits.ts';
 import type { Metric, Sample } from './open_metrics.ts';
+import { WAKE_BUCKETS, type WakeHistogram } from './workload_times.ts';
 
 export interface CloudReading {
   workloads: readonly WorkloadCounts[];
+  /** Of each cluster, by its id. */
+  wakes: readonly (readonly [cluster: string, histogram: WakeHistogram])[];
   tethers: readonly TetherCounts[];
 }
 
@@ -16,6 +19,8 @@ export interface WorkloadCounts {
   replicas: number | null;
   ready_replicas: number | null;
   desired_replicas: number | null;
+  /** Since the daemon was started. */
+  asleep_seconds: number | null;
 }
 
 /** A tether in JSON, as far as metrics need it. */
@@ -31,7 +36,7 @@ type Row = Metric<CloudReading>;
 
 const one = (value: number, labels: Sample['labels']): Sample[] => [{ labels, value }];
 
-const COUNTS = ['replicas', 'ready_replicas', 'desired_replicas'] as const;
+const COUNTS = ['replicas', 'ready_replicas', 'desired_replicas', 'asleep_seconds'] as const;
 
 /** More workloads than a monitoring system should have series for are added up per namespace. */
 function bounded(workloads: readonly WorkloadCounts[]): readonly WorkloadCounts[] {
@@ -47,6 +52,7 @@ function bounded(workloads: readonly WorkloadCounts[]): readonly WorkloadCounts[
       replicas: 0,
       ready_replicas: 0,
       desired_replicas: 0,
+      asleep_seconds: 0,
     };
     for (const count of COUNTS) sum[count] = (sum[count] ?? 0) + (workload[count] ?? 0);
     sums.set(key, sum);
@@ -54,11 +60,24 @@ function bounded(workloads: readonly WorkloadCounts[]): readonly WorkloadCounts[
   return [...sums.values()];
 }
 
+function wakeSamples(cluster: string, { buckets, count, sum }: WakeHistogram): Sample[] {
+  const bounds = [...WAKE_BUCKETS.map(String), '+Inf'];
+  return [
+    ...bounds.map((le, index) => ({
+      labels: { cluster, le },
+      value: buckets[index] ?? count,
+      part: '_bucket',
+    })),
+    { labels: { cluster }, value: sum, part: '_sum' },
+    { labels: { cluster }, value: count, part: '_count' },
+  ];
+}
+
 const perWorkload = (
-  { name, help }: Pick<Row, 'name' | 'help'>,
+  { name, help, type = 'gauge' }: Pick<Row, 'name' | 'help'> & Partial<Pick<Row, 'type'>>,
   value: (workload: WorkloadCounts) => number | null,
 ): Row => ({
-  ...{ name, help, type: 'gauge' },
+  ...{ name, help, type },
   samples: ({ workloads }) =>
     bounded(workloads).flatMap((workload) => {
       const { cluster_id: cluster, namespace, name: workloadName, kind } = workload;
@@ -90,6 +109,20 @@ export const CLOUD_METRICS: readonly Row[] = [
     { name: 'berth_workload_desired_replicas', help: 'Replicas to which a wake scales the workload.' },
     ({ desired_replicas }) => desired_replicas,
   ),
+  perWorkload(
+    {
+      name: 'berth_workload_asleep_seconds',
+      type: 'counter',
+      help: 'Time in which the workload has slept since the daemon was started.',
+    },
+    ({ asleep_seconds }) => asleep_seconds,
+  ),
+  {
+    name: 'berth_workload_wake_seconds',
+    type: 'histogram',
+    help: 'Time from the wake of a workload until it was awake, by cluster.',
+    samples: ({ wakes }) => wakes.flatMap(([cluster, histogram]) => wakeSamples(cluster, histogram)),
+  },
   perTether(
     { name: 'berth_tether_connections', type: 'gauge', help: 'Open connections of the tether.' },
     ({ connections }) => connections,

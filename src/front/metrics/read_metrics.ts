@@ -26,10 +26,13 @@ export async function readDaemon(app: AppContext): Promise<DaemonReading> {
 export async function readCloud({ cloud: { views } }: AppContext): Promise<CloudReading> {
   const workloads: WorkloadCounts[] = [];
   for (const slice of workloadSlices(views, ALL_WORKLOADS)) {
-    for (const { json } of slice) workloads.push(JSON.parse(json));
+    for (const { id, json } of slice) {
+      const asleep_seconds = views.times.asleepSeconds(id, performance.now());
+      workloads.push({ ...JSON.parse(json), asleep_seconds });
+    }
     await nextTurn();
   }
-  return { workloads, tethers: JSON.parse(views.tethers().toString()) };
+  return { workloads, wakes: views.times.wakesByCluster(), tethers: JSON.parse(views.tethers().toString()) };
 }
 
 const PROMETHEUS_HEADERS = headersOf(PROMETHEUS_TYPE);

@@ -1,6 +1,7 @@
 // The source of the front's answers to reads of the cloud. The JSON of a row is composed when the row
 // arrives: the owner sends few rows at a time, so no read of a long list has to compose all of it, and the
 // text takes less memory than the row.
+
 import {
   type AutoSleepReply,
   autoSleepSettings,
@@ -12,6 +13,7 @@ import { fail } from '../../protocol/errors.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import type { Failure } from '../../runtime/actor.ts';
+import { WorkloadTimes } from '../metrics/workload_times.ts';
 import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
 
@@ -40,6 +42,7 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
 
 /** The latest clusters, workloads and tethers from their owners, as JSON. */
 export class CloudViews {
+  readonly times = new WorkloadTimes();
   /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
   private readonly tetherEntries = new JsonCollection<JsonEntry>();
@@ -76,7 +79,11 @@ export class CloudViews {
 
   /** Drops a cluster with its workloads. */
   removeCluster(id: string): void {
-    for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) this.collectionOf.delete(workload);
+    for (const workload of this.workloadsByCluster.get(id)?.ids() ?? []) {
+      this.collectionOf.delete(workload);
+      this.times.forget(workload);
+    }
+    this.times.forgetCluster(id);
     this.workloadsByCluster.delete(id);
     this.clusterEntries.remove(id);
     this.clusterList = null;
@@ -92,6 +99,7 @@ export class CloudViews {
         this.workloadsByCluster.set(row.clusterId, collection);
       }
       collection.put(workloadEntry(row));
+      this.times.observe(row, performance.now());
       this.collectionOf.set(row.id, collection);
     }
     this.workloadList = null;
@@ -99,6 +107,7 @@ export class CloudViews {
 
   removeWorkloads(ids: readonly string[]): void {
     for (const id of ids) {
+      this.times.forget(id);
       this.collectionOf.get(id)?.remove(id);
       this.collectionOf.delete(id);
     }

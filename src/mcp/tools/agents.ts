@@ -1,8 +1,16 @@
 // Tools for agents.
 import { z } from '../../adapters/zod.ts';
-import { AgentList, Screen, SpunUp } from '../../api/agents_shapes.ts';
+import {
+  AgentList,
+  type AgentStanding,
+  AgentStandings,
+  Prompted,
+  Screen,
+  SpunUp,
+} from '../../api/agents_shapes.ts';
+import { AGENT_STATES } from '../../protocol/agent_state.ts';
 import { AGENT_TYPES } from '../../protocol/agent_types.ts';
-import { linesOf, nameField, stackField } from '../fields.ts';
+import { durationMs, linesOf, nameField, stackField } from '../fields.ts';
 import { defineTool, inputShape } from '../tool.ts';
 
 const agents = defineTool({
@@ -20,8 +28,7 @@ const agents = defineTool({
   text: ({ agents: found }) =>
     linesOf(
       found,
-      ({ name, active, agent_type }) =>
-        [name, active ? 'active' : 'ended', agent_type].filter(Boolean).join('  '),
+      ({ name, state, agent_type, title }) => [name, state, agent_type, title].filter(Boolean).join('  '),
       'There are no agents. `agent_spinup` starts one.',
     ),
 });
@@ -66,4 +73,59 @@ const screen = defineTool({
   text: ({ lines }) => lines.join('\n').trimEnd() || 'The screen is empty.',
 });
 
-export const AGENT_TOOLS = [agents, spinup, screen];
+/** An agent in a line, and what it asks below. */
+const standingText = ({ name, state, question }: AgentStanding): string =>
+  [`${name} is ${state}${question.length > 0 ? ' and asks:' : ''}`, ...question].join('\n');
+
+const prompt = defineTool({
+  name: 'agent_prompt',
+  title: 'Prompt an agent',
+  description:
+    'Types a prompt into the terminal of another coding agent and submits it. With wait: idle, it answers ' +
+    'when the agent is done or asks something, with the lines that have appeared. Refused while the agent ' +
+    'asks a person, and while it works unless queue is true.',
+  effect: 'changes',
+  isRepeatable: false,
+  operations: ['promptAgent'],
+  input: inputShape({
+    name: nameField,
+    text: z.string().min(1).describe('The prompt; it may have several lines'),
+    wait: z
+      .enum(['idle', 'change'])
+      .optional()
+      .describe('Until it is idle or asks, or its state has changed'),
+    queue: z.boolean().optional().describe('true: while it works, wait for its turn'),
+    timeout: durationMs('How long to wait'),
+  }),
+  output: Prompted,
+  run: ({ client, signal }, { name, ...given }) => client.promptAgent(name, given, { signal }),
+  text: (answer) => [standingText(answer), ...(answer.lines ?? [])].join('\n'),
+  progress: async ({ client, signal }, { name }) => standingText(await client.agent(name, { signal })),
+});
+
+const wait = defineTool({
+  name: 'agent_wait',
+  title: 'Wait for agents',
+  description:
+    'Waits until agents are in one of the states: idle (ready for a prompt), blocked (asks a person), ' +
+    'working, exited. Not in time is the error wait_timeout.',
+  effect: 'reads',
+  isRepeatable: true,
+  operations: ['waitForAgents'],
+  input: inputShape({
+    names: z.array(z.string()).min(1).describe('The agents, as `agents` gives them'),
+    for: z
+      .array(z.enum(AGENT_STATES))
+      .min(1)
+      .optional()
+      .describe('The states; default: idle, blocked, exited'),
+    mode: z.enum(['any', 'all']).optional().describe('Whether one of the agents is enough; default: any'),
+    timeout: durationMs('How long to wait'),
+  }),
+  output: AgentStandings,
+  run: async ({ client, signal }, input) => ({ agents: await client.waitForAgents({ ...input, signal }) }),
+  text: ({ agents: found }) => linesOf(found, standingText, 'There are no such agents.'),
+  progress: async (_call, { names }) => `waiting for ${names.join(', ')}`,
+});
+
+export const AGENT_TOOLS = [agents, spinup, prompt, screen, wait];

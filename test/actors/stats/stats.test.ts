@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cpuSampleOf, cpuUseOf } from '../../../src/actors/stats/cpu_share.ts';
@@ -12,6 +14,7 @@ import {
   systemUsage,
   treeUsage,
 } from '../../../src/adapters/process/process_usage.ts';
+import { UsageHistory } from '../../../src/adapters/usage_history.ts';
 import type { EventsProtocol } from '../../../src/protocol/events.ts';
 import type { StatsProtocol } from '../../../src/protocol/stats.ts';
 import type { ViewsProtocol } from '../../../src/protocol/views.ts';
@@ -26,6 +29,7 @@ import {
   type World,
   world,
 } from '../../kit/actors.ts';
+import { eventually, newFolder } from '../../kit/daemon.ts';
 import { must } from '../../kit/must.ts';
 
 const row = (pid: number, startTicks: number, cpuTicks: number, rssBytes = MIB): ProcessUsage => ({
@@ -79,6 +83,8 @@ describe('the share of a run', () => {
 });
 
 interface Setting {
+  /** The folder of the logs. */
+  logs: string;
   world: World;
   stats: Ref<StatsProtocol>;
   events: Stand<EventsProtocol>;
@@ -90,7 +96,15 @@ async function setting(usage: MeasureUsage, clock: TestClock = virtualClock()): 
   const events = await w.stand<EventsProtocol>('events', { append: () => ({ lastId: 1 }) });
   const views = await w.stand<ViewsProtocol>('views');
   const tracked = new Map<string, TrackedRun>();
-  return { world: w, stats: await w.start('stats', statsActor, { usage, tracked }), events, views };
+  const logs = newFolder();
+  const history = new UsageHistory(logs);
+  return {
+    logs,
+    world: w,
+    stats: await w.start('stats', statsActor, { usage, tracked, history }),
+    events,
+    views,
+  };
 }
 
 const track = (run: string, running: boolean) => ({
@@ -337,5 +351,54 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
     expect(cpu).toBeGreaterThanOrEqual(0);
     expect(rssMB).toBeGreaterThan(20);
     await it.stats.ask('forget', { name: 'web', run: 'a' });
+  });
+});
+
+describe('the history', () => {
+  const usage: MeasureUsage = async (roots) => ({
+    nowTicks: 1_000,
+    runs: new Map(roots.map(({ run }) => [run, [row(1, 0, 0, 5 * MIB)]])),
+  });
+  const point = { cpu: 0, rssMB: 5 };
+
+  it('has a point per step, none while nothing runs, and outlives runs and restarts', async () => {
+    const it = await setting(usage);
+    const { clock } = it.world;
+    mkdirSync(join(it.logs, 'service-a'));
+    const points = async (range: 'hour' | 'day') =>
+      (await it.stats.ask('history', { name: 'service-a', range })).points;
+    expect(await points('hour')).toEqual([]);
+    const begin = Math.ceil(clock.now() / 60_000) * 60_000;
+    await clock.advance(begin - clock.now());
+    await it.stats.ask('track', track('a', true));
+    for (let pass = 0; pass < 15; pass += 1) {
+      await clock.advance(EVENTS.statsIntervalMs);
+      await it.views.next('stats');
+    }
+    await it.stats.ask('forget', { name: 'service-a', run: 'a' });
+    const steps = [0, 10_000, 20_000, 30_000];
+    await eventually(async () => (await points('hour')).length === steps.length);
+    expect(await points('hour')).toEqual(steps.map((ms) => ({ at: begin + ms, ...point })));
+    expect(await points('day')).toEqual([{ at: begin, ...point }]);
+    // Another daemon reads the same files, and an hour later the hour is empty.
+    const later = new UsageHistory(it.logs);
+    expect(await later.read('service-a', 'hour', clock.now())).toHaveLength(steps.length);
+    expect(await later.read('service-a', 'hour', clock.now() + 3_600_000)).toEqual([]);
+    expect(await later.read('service-a', 'day', clock.now() + 3_600_000)).toHaveLength(1);
+  });
+
+  it('stays as large as it is, and is dropped where its folder is gone', async () => {
+    const logs = newFolder();
+    mkdirSync(join(logs, 'web'));
+    const history = new UsageHistory(logs);
+    for (let step = 0; step < 800; step += 100)
+      await history.append('web', [{ range: 'hour', at: step * 10_000, ...point }]);
+    await history.append('web', [{ range: 'day', at: 2_879 * 60_000, ...point }]);
+    expect(statSync(join(logs, 'web', 'usage.ring')).size).toBe(12 * (360 + 1_440));
+    expect((await history.read('web', 'hour', 7_000_000)).map(({ at }) => at)).toEqual([
+      4_000_000, 5_000_000, 6_000_000, 7_000_000,
+    ]);
+    await history.append('gone', [{ range: 'hour', at: 0, ...point }]);
+    expect(await history.read('gone', 'hour', 0)).toEqual([]);
   });
 });

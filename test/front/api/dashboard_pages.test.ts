@@ -1,5 +1,5 @@
 // The page at `/` and its assets, as built, through the front.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dashboardPages } from '../../../src/front/api/dashboard_pages.ts';
 import { schemaPage } from '../../../src/front/api/schema_page.ts';
@@ -9,6 +9,8 @@ import { cloudFront, SERVERS, startFront } from '../kit.ts';
 const PAGES = [
   ['/', 'index.html', 'text/html; charset=utf-8'],
   ['/dashboard/page.js', 'page.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/terminal.js', 'terminal.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/chart.js', 'chart.js', 'text/javascript; charset=utf-8'],
   ['/dashboard/style.css', 'style.css', 'text/css; charset=utf-8'],
 ] as const;
 
@@ -25,7 +27,8 @@ describe.each(SERVERS)('the page, from %s', (server) => {
       'cache-control': 'no-cache',
       'content-security-policy':
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; " +
+        "require-trusted-types-for 'script'; trusted-types 'none'",
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
     });
@@ -87,5 +90,11 @@ it('loads nothing from elsewhere and has no script or style of its own', () => {
   const addresses = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address]) => address);
   expect(addresses.sort()).toEqual(['/dashboard/page.js', '/dashboard/style.css', 'data:,']);
   expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/);
-  expect(readFileSync(new URL('page.js', dashboardUrl()), 'utf8')).not.toMatch(/innerHTML|eval\(/);
+});
+
+it('never makes markup or script of text', () => {
+  const folder = new URL('../../../src/dashboard/', import.meta.url);
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    if (/\.tsx?$/.test(name))
+      expect(readFileSync(new URL(name, folder), 'utf8')).not.toMatch(/innerHTML|outerHTML|\beval\(|srcdoc/i);
 });

@@ -10,7 +10,7 @@ import { startWithServices } from '../kit.ts';
 
 const workload = (name: string, namespace = 'shop'): WorkloadCounts => ({
   ...{ cluster_id: 'c1', namespace, name, kind: 'Deployment' },
-  ...{ replicas: 2, ready_replicas: 1, desired_replicas: null },
+  ...{ replicas: 2, ready_replicas: 1, desired_replicas: null, asleep_seconds: null },
 });
 
 it('escapes what a label may contain, and names families by the format', () => {
@@ -54,14 +54,18 @@ it('counts starts by the time they took', () => {
 });
 
 it('adds up workloads per namespace where there are too many', () => {
-  const few = metricsText(CLOUD_METRICS, { workloads: [workload('a'), workload('b')], tethers: [] }, true);
+  const few = metricsText(
+    CLOUD_METRICS,
+    { workloads: [workload('a'), workload('b')], wakes: [], tethers: [] },
+    true,
+  );
   expect(few).toContain(
     'berth_workload_replicas{cluster="c1",namespace="shop",workload="a",kind="Deployment"} 2',
   );
   const workloads = Array.from({ length: METRICS.maxWorkloads }, (_, index) => workload(`w${index}`));
   const many = metricsText(
     CLOUD_METRICS,
-    { workloads: [...workloads, workload('x', 'y')], tethers: [] },
+    { workloads: [...workloads, workload('x', 'y')], wakes: [], tethers: [] },
     true,
   );
   const line = (namespace: string, value: number): string =>

@@ -2,6 +2,7 @@
 import type { services } from '../../../api/services.ts';
 import { fail } from '../../../protocol/errors.ts';
 import type { StartReply } from '../../../protocol/service.ts';
+import { USAGE_RANGES } from '../../../protocol/stats.ts';
 import { localTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
@@ -96,6 +97,14 @@ export const serviceHandlers: HandlersOf<typeof services> = {
       lastLines: facts.lastLines,
       next: facts.next,
     };
+  },
+
+  statsHistory: async ({ app, key: name, query }) => {
+    findService(app, name);
+    const range = query.range ?? 'hour';
+    const { points } = await app.ref('stats').ask('history', { name, range });
+    const shown = points.map(({ at, ...used }) => ({ at: localTime(at), ...used }));
+    return { name, stepMs: USAGE_RANGES[range].stepMs, points: shown };
   },
 
   logs: ({ app, key: name, query }) => readLogs(app, findService(app, name), query),

@@ -1,0 +1,84 @@
+// What services used, on disk: docs/reference.md "Statistics". A file per service, beside its log, with a
+// ring of points per range. The place of a point follows from its time. So the file needs neither a head nor
+// a copy in memory, and a killed daemon leaves it whole.
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { USAGE_RANGES, type UsagePoint, type UsageRange } from '../protocol/stats.ts';
+
+/** The number of the step, the cores, the megabytes: each of 4 bytes. */
+const POINT_BYTES = 12;
+const FILE = 'usage.ring';
+
+/** Where the ring of each range begins, in points. */
+const STARTS: Readonly<Record<UsageRange, number>> = { hour: 0, day: USAGE_RANGES.hour.points };
+
+/** A point of one range. */
+export interface RangedPoint extends UsagePoint {
+  range: UsageRange;
+}
+
+const placeOf = (range: UsageRange, step: number): number =>
+  (STARTS[range] + (step % USAGE_RANGES[range].points)) * POINT_BYTES;
+
+/** Whether the system has refused a file: its folder is gone, the disk is full. History is not worth more. */
+const isRefusal = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
+
+async function opened(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r+');
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return open(path, 'wx+', 0o600);
+  }
+}
+
+/** The usage of every service, in the folder of their logs. */
+export class UsageHistory {
+  private readonly folder: string;
+
+  /** `folder`: has a folder for each service, which is removed with it. */
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** Stores points. One that the disk does not take is missing later. */
+  async append(name: string, points: readonly RangedPoint[]): Promise<void> {
+    let file: FileHandle | undefined;
+    try {
+      file = await opened(join(this.folder, name, FILE));
+      for (const { range, at, cpu, rssMB } of points) {
+        const step = Math.floor(at / USAGE_RANGES[range].stepMs);
+        const bytes = Buffer.alloc(POINT_BYTES);
+        bytes.writeUInt32LE(step, 0);
+        bytes.writeFloatLE(cpu, 4);
+        bytes.writeFloatLE(rssMB, 8);
+        await file.write(bytes, 0, POINT_BYTES, placeOf(range, step));
+      }
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    } finally {
+      await file?.close();
+    }
+  }
+
+  /** The points of `range` until `now` (milliseconds), the oldest first. */
+  async read(name: string, range: UsageRange, now: number): Promise<UsagePoint[]> {
+    const { stepMs, points } = USAGE_RANGES[range];
+    let bytes: Buffer;
+    try {
+      bytes = await readFile(join(this.folder, name, FILE));
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      return [];
+    }
+    const last = Math.floor(now / stepMs);
+    const found: UsagePoint[] = [];
+    for (let step = last - points + 1; step <= last; step += 1) {
+      const place = placeOf(range, step);
+      if (place + POINT_BYTES > bytes.length || bytes.readUInt32LE(place) !== step) continue;
+      const cpu = Math.round(bytes.readFloatLE(place + 4) * 1_000) / 1_000;
+      found.push({ at: step * stepMs, cpu, rssMB: Math.round(bytes.readFloatLE(place + 8)) });
+    }
+    return found;
+  }
+}

@@ -1,0 +1,53 @@
+// berth agent hook
+import { text } from 'node:stream/consumers';
+import { REPORTED_STATES } from '../../protocol/agent_state.ts';
+import { AGENT_STATE } from '../../settings/agent_limits.ts';
+import { defineCommand, textOption } from '../kit/command.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+
+/** The names that programs give the id of a conversation in what they tell a hook on stdin. */
+const SESSION_FIELDS = ['session_id', 'sessionId', 'conversation_id'];
+const MESSAGE_FIELDS = ['message'];
+
+/** The first of `fields` that is a text; undefined: none is. */
+function textField(told: unknown, fields: readonly string[]): string | undefined {
+  if (!(told instanceof Object)) return undefined;
+  const values: unknown[] = fields.map((name) => Reflect.get(told, name));
+  return values.find((value) => typeof value === 'string' && value !== '') as string | undefined;
+}
+
+/** What the program tells its hook; null: nothing, or no JSON. */
+async function toldOnStdin(): Promise<unknown> {
+  if (process.stdin.isTTY) return null;
+  try {
+    return JSON.parse(await text(process.stdin));
+  } catch {
+    return null;
+  }
+}
+
+export const agentHookCommand = defineCommand({
+  about:
+    'For the hooks that `berth agent init` writes: reports the state of the agent that this process is of, ' +
+    'with the conversation that its program names on stdin. Does nothing where Berth has not started it.',
+  args: [{ syntax: '<state>', about: REPORTED_STATES.join(', ') }],
+  options: { session: textOption('--session <id>', 'the id of its conversation; default: from stdin') },
+  run: async (context, [word = ''], { session }) => {
+    const state = REPORTED_STATES.find((known) => known === word);
+    if (!state) throw new UsageError(`${word} is no state`, `There are ${REPORTED_STATES.join(', ')}.`);
+    const name = process.env['BERTH_AGENT'];
+    if (!name) return undefined;
+    // Who names the conversation may leave stdin open.
+    const told = session === undefined ? await toldOnStdin() : null;
+    const id = session || textField(told, SESSION_FIELDS);
+    const message = textField(told, MESSAGE_FIELDS)
+      ?.replaceAll(/[\p{Cc}\p{Surrogate}]+/gu, ' ')
+      .slice(0, AGENT_STATE.maxHookMessage);
+    await (await context.client()).reportState(name, {
+      state,
+      ...(message === undefined ? {} : { message }),
+      ...(id === undefined ? {} : { session_id: id }),
+    });
+    return undefined;
+  },
+});

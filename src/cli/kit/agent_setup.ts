@@ -1,0 +1,127 @@
+// What `berth agent init` writes for each program, as data: docs/reference.md "Agent init".
+import { isDeepStrictEqual } from 'node:util';
+import { CODING_AGENTS, type HookFile } from '../../protocol/coding_agents.ts';
+import type { FileEdit } from './file_edits.ts';
+
+/** The programs that can be set up. */
+export const SETUP_PROGRAMS = ['claude', 'codex', 'gemini', 'opencode', 'cursor'] as const;
+export type SetupProgram = (typeof SETUP_PROGRAMS)[number];
+
+/** An edit of a file, relative to the project. The first of the paths that is there is meant. */
+export interface PlannedEdit {
+  readonly paths: readonly [string, ...string[]];
+  readonly edit: FileEdit;
+}
+
+const SKILL = `Start servers, workers and tasks with Berth, never with \`&\`, \`nohup\` or a second terminal: it
+keeps them alive after your session, waits until they are ready, and keeps their logs.
+
+- \`stack_up\` (or \`berth up\`) brings up what berth.yaml says; \`list\` (\`berth ps\`) shows what runs.
+- A command that berth.yaml does not have: \`register\`, then \`start\`.
+- \`wait_for\` waits until something is ready or prints a line. Do not sleep in a loop.
+- \`explain\` (\`berth status NAME\`) says why something does not run; \`logs\` shows what it printed.
+- Do not stop services that you have not started, unless you are asked to.
+`;
+
+const DESCRIPTION =
+  'Run, wait for, inspect and stop development servers, workers and tasks. Use it whenever something must ' +
+  'keep running, or does not start.';
+
+const MARKED = '<!-- berth: written by `berth agent init` -->\n';
+
+/** The words by which a command of a hook is known as Berth's own. */
+const HOOK_WORDS = 'berth agent hook';
+/** Says nothing and never fails: what a hook prints or answers may change what its program does. */
+const hookCommand = (state: string): string => `${HOOK_WORDS} ${state} >/dev/null 2>&1 || true`;
+
+function isBerthServer(value: unknown): boolean {
+  if (!(value instanceof Object)) return false;
+  const { command, args }: { command?: unknown; args?: unknown } = value;
+  return isDeepStrictEqual([command, args ?? []].flat(), ['berth', 'mcp']);
+}
+
+const isBerthHook = (item: unknown): boolean => JSON.stringify(item).includes(HOOK_WORDS);
+
+const server = (file: string, key = 'mcpServers', value: object = { command: 'berth', args: ['mcp'] }) => ({
+  paths: [file] as const,
+  edit: { kind: 'value', path: [key, 'berth'], value, isOurs: isBerthServer } as const,
+});
+
+/** The lines in a file that several programs read, between marks. */
+const instructions = (file: string): PlannedEdit => ({
+  paths: [file],
+  edit: { kind: 'block', lines: `## Servers\n\n${SKILL}`, comment: ['<!-- ', ' -->'], taken: null },
+});
+
+const own = (file: string, text: string): PlannedEdit => ({ paths: [file], edit: { kind: 'whole', text } });
+
+/** The items that have a program report its state, in the form of its hooks. */
+function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
+  if (format === 'opencode') return [own(file, opencodePlugin(events))];
+  const isFlat = format === 'cursor';
+  const items = Object.entries(events).map(([event, state]): PlannedEdit => {
+    const command = hookCommand(state);
+    const item = isFlat ? { command } : { hooks: [{ type: 'command', command }] };
+    return { paths: [file], edit: { kind: 'item', path: ['hooks', event], item, isOurs: isBerthHook } };
+  });
+  if (!isFlat) return items;
+  const version = { kind: 'value', path: ['version'], value: 1, isOurs: () => false } as const;
+  return [{ paths: [file], edit: version }, ...items];
+}
+
+/** A plugin of opencode, which has no hooks of commands. */
+const opencodePlugin = (events: HookFile['events']): string => `// written by \`berth agent init\`
+// It tells Berth what this agent is doing, if Berth has started it.
+const STATES = ${JSON.stringify(events, null, 2)};
+
+export const Berth = async ({ $ }) => ({
+  event: async ({ event: { type, properties } }) => {
+    const state = STATES[type] ?? STATES[\`\${type}:\${properties?.status?.type}\`];
+    if (!state || !process.env.BERTH_AGENT) return;
+    const session = properties?.sessionID ?? '';
+    await $\`berth agent hook \${state} --session=\${session}\`.quiet().nothrow();
+  },
+});
+`;
+
+const codexServer: PlannedEdit = {
+  paths: ['.codex/config.toml'],
+  edit: {
+    kind: 'block',
+    lines: '[mcp_servers.berth]\ncommand = "berth"\nargs = ["mcp"]\n',
+    comment: ['# ', ''],
+    taken: /^\s*(\[\s*mcp_servers\s*\.\s*"?berth"?\s*\]|mcp_servers\s*[.=])/m,
+  },
+};
+
+const claudeSkill = `---\nname: berth\ndescription: ${DESCRIPTION}\n---\n\n${MARKED}\n${SKILL}`;
+const cursorRule = `---\ndescription: ${DESCRIPTION}\nalwaysApply: true\n---\n\n${MARKED}\n${SKILL}`;
+
+const PLANS: { readonly [P in SetupProgram]: readonly PlannedEdit[] } = {
+  claude: [server('.mcp.json'), own('.claude/skills/berth/SKILL.md', claudeSkill)],
+  codex: [codexServer, instructions('AGENTS.md')],
+  gemini: [server('.gemini/settings.json'), instructions('GEMINI.md')],
+  opencode: [
+    {
+      ...server('opencode.json', 'mcp', { type: 'local', command: ['berth', 'mcp'], enabled: true }),
+      paths: ['opencode.json', 'opencode.jsonc'],
+    },
+    instructions('AGENTS.md'),
+  ],
+  cursor: [server('.cursor/mcp.json'), own('.cursor/rules/berth.mdc', cursorRule)],
+};
+
+/** All edits for a program, in the order of writing. */
+export const setupPlan = (program: SetupProgram): PlannedEdit[] => [
+  ...PLANS[program],
+  ...hookEdits(CODING_AGENTS[program].hooks),
+];
+
+/** Whether a program is used here: the file or folder that it keeps in a project. */
+export const SETUP_TRACES: { readonly [P in SetupProgram]: readonly string[] } = {
+  claude: ['.claude', '.mcp.json', 'CLAUDE.md'],
+  codex: ['.codex'],
+  gemini: ['.gemini', 'GEMINI.md'],
+  opencode: ['opencode.json', 'opencode.jsonc', '.opencode'],
+  cursor: ['.cursor'],
+};

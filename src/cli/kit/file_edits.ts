@@ -1,0 +1,131 @@
+// Edits of the files of other programs, each of which can be taken back: docs/reference.md "Agent init".
+import { isDeepStrictEqual } from 'node:util';
+import { editJsonc, parseJsonc } from '../../adapters/jsonc.ts';
+
+/** What is to be in a file. */
+export type FileEdit =
+  /** The file is Berth's own. */
+  | { kind: 'whole'; text: string }
+  /** A value at a path of a JSON file, unless something is there. */
+  | { kind: 'value'; path: readonly string[]; value: unknown; isOurs: (value: unknown) => boolean }
+  /** An item of a list in a JSON file. */
+  | { kind: 'item'; path: readonly string[]; item: unknown; isOurs: (item: unknown) => boolean }
+  /** Lines between two marks. `taken`: what the user has in their place. */
+  | { kind: 'block'; lines: string; comment: readonly [open: string, close: string]; taken: RegExp | null };
+
+/** The file cannot be edited: it is not what its program reads. */
+export class UneditableError extends Error {
+  override readonly name = 'UneditableError';
+}
+
+const MARK = 'written by `berth agent init`';
+
+const at = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>(
+    (inner, key) => (inner instanceof Object ? Reflect.get(inner, key) : undefined),
+    value,
+  );
+
+function parsed(text: string): unknown {
+  const value = text.trim() === '' ? {} : parseJsonc(text);
+  if (!(value instanceof Object) || Array.isArray(value)) throw new UneditableError('it is no JSON object');
+  return value;
+}
+
+/** Removes what is at `path`, and the objects and lists around it that are empty then. */
+function removeAt(text: string, path: readonly (string | number)[]): string {
+  const next = editJsonc(text, path, undefined);
+  const above = path.slice(0, -1);
+  const left = at(parseJsonc(next), above.map(String));
+  const isEmpty = left instanceof Object && Object.keys(left).length === 0;
+  return isEmpty && above.length > 0 ? removeAt(next, above) : next;
+}
+
+type JsonEdit = Extract<FileEdit, { kind: 'value' | 'item' }>;
+
+function withoutJson(text: string, edit: JsonEdit): string {
+  const { path, isOurs } = edit;
+  const value = at(parsed(text), path);
+  if (edit.kind === 'value') return value !== undefined && isOurs(value) ? removeAt(text, path) : text;
+  if (!Array.isArray(value)) return text;
+  const index = value.findIndex(isOurs);
+  return index < 0 ? text : withoutJson(removeAt(text, [...path, index]), edit);
+}
+
+function withJson(text: string, edit: JsonEdit): string {
+  const { path } = edit;
+  const value = at(parsed(text), path);
+  const base = text.trim() === '' ? '{}\n' : text;
+  if (edit.kind === 'value') {
+    if (value !== undefined && !edit.isOurs(value)) return text;
+    return isDeepStrictEqual(value, edit.value) ? text : editJsonc(base, path, edit.value);
+  }
+  if (value === undefined) return editJsonc(base, path, [edit.item]);
+  if (!Array.isArray(value)) throw new UneditableError(`${path.join('.')} is no list`);
+  if (value.some((one) => isDeepStrictEqual(one, edit.item))) return text;
+  return editJsonc(withoutJson(base, edit), [...path, -1], edit.item);
+}
+
+type BlockEdit = Extract<FileEdit, { kind: 'block' }>;
+
+const marksOf = ({ comment: [open, close] }: BlockEdit): [begin: string, end: string] => [
+  `${open}berth: ${MARK}${close}\n`,
+  `${open}berth: end${close}\n`,
+];
+
+function withoutBlock(text: string, edit: BlockEdit): string {
+  const [begin, end] = marksOf(edit);
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end, from);
+  if (from < 0 || to < 0) return text;
+  const before = text.slice(0, from).replace(/\n\n$/, '\n');
+  return before + text.slice(to + end.length);
+}
+
+function withBlock(text: string, edit: BlockEdit): string {
+  const [begin, end] = marksOf(edit);
+  if (text.includes(begin + edit.lines + end)) return text;
+  const base = withoutBlock(text, edit);
+  if (edit.taken?.test(base)) return text;
+  const gap = base === '' ? '' : base.endsWith('\n') ? '\n' : '\n\n';
+  return base + gap + begin + edit.lines + end;
+}
+
+/**
+ * `before` with the edit; the same text when everything is there already. null: there is no file. Throws an
+ * UneditableError.
+ */
+export function withEdit(before: string | null, edit: FileEdit): string {
+  switch (edit.kind) {
+    case 'whole':
+      if (before !== null && !before.includes(MARK)) throw new UneditableError('it is not of Berth');
+      return edit.text;
+    case 'value':
+    case 'item':
+      return withJson(before ?? '', edit);
+    case 'block':
+      return withBlock(before ?? '', edit);
+    default:
+      return edit satisfies never;
+  }
+}
+
+/** `text` without the edit; null: nothing is left. Throws an UneditableError. */
+export function withoutEdit(text: string, edit: FileEdit): string | null {
+  switch (edit.kind) {
+    case 'whole':
+      return text.includes(MARK) ? null : text;
+    case 'value':
+    case 'item': {
+      const left = withoutJson(text, edit);
+      // A comment of the user keeps the file.
+      return left !== text && /^\s*\{\s*\}\s*$/.test(left) ? null : left;
+    }
+    case 'block': {
+      const left = withoutBlock(text, edit);
+      return left === '' ? null : left;
+    }
+    default:
+      return edit satisfies never;
+  }
+}

@@ -1,0 +1,103 @@
+// The keys of the page. They are off while somebody types, and in a terminal.
+import { actOn } from '../state/actions.ts';
+import { serviceByName } from '../state/daemon.ts';
+import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
+import { isAgent, listRows } from '../state/sections.ts';
+import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
+import { showLog } from './dock.tsx';
+import { SEARCH_ID } from './resource_list.tsx';
+
+/** The keys and what they do, for the help. */
+export const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
+  ['Ctrl K', 'go to anything, do anything'],
+  ['Ctrl Shift K', 'the same from within a terminal'],
+  ['/', 'search'],
+  ['j  k', 'next, previous'],
+  ['Enter', 'open'],
+  ['s', 'start'],
+  ['r', 'restart'],
+  ['x', 'stop'],
+  ['l', 'log below'],
+  ['t', 'terminal of an agent below'],
+  ['1 … 5', 'services, agents, logs, events, cloud'],
+  ['Esc', 'close, or leave a field'],
+  ['?', 'this list'],
+];
+
+function select(step: number): void {
+  const rows = listRows.peek().filter(({ kind }) => kind === 'service');
+  const at = rows.findIndex(({ key }) => key === shownPlace.peek().name);
+  const next =
+    rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
+  if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
+}
+
+/** Does `action` with the selected service, if one is. */
+function withSelected(action: (name: string) => void): void {
+  const { name } = shownPlace.peek();
+  if (name !== null && serviceByName.peek().has(name)) action(name);
+}
+
+function focusSearch(): void {
+  const field =
+    document.getElementById(SEARCH_ID) ?? document.querySelector<HTMLInputElement>('input[type=search]');
+  if (field instanceof HTMLInputElement) field.select();
+}
+
+const ACTIONS: Readonly<Record<string, () => void>> = {
+  '/': focusSearch,
+  j: () => select(1),
+  k: () => select(-1),
+  ArrowDown: () => select(1),
+  ArrowUp: () => select(-1),
+  s: () => withSelected((name) => void actOn('start', name)),
+  r: () => withSelected((name) => void actOn('restart', name)),
+  x: () => withSelected((name) => void actOn('stop', name)),
+  l: () => withSelected(showLog),
+  t: () => withSelected((name) => isAgent(name) && openPane({ kind: 'terminal', name })),
+  '?': () => {
+    helpIsOpen.value = true;
+  },
+  ...Object.fromEntries(VIEWS.map((view, at) => [String(at + 1), () => go({ view, name: null, query: {} })])),
+};
+
+/** Where keys mean themselves. */
+const TYPED = 'input, textarea, select, [contenteditable], .xterm';
+/** Where arrows move something else. */
+const MOVED = '.log-lines, [role=separator], .view-body';
+
+function openPalette(event: KeyboardEvent): boolean {
+  const isCommand = event.ctrlKey || event.metaKey;
+  if (!isCommand || event.key.toLowerCase() !== 'k') return false;
+  const isInTerminal = event.target instanceof Element && event.target.closest('.xterm') !== null;
+  if (isInTerminal && !event.shiftKey) return false;
+  paletteIsOpen.value = true;
+  return true;
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (openPalette(event)) {
+    event.preventDefault();
+    event.stopPropagation();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open], #login'))
+    return;
+  const { target, key } = event;
+  if (!(target instanceof Element)) return;
+  if (target.closest(TYPED)) {
+    if (key === 'Escape' && target instanceof HTMLElement && !target.closest('.xterm')) target.blur();
+    return;
+  }
+  if (key.startsWith('Arrow') && target.closest(MOVED)) return;
+  const action = Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+/** Listens for the keys of the page. */
+export function listenForKeys(): void {
+  // Before a terminal sees them.
+  addEventListener('keydown', onKey, { capture: true });
+}

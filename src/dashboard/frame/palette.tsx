@@ -1,0 +1,169 @@
+// Everything by its name: services, agents, views, and what can be done with them.
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { actOn, actOnGroup } from '../state/actions.ts';
+import { serviceList } from '../state/daemon.ts';
+import { go, openPane, VIEWS } from '../state/place.ts';
+import { isAgent, sections } from '../state/sections.ts';
+import { nextTheme, theme } from '../state/theme.ts';
+import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
+import { showLog } from './dock.tsx';
+
+interface Command {
+  /** What is searched and shown. */
+  title: string;
+  hint: string;
+  run: () => void;
+}
+
+const MAX_SHOWN = 50;
+
+function serviceCommands(name: string, status: string): Command[] {
+  const view = isAgent(name) ? 'agents' : 'services';
+  return [
+    { title: name, hint: `${view.slice(0, -1)}, ${status}`, run: () => go({ view, name }) },
+    { title: `${name} log`, hint: 'log below', run: () => showLog(name) },
+    ...(view === 'agents'
+      ? [
+          {
+            title: `${name} terminal`,
+            hint: 'terminal below',
+            run: () => openPane({ kind: 'terminal', name }, true),
+          },
+        ]
+      : []),
+    ...(['start', 'stop', 'restart'] as const).map((action) => ({
+      title: `${action} ${name}`,
+      hint: 'action',
+      run: () => void actOn(action, name),
+    })),
+  ];
+}
+
+function allCommands(): Command[] {
+  const groups = sections.peek().flatMap(({ group }) => group ?? []);
+  return [
+    ...VIEWS.map((view) => ({ title: view, hint: 'view', run: () => go({ view, name: null, query: {} }) })),
+    ...(serviceList.peek() ?? []).flatMap(({ name, status }) => serviceCommands(name, status)),
+    ...groups.flatMap((group) => [
+      { title: `start all of ${group}`, hint: 'group', run: () => void actOnGroup('startGroup', group) },
+      { title: `stop all of ${group}`, hint: 'group', run: () => void actOnGroup('stopGroup', group) },
+    ]),
+    {
+      title: 'change the theme',
+      hint: theme.peek(),
+      run: () => {
+        theme.value = nextTheme();
+      },
+    },
+    {
+      title: 'keys',
+      hint: 'help',
+      run: () => {
+        helpIsOpen.value = true;
+      },
+    },
+  ];
+}
+
+/** How badly `title` fits: words count less at its beginning and at the start of a word. null: not at all. */
+function fitness(title: string, words: readonly string[]): number | null {
+  const lower = title.toLowerCase();
+  let score = lower.length / 100;
+  for (const word of words) {
+    const at = lower.indexOf(word);
+    if (at < 0) return null;
+    score += at === 0 ? 0 : /[\W_]/.test(lower[at - 1] ?? '') ? 1 : 3;
+  }
+  return score;
+}
+
+function wanted(commands: readonly Command[], text: string): Command[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return commands
+    .flatMap((command) => {
+      const score = fitness(command.title, words);
+      return score === null ? [] : [{ command, score }];
+    })
+    .sort((one, other) => one.score - other.score)
+    .slice(0, MAX_SHOWN)
+    .map(({ command }) => command);
+}
+
+function PaletteList({
+  found,
+  at,
+  choose,
+}: {
+  found: readonly Command[];
+  at: number;
+  choose: (one: Command) => void;
+}) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), [at]);
+  return (
+    <div ref={list} id="palette-list" class="palette-list" role="listbox" aria-label="names and actions">
+      {found.map((command, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and the keys
+        <div
+          key={command.title}
+          id={`palette-${index}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={index === at}
+          onClick={() => choose(command)}
+        >
+          <span>{command.title}</span>
+          <span class="soft">{command.hint}</span>
+        </div>
+      ))}
+      {found.length === 0 && <p class="soft">Nothing has these words.</p>}
+    </div>
+  );
+}
+
+function PaletteDialog() {
+  const box = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const commands = useMemo(allCommands, []);
+  const found = wanted(commands, text);
+  useEffect(() => box.current?.showModal(), []);
+  const close = (): void => {
+    paletteIsOpen.value = false;
+  };
+  const choose = (command: Command | undefined): void => {
+    close();
+    command?.run();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) setAt(Math.min(found.length - 1, Math.max(0, at + step)));
+    else if (event.key === 'Enter') choose(found[at]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog ref={box} class="dialog palette" aria-label="go to anything" onClose={close} onKeyDown={onKey}>
+      <input
+        class="field"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={`palette-${at}`}
+        aria-label="name or action"
+        placeholder="A name, or an action such as: restart web"
+        autocomplete="off"
+        spellcheck={false}
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+      />
+      <PaletteList found={found} at={at} choose={choose} />
+    </dialog>
+  );
+}
+
+/** The palette, while it is open. */
+export const Palette = () => (paletteIsOpen.value ? <PaletteDialog /> : null);

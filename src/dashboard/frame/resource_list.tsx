@@ -1,0 +1,133 @@
+// The list at the left: sections with their services, each with its state and what it uses.
+import type { Service } from '../../client/browser.ts';
+import { actOnGroup } from '../state/actions.ts';
+import { serviceList, usageOf } from '../state/daemon.ts';
+import { countText, cpuText, memoryText } from '../state/format.ts';
+import { linkTo, setFilter, shownPlace } from '../state/place.ts';
+import { type ListRow, listedName, listRows, type Section } from '../state/sections.ts';
+import { Button } from './button.tsx';
+import { Icon } from './icon.tsx';
+import { crashText, StateShape } from './status_mark.tsx';
+import { VirtualRows } from './virtual_rows.tsx';
+
+const ROW_HEIGHT = 30;
+/** The id of the search field, which `/` focuses. */
+export const SEARCH_ID = 'find';
+
+const runningText = ({ services: members }: Section): string =>
+  `${members.filter(({ status }) => status === 'running').length}/${members.length}`;
+
+function SectionHead({ section }: { section: Section }) {
+  const { title, group } = section;
+  return (
+    <div class="section-head">
+      <h2 title={title}>{title}</h2>
+      <span class="soft number" title="running of all">
+        {runningText(section)}
+      </span>
+      {group !== null && (
+        <span class="row-actions">
+          <Button
+            kind="quiet"
+            icon="start"
+            label={`start all of ${group}`}
+            onPress={() => void actOnGroup('startGroup', group)}
+          />
+          <Button
+            kind="quiet"
+            icon="stop"
+            label={`stop all of ${group}`}
+            onPress={() => void actOnGroup('stopGroup', group)}
+          />
+        </span>
+      )}
+    </div>
+  );
+}
+
+function UsageText({ name }: { name: string }) {
+  const usage = usageOf(name).value;
+  return (
+    <span class="soft number row-usage">{usage && `${cpuText(usage.cpu)} · ${memoryText(usage.rssMB)}`}</span>
+  );
+}
+
+function ServiceRow({ service }: { service: Service }) {
+  const { name, status, group } = service;
+  const { view, name: selected, query } = shownPlace.value;
+  const isSelected = selected === name && (view === 'services' || view === 'agents');
+  const kept = query['find'] === undefined ? {} : { find: query['find'] };
+  const crash = crashText(service);
+  return (
+    <a
+      class="list-row"
+      href={linkTo(group === 'Agents' ? 'agents' : 'services', name, kept)}
+      aria-current={isSelected ? 'page' : undefined}
+      data-name={name}
+      title={`${name}: ${status}`}
+    >
+      <StateShape state={status} />
+      <span class="row-name">{listedName(service)}</span>
+      <span class="hidden-text">{status}</span>
+      {crash === '' ? <UsageText name={name} /> : <span class="row-crash">{crash}</span>}
+    </a>
+  );
+}
+
+const rowOf = (row: ListRow) =>
+  row.kind === 'head' ? <SectionHead section={row.section} /> : <ServiceRow service={row.service} />;
+
+function SearchField() {
+  return (
+    <label class="search">
+      <Icon name="search" />
+      <span class="hidden-text">Search services by name, group, state or port</span>
+      <input
+        id={SEARCH_ID}
+        type="search"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="Search"
+        value={shownPlace.value.query['find'] ?? ''}
+        onInput={(event) => setFilter('find', event.currentTarget.value)}
+      />
+      <kbd>/</kbd>
+    </label>
+  );
+}
+
+function EmptyList() {
+  if (serviceList.value === null) return <p class="empty soft">Reading the list …</p>;
+  if (serviceList.value.length > 0) return <p class="empty soft">Nothing has these words.</p>;
+  return (
+    <div class="empty">
+      <p>No services yet.</p>
+      <p class="soft">
+        <code>berth up</code> in a project, or <code>berth add web npm run dev</code>.
+      </p>
+    </div>
+  );
+}
+
+/** The list of services and agents with its search. */
+export function ResourceList() {
+  const rows = listRows.value;
+  const count = rows.filter(({ kind }) => kind === 'service').length;
+  return (
+    <section class="list" aria-label="services and agents">
+      <SearchField />
+      {rows.length === 0 ? (
+        <EmptyList />
+      ) : (
+        <VirtualRows
+          label={countText(count, 'service')}
+          items={rows}
+          rowHeight={ROW_HEIGHT}
+          keyOf={({ key }) => key}
+          row={rowOf}
+          current={shownPlace.value.name}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,67 @@
+// A long list of which only the rows in sight are elements. All rows have the same height.
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+interface VirtualRowsProps<T> {
+  items: readonly T[];
+  /** In pixels. */
+  rowHeight: number;
+  keyOf: (item: T) => string;
+  row: (item: T) => ComponentChildren;
+  /** The item that is scrolled into sight when it changes; null: none. */
+  current?: string | null;
+  label: string;
+}
+
+/** Rows above and below those in sight, which scroll in without a gap. */
+const SPARE_ROWS = 8;
+
+/** The rows of `items` that are in sight, in a scrolled box that fills its parent. */
+export function VirtualRows<T>({ items, rowHeight, keyOf, row, current = null, label }: VirtualRowsProps<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ top: 0, height: 900 });
+  useLayoutEffect(() => {
+    const { current: element } = box;
+    if (!element) return undefined;
+    const look = (): void => {
+      const { scrollTop, clientHeight } = element;
+      // A step of a row: scrolling by pixels draws nothing.
+      const top = scrollTop - (scrollTop % rowHeight);
+      setSeen((old) =>
+        old.top === top && old.height === clientHeight ? old : { top, height: clientHeight },
+      );
+    };
+    look();
+    element.addEventListener('scroll', look, { passive: true });
+    const sizes = new ResizeObserver(look);
+    sizes.observe(element);
+    return () => {
+      element.removeEventListener('scroll', look);
+      sizes.disconnect();
+    };
+  }, [rowHeight]);
+  useLayoutEffect(() => {
+    const at = current === null ? -1 : items.findIndex((item) => keyOf(item) === current);
+    if (at < 0 || !box.current) return;
+    const { scrollTop, clientHeight } = box.current;
+    if (at * rowHeight < scrollTop) box.current.scrollTop = at * rowHeight;
+    else if ((at + 1) * rowHeight > scrollTop + clientHeight)
+      box.current.scrollTop = (at + 1) * rowHeight - clientHeight;
+  }, [current]);
+  const first = Math.max(0, Math.floor(seen.top / rowHeight) - SPARE_ROWS);
+  const last = Math.ceil((seen.top + seen.height) / rowHeight) + SPARE_ROWS;
+  return (
+    <div class="rows" ref={box}>
+      <ul class="rows-inner" aria-label={label} style={{ height: `${items.length * rowHeight}px` }}>
+        {items.slice(first, last).map((item, index) => (
+          <li
+            key={keyOf(item)}
+            style={{ transform: `translateY(${(first + index) * rowHeight}px)`, height: `${rowHeight}px` }}
+          >
+            {row(item)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,134 @@
+// The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Button } from '../frame/button.tsx';
+import { countText } from '../state/format.ts';
+import { entryKey, type LineChunk, type LogFeed } from './log_feed.ts';
+import { type LineLook, LogRow } from './log_line.tsx';
+
+/** The height of a line that has not been drawn yet, in pixels. */
+const LINE_HEIGHT = 19;
+/** Within this distance of its end the box scrolls along with new lines. */
+const NEAR_END_PX = 24;
+/** What is drawn beyond the edges, in pixels. */
+const SPARE_PX = 800;
+
+const heightOf = ({ height, entries }: LineChunk): number => height ?? entries.length * LINE_HEIGHT;
+
+interface Range {
+  first: number;
+  last: number;
+  above: number;
+  below: number;
+}
+
+/** The chunks between two heights of the whole list, and the heights before and after them. */
+function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number): Range {
+  const range: Range = { first: chunks.length, last: chunks.length, above: 0, below: 0 };
+  let at = 0;
+  chunks.forEach((chunk, index) => {
+    const height = heightOf(chunk);
+    if (at + height <= top) range.above += height;
+    else if (at >= bottom) {
+      range.last = Math.min(range.last, index);
+      range.below += height;
+    } else range.first = Math.min(range.first, index);
+    at += height;
+  });
+  return range;
+}
+
+function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook }) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    chunk.height = box.current?.offsetHeight ?? null;
+  });
+  return (
+    <div class="log-chunk" ref={box}>
+      {chunk.entries.map((entry) => (
+        <LogRow key={entryKey(entry)} entry={entry} look={look} />
+      ))}
+    </div>
+  );
+}
+
+/** Scrolls along with the end of the list until a person scrolls up. */
+function useEnd(feed: LogFeed, startsAtEnd: boolean) {
+  const box = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ top: 0, height: 600 });
+  const [isAtEnd, setAtEnd] = useState(startsAtEnd);
+  const look = (): void => {
+    if (!box.current) return;
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
+    setSeen((old) =>
+      Math.abs(old.top - scrollTop) < SPARE_PX / 4 && old.height === clientHeight
+        ? old
+        : { top: scrollTop, height: clientHeight },
+    );
+    setAtEnd(scrollHeight - scrollTop - clientHeight < NEAR_END_PX);
+    if (scrollTop < SPARE_PX) void feed.readOlder();
+  };
+  const toEnd = (): void => {
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+    setAtEnd(true);
+  };
+  return { box, seen, isAtEnd, look, toEnd };
+}
+
+interface LogLinesProps {
+  feed: LogFeed;
+  look: LineLook;
+  isWrapped: boolean;
+  /** Whether it stays as it is, whatever comes. */
+  isPaused: boolean;
+  startsAtEnd: boolean;
+}
+
+/** The lines of `feed`. */
+export function LogLines({ feed, look, isWrapped, isPaused, startsAtEnd }: LogLinesProps) {
+  const { box, seen, isAtEnd, look: onScroll, toEnd } = useEnd(feed, startsAtEnd);
+  const [countSeen, setCountSeen] = useState(0);
+  const changes = feed.changes.value;
+  const count = feed.count.value;
+  const isFollowing = isAtEnd && !isPaused;
+  useLayoutEffect(() => {
+    if (isFollowing) {
+      toEnd();
+      setCountSeen(count);
+    }
+    onScroll();
+  }, [changes, isFollowing, isWrapped]);
+  const { chunks } = feed;
+  const end = chunks.reduce((sum, chunk) => sum + heightOf(chunk), 0);
+  const top = isFollowing ? end - seen.height : seen.top;
+  const range = chunksBetween(chunks, top - SPARE_PX, top + seen.height + SPARE_PX);
+  const missed = count - countSeen;
+  return (
+    <div class="log-frame">
+      <section
+        class="log-lines"
+        ref={box}
+        onScroll={onScroll}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolled region is reached by the keyboard
+        tabIndex={0}
+        data-wrap={isWrapped}
+        aria-label="log lines"
+      >
+        <div style={{ height: `${range.above}px` }} />
+        {chunks.slice(range.first, range.last).map((chunk) => (
+          <Chunk key={chunk.id} chunk={chunk} size={chunk.entries.length} look={look} />
+        ))}
+        <div style={{ height: `${range.below}px` }} />
+      </section>
+      {!isFollowing && !isPaused && count > 0 && (
+        <div class="log-more">
+          <Button
+            kind="main"
+            label="go to the newest lines"
+            text={missed > 0 ? `${countText(missed, 'new line')}` : 'Newest lines'}
+            onPress={toEnd}
+          />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,129 @@
+// A log: its tools above its lines.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { Button } from '../frame/button.tsx';
+import { notify } from '../state/actions.ts';
+import { countText } from '../state/format.ts';
+import { downloadLog, shownText } from './log_export.ts';
+import { type LineSelection, LogFeed } from './log_feed.ts';
+import { LogLines } from './log_lines.tsx';
+
+interface LogViewProps {
+  selection: LineSelection;
+  /** Whether it begins with its oldest line: it was asked for a time. */
+  startsAtTop?: boolean;
+  /** Called with what is to be looked for; absent: the view asks for itself. */
+  onSearch?: (text: string) => void;
+}
+
+const STATE_TEXTS = {
+  loading: 'reading',
+  following: 'live',
+  lost: 'reconnecting',
+  failed: 'failed',
+} as const;
+
+function FeedState({ feed }: { feed: LogFeed }) {
+  const { word, detail } = feed.state.value;
+  const count = feed.count.value;
+  const isSearching = feed.older.value === 'searching';
+  return (
+    <span class="log-state soft number" role="status" data-state={word} title={detail}>
+      {isSearching ? 'reading older lines' : STATE_TEXTS[word]}
+      {word === 'failed' && `: ${detail}`} · {countText(count, 'line')}
+    </span>
+  );
+}
+
+/** Between the last letter and the search for it. */
+const SEARCH_MS = 200;
+
+/** The field for what is looked for. It asks when nothing has been typed for a moment. */
+function SearchField({ wanted, onSearch }: { wanted: string; onSearch: (text: string) => void }) {
+  const [typed, setTyped] = useState(wanted);
+  useEffect(() => setTyped(wanted), [wanted]);
+  useEffect(() => {
+    const timer = setTimeout(() => onSearch(typed), SEARCH_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <input
+      type="search"
+      class="field log-search"
+      aria-label="search in all that is kept of the log"
+      placeholder="Search in all that is kept"
+      autocomplete="off"
+      spellcheck={false}
+      value={typed}
+      onInput={(event) => setTyped(event.currentTarget.value)}
+    />
+  );
+}
+
+function useFeed(selection: LineSelection): LogFeed {
+  const key = JSON.stringify(selection);
+  const feed = useMemo(() => new LogFeed(selection), [key]);
+  useEffect(() => {
+    void feed.follow();
+    return () => feed.stop();
+  }, [feed]);
+  return feed;
+}
+
+async function copyShown(feed: LogFeed): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(shownText(feed));
+    notify('good', `copied ${countText(feed.count.peek(), 'line')}`);
+  } catch (error) {
+    notify('bad', 'copy', String(error));
+  }
+}
+
+/** A log with its search, its tools and its lines. */
+export function LogPanel({ selection, startsAtTop = false, onSearch }: LogViewProps) {
+  const [ownSearch, setOwnSearch] = useState('');
+  const [isWrapped, setWrapped] = useState(true);
+  const [isPaused, setPaused] = useState(false);
+  const wanted = selection.q ?? selection.regex ?? ownSearch;
+  const chosen = ownSearch === '' ? selection : { ...selection, q: ownSearch };
+  const feed = useFeed(chosen);
+  const look = { hasNames: selection.names?.length !== 1, wanted: wanted.toLowerCase() };
+  return (
+    <div class="log-view">
+      <div class="tools">
+        <SearchField wanted={wanted} onSearch={onSearch ?? setOwnSearch} />
+        <FeedState feed={feed} />
+        <span class="tools-end">
+          <Button
+            kind="quiet"
+            icon={isPaused ? 'start' : 'pause'}
+            label={isPaused ? 'go on' : 'pause'}
+            isPressed={isPaused}
+            onPress={() => setPaused(!isPaused)}
+          />
+          <Button
+            kind="quiet"
+            icon="wrap"
+            label="wrap long lines"
+            isPressed={isWrapped}
+            onPress={() => setWrapped(!isWrapped)}
+          />
+          <Button kind="quiet" icon="copy" label="copy the lines" onPress={() => void copyShown(feed)} />
+          <Button
+            kind="quiet"
+            icon="download"
+            label="download the log"
+            onPress={() => void downloadLog(chosen)}
+          />
+        </span>
+      </div>
+      <LogLines
+        key={JSON.stringify(chosen)}
+        feed={feed}
+        look={look}
+        isWrapped={isWrapped}
+        isPaused={isPaused}
+        startsAtEnd={!startsAtTop}
+      />
+    </div>
+  );
+}

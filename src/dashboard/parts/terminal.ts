@@ -1,0 +1,107 @@
+// A terminal on the screen of the page. A file of its own, which the page loads with the first terminal.
+import { FitAddon } from '@xterm/addon-fit';
+import { SearchAddon } from '@xterm/addon-search';
+import { WebLinksAddon } from '@xterm/addon-web-links';
+import { WebglAddon } from '@xterm/addon-webgl';
+import { type ITheme, Terminal } from '@xterm/xterm';
+import { strictDocument, withStrictStyles } from './strict_document.ts';
+
+/** What a terminal tells. */
+export interface TerminalListener {
+  /** Typed or pasted. */
+  onInput: (text: string | Uint8Array) => void;
+}
+
+/** A terminal in the page. */
+export interface PageTerminal {
+  /** Resolves when the bytes are drawn. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Empties it, before a screen is sent anew. */
+  reset(): void;
+  /** Takes the size that the program has. */
+  resize(cols: number, rows: number): void;
+  /** The size that would fill its element; null: it is not in sight. */
+  fittingSize(): { cols: number; rows: number } | null;
+  focus(): void;
+  /** Selects the next place with `text`; returns whether there is one. */
+  find(text: string, backwards: boolean): boolean;
+  /** The rows of the screen, without blanks at their ends. */
+  screenText(): string;
+  setTheme(theme: ITheme): void;
+  dispose(): void;
+}
+
+const SCROLLBACK_LINES = 5_000;
+const LEAST_CONTRAST = 4.5;
+
+/** Opens a link of a program in a new tab, if it leads into the web and Ctrl or ⌘ is held. */
+function openLink(event: MouseEvent, address: string): void {
+  if (!(event.ctrlKey || event.metaKey) || !/^https?:\/\//i.test(address)) return;
+  window.open(address, '_blank', 'noopener,noreferrer');
+}
+
+function addRenderer(terminal: Terminal): void {
+  try {
+    const renderer = new WebglAddon();
+    renderer.onContextLoss(() => renderer.dispose());
+    terminal.loadAddon(renderer);
+  } catch {
+    // Without WebGL the terminal is drawn as elements.
+  }
+}
+
+function screenText({ buffer, rows }: Terminal): string {
+  const { active } = buffer;
+  const lines = Array.from({ length: rows }, (_, row) =>
+    (active.getLine(active.baseY + row)?.translateToString(true) ?? '').trimEnd(),
+  );
+  return lines.join('\n').replace(/\n+$/, '');
+}
+
+function createTerminal(theme: ITheme, fontSize: number): Terminal {
+  return new Terminal({
+    documentOverride: strictDocument,
+    allowProposedApi: true,
+    cursorBlink: false,
+    fontFamily: 'ui-monospace, "Cascadia Mono", Menlo, "DejaVu Sans Mono", monospace',
+    fontSize,
+    linkHandler: { activate: openLink, allowNonHttpProtocols: false },
+    minimumContrastRatio: LEAST_CONTRAST,
+    scrollback: SCROLLBACK_LINES,
+    screenReaderMode: false,
+    theme,
+  });
+}
+
+/** Opens a terminal that fills `parent`. */
+export function openTerminal(
+  parent: HTMLElement,
+  { onInput }: TerminalListener,
+  theme: ITheme,
+  fontSize: number,
+): PageTerminal {
+  const terminal = createTerminal(theme, fontSize);
+  const fit = new FitAddon();
+  const search = new SearchAddon();
+  for (const addon of [fit, search, new WebLinksAddon(openLink)]) terminal.loadAddon(addon);
+  withStrictStyles(() => terminal.open(parent));
+  addRenderer(terminal);
+  terminal.onData(onInput);
+  terminal.onBinary((text) => onInput(Uint8Array.from(text, (character) => character.charCodeAt(0))));
+  return {
+    write: (bytes) =>
+      new Promise((resolve) => {
+        terminal.write(bytes, resolve);
+      }),
+    reset: () => terminal.reset(),
+    resize: (cols, rows) => terminal.resize(cols, rows),
+    fittingSize: () => fit.proposeDimensions() ?? null,
+    focus: () => terminal.focus(),
+    find: (text, backwards) => (backwards ? search.findPrevious(text) : search.findNext(text)),
+    screenText: () => screenText(terminal),
+    setTheme: (colours) => {
+      terminal.options.theme = colours;
+    },
+    dispose: () => terminal.dispose(),
+  };
+}

@@ -1,0 +1,189 @@
+// What the daemon says: its lists, and the events that change them. One stream, one read at a time.
+import { batch, computed, type Signal, signal } from '@preact/signals';
+import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../../client/browser.ts';
+import { isBerthError } from '../../client/browser.ts';
+import { compareNames } from './format.ts';
+import { askForToken, client, errorText, loginReason } from './session.ts';
+
+/** An event that is neither statistics nor a reset of the stream. */
+export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
+
+/** CPU in cores and memory in megabytes. */
+export type Usage = Pick<EventData['service.stats'], 'cpu' | 'rssMB'>;
+
+const EVENTS_KEPT = 1_024;
+const RETRY_MS = 2_000;
+/** Lists are read again at most this often, however many events come. */
+const REFRESH_MS = 250;
+
+/** The connection as shown: a word, and what is wrong. */
+export const connection = signal<{ state: 'connecting' | 'connected' | 'lost'; detail: string }>({
+  state: 'connecting',
+  detail: '',
+});
+/** Every service and agent, by name. null: not read yet. */
+export const serviceList = signal<readonly Service[] | null>(null);
+/** Every agent. */
+export const agentList = signal<readonly Agent[]>([]);
+/** Every stack. */
+export const stackList = signal<readonly Stack[]>([]);
+/** The daemon itself; null: not read yet. */
+export const version = signal<Version | null>(null);
+/** The last events, the newest first. */
+export const recentEvents = signal<readonly LifecycleEvent[]>([]);
+
+/** The services by name. */
+export const serviceByName = computed(() => new Map((serviceList.value ?? []).map((one) => [one.name, one])));
+/** The agents by name. */
+export const agentByName = computed(() => new Map(agentList.value.map((one) => [one.name, one])));
+
+const usages = new Map<string, Signal<Usage | null>>();
+
+/** What a service uses, as last measured; null: nothing runs. */
+export function usageOf(name: string): Signal<Usage | null> {
+  const known = usages.get(name);
+  if (known) return known;
+  const made = signal<Usage | null>(null);
+  usages.set(name, made);
+  return made;
+}
+
+/** The new list, in which what has not changed is the same object as before: its rows stay as they are. */
+function shared<T extends { name: string }>(before: readonly T[], now: readonly T[]): T[] {
+  const known = new Map(before.map((one) => [one.name, one]));
+  return now
+    .map((one) => {
+      const old = known.get(one.name);
+      return old && JSON.stringify(old) === JSON.stringify(one) ? old : one;
+    })
+    .sort((one, other) => compareNames(one.name, other.name));
+}
+
+/** Without what changes with every measurement, which `usageOf` has. */
+function withoutUsage({ cpu: _cpu, rssMB: _rssMB, ...rest }: Service): Service {
+  return rest;
+}
+
+let isStale = false;
+let reading: Promise<void> | null = null;
+
+async function readLists(): Promise<void> {
+  isStale = false;
+  const asked = [client.services(), client.agents(), client.stacks()] as const;
+  const [readServices, readAgents, readStacks] = await Promise.all(asked);
+  batch(() => {
+    for (const { name, cpu, rssMB } of readServices)
+      usageOf(name).value = cpu === undefined || rssMB === undefined ? null : { cpu, rssMB };
+    serviceList.value = shared(serviceList.peek() ?? [], readServices.map(withoutUsage));
+    agentList.value = shared(agentList.peek(), readAgents);
+    stackList.value = shared(stackList.peek(), readStacks);
+  });
+}
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+
+/** Reads the lists again, one read at a time, and once more if something has changed meanwhile. */
+export function refresh(): Promise<void> {
+  isStale = true;
+  reading ??= readLists()
+    .catch((error: unknown) => {
+      askForToken(error);
+    })
+    .then(() => pause(REFRESH_MS))
+    .finally(() => {
+      reading = null;
+      if (isStale) void refresh();
+    });
+  return reading;
+}
+
+/** The greatest id shown so far, from which the stream and the history go on. */
+let lastShownId = 0;
+
+function addEvents(events: readonly DaemonEvent[]): void {
+  const fresh = events.filter((event): event is LifecycleEvent => {
+    if (event.type === 'service.stats' || event.type === 'stream.reset') return false;
+    return event.id !== null && event.id > lastShownId;
+  });
+  const last = fresh.at(-1);
+  if (last === undefined || last.id === null) return;
+  lastShownId = last.id;
+  recentEvents.value = [...fresh.reverse(), ...recentEvents.peek()].slice(0, EVENTS_KEPT);
+}
+
+async function readHistory(): Promise<void> {
+  addEvents(await client.history({ limit: EVENTS_KEPT, since: lastShownId || undefined }));
+}
+
+/** Called for every event but statistics; a view that shows more of one service listens here. */
+export const lastEvent = signal<LifecycleEvent | null>(null);
+
+function onLost(error: Error): void {
+  connection.value = { state: 'lost', detail: error.message };
+  askForToken(error);
+}
+
+/** Follows the events until the stream fails permanently. */
+async function consumeEvents(): Promise<void> {
+  let past: Promise<void> = Promise.resolve();
+  const onOpen = (): void => {
+    connection.value = { state: 'connected', detail: '' };
+    loginReason.value = null;
+    void refresh();
+    past = readHistory().catch((error: unknown) => void askForToken(error));
+    client.version().then(
+      (read) => {
+        version.value = read;
+      },
+      // The stream says what is wrong with the connection.
+      () => {},
+    );
+  };
+  const events = client.events({
+    detail: true,
+    lastEventId: lastShownId || undefined,
+    onState: (state) => (state.open ? onOpen() : onLost(state.error)),
+  });
+  for await (const event of events) {
+    // The history is shown before new events.
+    await past;
+    // A daemon with another state directory counts from 1 again.
+    if (event.type === 'stream.reset') lastShownId = Math.min(lastShownId, event.data.oldest - 1);
+    if (event.type === 'service.stats') {
+      const { name, cpu, rssMB } = event.data;
+      usageOf(name).value = { cpu, rssMB };
+      continue;
+    }
+    void refresh();
+    if (event.type === 'stream.reset') continue;
+    addEvents([event]);
+    lastEvent.value = event;
+  }
+}
+
+/** Ends the wait for the next attempt. */
+let retry = (): void => {};
+
+/** Tries again at once: the tab has a new key. */
+export const reconnect = (): void => retry();
+
+/** Follows the daemon for as long as the page lives. */
+export async function follow(): Promise<never> {
+  for (;;) {
+    const wait = new Promise<void>((resolve) => {
+      retry = resolve;
+    });
+    try {
+      await consumeEvents();
+    } catch (error) {
+      connection.value = { state: 'lost', detail: errorText(error) };
+      askForToken(error);
+      // Without a key, or with one that is not known, another attempt helps only after a login.
+      if (!isBerthError(error) || error.status !== 401) setTimeout(retry, RETRY_MS);
+    }
+    await wait;
+  }
+}

@@ -1,0 +1,93 @@
+// A wall of agents: those that wait for a person first, each with the last lines of its screen.
+import { useEffect, useRef } from 'preact/hooks';
+import type { Agent } from '../../client/browser.ts';
+import { StateLabel } from '../frame/status_mark.tsx';
+import { urgencyOf } from '../state/agent_state.ts';
+import { agentList, serviceList, usageOf } from '../state/daemon.ts';
+import { compareNames, countText, cpuText, memoryText, spanText, visibleLine } from '../state/format.ts';
+import { linkTo } from '../state/place.ts';
+import { searchWords } from '../state/sections.ts';
+import { tenSeconds } from '../state/ticker.ts';
+import { screenOf, watchScreen } from './agent_screens.ts';
+
+function CardUsage({ name }: { name: string }) {
+  const usage = usageOf(name).value;
+  return <span>{usage && `${cpuText(usage.cpu)} · ${memoryText(usage.rssMB)}`}</span>;
+}
+
+function LastOutput({ agent: { lastOutputAt, viewers } }: { agent: Agent }) {
+  const seen = viewers > 0 ? `${countText(viewers, 'viewer')} · ` : '';
+  const ago = lastOutputAt === null ? '' : `${spanText(tenSeconds.value - Date.parse(lastOutputAt))} ago`;
+  return <span title="last output">{`${seen}${ago}`}</span>;
+}
+
+function Card({ agent }: { agent: Agent }) {
+  const { name, active, agent_type: type, stack, state, title, question } = agent;
+  const box = useRef<HTMLAnchorElement>(null);
+  useEffect(
+    () => (active && box.current ? watchScreen(name, box.current) : undefined),
+    [name, active, state],
+  );
+  const screen = screenOf(name).value;
+  return (
+    <a class="agent-card" ref={box} href={linkTo('agents', name)} data-state={state} data-name={name}>
+      <span class="card-head">
+        <strong>{name}</strong>
+        <StateLabel state={state} />
+      </span>
+      <span class="card-title soft">
+        {[visibleLine(title), type, stack].filter(Boolean).join(' · ') || ' '}
+      </span>
+      {question.length > 0 ? (
+        <span class="card-screen card-question">{question.map((line) => `${visibleLine(line)}\n`)}</span>
+      ) : (
+        <span class="card-screen" aria-hidden="true">
+          {active ? (screen ?? ['…']).map((line) => `${visibleLine(line)}\n`) : 'not running'}
+        </span>
+      )}
+      <span class="card-foot soft number">
+        <CardUsage name={name} />
+        <LastOutput agent={agent} />
+      </span>
+    </a>
+  );
+}
+
+/** The agents that the search wants, in the order of who waits. */
+function wantedAgents(): readonly Agent[] {
+  const words = searchWords.value;
+  return agentList.value
+    .filter((agent) => {
+      const text =
+        `${agent.name} ${agent.stack ?? ''} ${agent.agent_type ?? ''} ${agent.state}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    })
+    .sort(
+      (one, other) => urgencyOf(one.state) - urgencyOf(other.state) || compareNames(one.name, other.name),
+    );
+}
+
+/** The view of all agents. */
+export function AgentsView() {
+  const shown = wantedAgents();
+  return (
+    <section class="view" aria-labelledby="view-title">
+      <header class="view-head">
+        <h1 id="view-title">Agents</h1>
+      </header>
+      {shown.length === 0 && serviceList.value !== null && (
+        <div class="empty">
+          <p>No agents.</p>
+          <p class="soft">
+            <code>berth agent spinup bot --cmd claude</code> starts one in a terminal of its own.
+          </p>
+        </div>
+      )}
+      <div class="wall">
+        {shown.map((agent) => (
+          <Card key={agent.name} agent={agent} />
+        ))}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,178 @@
+// The terminal of an agent: the same screen as everywhere else, attached as long as it is in sight.
+import { type Signal, useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Button } from '../frame/button.tsx';
+import { actOn, notify } from '../state/actions.ts';
+import { agentByName } from '../state/daemon.ts';
+import { themeChanges } from '../state/theme.ts';
+import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attached_terminal.ts';
+
+/** Keys that a phone's keyboard lacks, and the bytes that they send. */
+const PHONE_KEYS: readonly (readonly [label: string, shown: string, sent: string])[] = [
+  ['Esc', 'Esc', '\x1b'],
+  ['Tab', 'Tab', '\t'],
+  ['Up', '↑', 'Up'],
+  ['Down', '↓', 'Down'],
+  ['Left', '←', 'Left'],
+  ['Right', '→', 'Right'],
+  ['Enter', '⏎', '\r'],
+];
+
+function PhoneKeys({ terminal, isControl }: { terminal: AttachedTerminal; isControl: Signal<boolean> }) {
+  return (
+    <fieldset class="phone-keys" aria-label="keys">
+      <button
+        type="button"
+        class="chip"
+        aria-pressed={isControl.value}
+        onClick={() => {
+          isControl.value = !isControl.value;
+          terminal.isControlHeld = isControl.value;
+          terminal.focus();
+        }}
+      >
+        Ctrl
+      </button>
+      {PHONE_KEYS.map(([label, shown, sent]) => (
+        <button
+          type="button"
+          key={label}
+          class="chip"
+          aria-label={label}
+          // Keeps the keyboard of the phone open.
+          onPointerDown={(event) => event.preventDefault()}
+          onClick={() => terminal.type(sent)}
+        >
+          {shown}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+const STATUS_TEXTS: Record<TerminalStatus['word'], string> = {
+  loading: 'attaching',
+  attached: 'attached',
+  lost: 'reattaching',
+  ended: 'ended',
+};
+
+const MODES: readonly (readonly [mode: TypingMode, text: string])[] = [
+  ['shared', 'type beside others'],
+  ['write', 'take over'],
+  ['observe', 'watch only'],
+];
+
+function ModeChoice({ terminal, mode }: { terminal: AttachedTerminal; mode: Signal<TypingMode> }) {
+  return (
+    <select
+      class="field"
+      aria-label="who types"
+      value={mode.value}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        terminal.setMode(MODES.find(([one]) => one === value)?.[0] ?? 'shared');
+      }}
+    >
+      {MODES.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function TerminalTools({
+  name,
+  terminal,
+  status,
+  mode,
+}: {
+  name: string;
+  terminal: AttachedTerminal;
+  status: TerminalStatus;
+  mode: Signal<TypingMode>;
+}) {
+  const [wanted, setWanted] = useState('');
+  const copy = (): void => {
+    navigator.clipboard.writeText(terminal.screenText()).then(
+      () => notify('good', 'copied the screen'),
+      (error: unknown) => notify('bad', 'copy', String(error)),
+    );
+  };
+  return (
+    <div class="tools">
+      <span class="soft number" role="status" data-state={status.word}>
+        {STATUS_TEXTS[status.word]}
+        {status.size !== null && ` · ${status.size.join('×')}`}
+        {status.detail !== '' && ` · ${status.detail}`}
+      </span>
+      <span class="tools-end">
+        <ModeChoice terminal={terminal} mode={mode} />
+        <input
+          type="search"
+          class="field"
+          aria-label={`find in the terminal of ${name}`}
+          placeholder="Find"
+          value={wanted}
+          onInput={(event) => setWanted(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter') terminal.find(wanted, !event.shiftKey);
+          }}
+        />
+        <Button kind="quiet" icon="copy" label="copy the screen" onPress={copy} />
+        <Button
+          kind="quiet"
+          icon="grow"
+          label="fit the terminal to this pane"
+          onPress={() => terminal.fit()}
+        />
+      </span>
+    </div>
+  );
+}
+
+/** The terminal of the agent `name`. */
+export function TerminalView({ name }: { name: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const status = useSignal<TerminalStatus>({ word: 'loading', detail: '', size: null });
+  const isControl = useSignal(false);
+  const mode = useSignal<TypingMode>('shared');
+  const terminal = useMemo(() => new AttachedTerminal(name, status, isControl, mode), [name]);
+  const pid = agentByName.value.get(name)?.pid ?? null;
+  useEffect(() => {
+    if (pid !== null && box.current) void terminal.attach(box.current);
+  }, [terminal, pid]);
+  useEffect(() => {
+    const sizes = new ResizeObserver(() => terminal.fit());
+    if (box.current) sizes.observe(box.current);
+    return () => {
+      sizes.disconnect();
+      terminal.close();
+    };
+  }, [terminal]);
+  useSignalEffect(() => {
+    themeChanges.value;
+    terminal.recolour();
+  });
+  return (
+    <div class="terminal-view">
+      <TerminalTools name={name} terminal={terminal} status={status.value} mode={mode} />
+      <div class="terminal-box" ref={box} />
+      {pid === null && (
+        <div class="terminal-end">
+          <p>Nothing runs here.</p>
+          <Button
+            kind="main"
+            icon="start"
+            text="start"
+            label={`start ${name}`}
+            onPress={() => void actOn('start', name)}
+          />
+        </div>
+      )}
+      <PhoneKeys terminal={terminal} isControl={isControl} />
+    </div>
+  );
+}

@@ -1,0 +1,154 @@
+// docs/reference.md "Agent init": what is written, and that exactly that is taken back.
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { SETUP_PROGRAMS, setupPlan } from '../../../src/cli/kit/agent_setup.ts';
+import { withEdit, withoutEdit } from '../../../src/cli/kit/file_edits.ts';
+import { BIN } from '../../kit/built_program.ts';
+import { eventually } from '../../kit/daemon.ts';
+import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
+
+/** Files with what people have in them: comments, other servers, other hooks, odd endings. */
+const OWN: Readonly<Record<string, string>> = {
+  '.mcp.json': '{\n  // mine\n  "mcpServers": {}\n}\n',
+  '.gemini/settings.json':
+    '{\n\t"hooks": { "AfterAgent": [{ "hooks": [{ "type": "command", "command": "true" }] }] },\n}',
+  '.codex/config.toml': '# mine\nmodel = "x"',
+  'opencode.jsonc': '{\r\n  "mcp": { "other": { "type": "local", "command": ["x"] } } // last\r\n}\r\n',
+  'AGENTS.md': '# Rules\n\nBe kind.\n',
+};
+
+/** What of them is still there afterwards. */
+const KEPT: Readonly<Record<string, readonly string[]>> = {
+  '.mcp.json': ['// mine'],
+  '.gemini/settings.json': ['"command": "true"'],
+  '.codex/config.toml': ['# mine\nmodel = "x"'],
+  'opencode.jsonc': ['"other": {', '// last'],
+  'AGENTS.md': ['# Rules\n\nBe kind.\n'],
+};
+
+function write(root: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
+/** Every file below `root`, and every folder as `null`. */
+const tree = (root: string): Record<string, string | null> =>
+  Object.fromEntries(
+    readdirSync(root, { recursive: true, encoding: 'utf8' })
+      .sort()
+      .map((path) => [
+        path,
+        statSync(join(root, path)).isDirectory() ? null : readFileSync(join(root, path), 'utf8'),
+      ]),
+  );
+
+interface Project {
+  root: string;
+  state: string;
+  init(...args: string[]): Promise<Ran>;
+}
+
+function project(files: Readonly<Record<string, string>> = {}): Project {
+  const root = folder();
+  const state = folder();
+  write(root, files);
+  const env = cleanEnv(folder(), { BERTH_STATE_DIR: state });
+  return { root, state, init: (...args) => berth(['agent', 'init', ...args], { cwd: root, env }) };
+}
+
+const ALL = SETUP_PROGRAMS.map((name) => `--${name}`);
+
+describe('berth agent init', () => {
+  it('keeps what is there, writes once, and takes exactly that back', async () => {
+    const { root, init } = project(OWN);
+    const before = tree(root);
+    const first = await init(...ALL, '--yes');
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('will use Berth') });
+    expect(first.stderr).toContain('+     "berth": {');
+    const after = tree(root);
+    for (const [path, words] of Object.entries(KEPT))
+      for (const word of words) expect(after[path], path).toContain(word);
+    expect(JSON.parse(after['.cursor/mcp.json'] ?? '')).toEqual({
+      mcpServers: { berth: { command: 'berth', args: ['mcp'] } },
+    });
+    expect((await init(...ALL, '--yes')).stdout).toBe('Nothing is to be changed.\n');
+    expect(tree(root)).toEqual(after);
+    expect(await init('--remove', '--yes')).toMatchObject({ code: 0, stdout: 'It is taken back.\n' });
+    expect(tree(root)).toEqual(before);
+  });
+
+  it('leaves what was changed since, and needs no record of its own', async () => {
+    const { root, state, init } = project({ 'AGENTS.md': '# Rules\n' });
+    await init('--claude', '--codex', '--yes');
+    const skill = join(root, '.claude/skills/berth/SKILL.md');
+    expect(readFileSync(skill, 'utf8')).toContain('never with `&`');
+    writeFileSync(join(root, 'AGENTS.md'), `${readFileSync(join(root, 'AGENTS.md'), 'utf8')}\nMore.\n`);
+    rmSync(join(state, 'agent-setup.json'));
+    await init('--remove', '--yes');
+    expect(tree(root)).toMatchObject({ 'AGENTS.md': '# Rules\n\nMore.\n' });
+    expect(Object.keys(tree(root)).filter((path) => /json|toml|SKILL/.test(path))).toEqual([]);
+  });
+
+  it('writes nothing unasked, and nothing into what it cannot read', async () => {
+    const { root, init } = project({ '.mcp.json': '{ "mcpServers": ', '.claude/x': '' });
+    const before = tree(root);
+    expect(await init('--codex')).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
+    const refused = await init('--claude', '--codex', '--yes');
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /\.mcp\.json is left as it is: it is no JSON object\n[\s\S]*"command": "berth"/,
+    );
+    expect(tree(root)).toEqual(before);
+    // Without a program it is the one whose files are here.
+    rmSync(join(root, '.mcp.json'));
+    expect((await init('--yes')).stdout).toBe('claude will use Berth from the next start on.\n');
+  });
+});
+
+describe('every edit', () => {
+  const plans = SETUP_PROGRAMS.flatMap((name) => setupPlan(name).map((planned) => ({ name, ...planned })));
+
+  it('is done once, and undone', () => {
+    for (const { name, paths, edit } of plans) {
+      const once = withEdit(null, edit);
+      expect(withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
+      if (edit.kind !== 'value' || edit.path[0] !== 'version') expect(withoutEdit(once, edit)).toBeNull();
+    }
+  });
+
+  it('leaves an entry of the user of that name', () => {
+    const mine = '{"mcpServers":{"berth":{"command":"/opt/berth","args":["mcp"]}}}';
+    const [planned] = setupPlan('claude');
+    expect(planned && withEdit(mine, planned.edit)).toBe(mine);
+    expect(planned && withoutEdit(mine, planned.edit)).toBe(mine);
+    const [toml] = setupPlan('codex');
+    const taken = '[mcp_servers.berth]\ncommand = "x"\n';
+    expect(toml && withEdit(taken, toml.edit)).toBe(taken);
+  });
+});
+
+describe('berth agent hook', () => {
+  it('reports the state of the agent that it runs in', async () => {
+    const daemon = await daemonOf();
+    const told = JSON.stringify({ session_id: 's-1', message: 'May I?\n\u0007' });
+    const hook = `${process.execPath} ${BIN} agent hook`;
+    const cmd = `echo '${told}' | ${hook} blocked; echo told; exec cat`;
+    await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd });
+    const agent = async () => (await daemon.request('GET', '/v1/agents/bot')).body;
+    await eventually(async () => (await agent()).stateReason.authority === 'hook');
+    expect(await agent()).toMatchObject({ state: 'blocked' });
+  });
+
+  it('does nothing outside of an agent', async () => {
+    const env = cleanEnv(folder());
+    expect(await berth(['agent', 'hook', 'idle'], { env, input: '{' })).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    });
+    expect(await berth(['agent', 'hook', 'dancing'], { env })).toMatchObject({ code: 2 });
+  });
+});

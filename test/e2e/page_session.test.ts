@@ -1,0 +1,62 @@
+// The session of the page at `/`, and what it survives: docs/reference.md "Sessions of the page".
+import { expect, it } from 'vitest';
+import { eventually } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
+import { exchangeKey, pageServer } from '../kit/page_session.ts';
+import { BROWSER_TEST, browserTest, hasChromium, openPage } from './browser.ts';
+import { add, daemonOn, openBerth, TOKEN, withServices } from './page_services.ts';
+
+it.runIf(hasChromium)(browserTest('asks for a token that is missing or wrong'), BROWSER_TEST, async () => {
+  const daemon = await withServices();
+  const page = await openPage(`http://127.0.0.1:${daemon.port}/`);
+  const token = page.getByLabel('Token (auth.token)');
+  await page.getByText('berth open').waitFor();
+  expect(await page.content()).not.toContain('web');
+  await token.fill('wrong');
+  await page.getByRole('button', { name: 'Use it' }).click();
+  await page.getByText('does not know the token').waitFor();
+  await token.fill(TOKEN);
+  await token.press('Enter');
+  await page.getByText('connected', { exact: true }).waitFor();
+  await page.locator('[data-name=web]').first().waitFor();
+  expect(await page.locator('#login').count()).toBe(0);
+});
+
+it.runIf(hasChromium)(
+  browserTest('takes a code once, keeps the token nowhere, and loses nothing with a killed daemon'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(freePort());
+    const cmd = 'n=0; while sleep 0.05; do n=$((n+1)); echo "line $n"; done';
+    await add(daemon, { name: 'counter', cmd });
+    const page = await openBerth(daemon, '#/services/counter');
+    const connected = page.getByText('connected', { exact: true });
+    const kept =
+      'JSON.stringify([location.href, { ...sessionStorage }, { ...localStorage }, document.cookie])';
+    expect(await page.evaluate(kept)).not.toMatch(/a\+b|code=/);
+    await page.reload();
+    await connected.waitFor();
+    // A new daemon does not know what the tab has stored; the tab that goes on does not need it.
+    const storedKey = (): Promise<string> => page.evaluate(`sessionStorage.getItem('berth.key')`);
+    const stored = await storedKey();
+    expect((await exchangeKey(pageServer(daemon), stored)).status).toBe(201);
+    const texts = () => page.locator('.log-text').allTextContents();
+    await eventually(async () => (await texts()).length > 5);
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+    await page.getByText('reconnecting', { exact: true }).waitFor();
+    const next = await daemonOn(daemon.port, daemon.stateDir);
+    expect((await exchangeKey(pageServer(next), stored)).status).toBe(401);
+    await connected.waitFor();
+    expect(await storedKey()).not.toBe(stored);
+    // Its lines go on where they were, each once.
+    await page.locator('.log-state', { hasText: 'live' }).waitFor();
+    const numberOf = (text = ''): number => Number(text.slice('line '.length));
+    const after = numberOf((await texts()).at(-1)) + 10;
+    await eventually(async () => numberOf((await texts()).at(-1)) > after);
+    const numbers = (await texts()).map(numberOf);
+    expect(numbers).toEqual(numbers.map((_, at) => (numbers[0] ?? 0) + at));
+    await page.evaluate(`location.assign('#/events')`);
+    await page.locator('.event-row', { hasText: 'started at' }).waitFor();
+  },
+);
