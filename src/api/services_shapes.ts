@@ -361,11 +361,9 @@ export const StatsHistory = z
   .object({
     name: nameShape,
     stepMs: milliseconds.meta({ description: 'How long the step of a point is' }),
-    points: z
-      .array(z.object({ at: time, cpu, rssMB }))
-      .meta({
-        description: 'The oldest first: the mean of cpu, the most rssMB; steps without a process have none',
-      }),
+    points: z.array(z.object({ at: time, cpu, rssMB })).meta({
+      description: 'The oldest first: the mean of cpu, the most rssMB; steps without a process have none',
+    }),
   })
   .meta({ id: 'StatsHistory' });
 

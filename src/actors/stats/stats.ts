@@ -127,8 +127,7 @@ class StatsSampler {
   private async keep(rows: readonly StatsRow[]): Promise<void> {
     const now = this.context.clock.now();
     const due = rows.map(({ name, cpu, rssMB }) => ({ name, points: this.steps.add(name, now, cpu, rssMB) }));
-    for (const { name, points } of due)
-      if (points.length > 0) await this.config.history.append(name, points);
+    for (const { name, points } of due) if (points.length > 0) await this.config.history.append(name, points);
   }
 }
 
