@@ -228,7 +228,7 @@ export const CODING_AGENTS = {
     cmd: 'exec "${SHELL:-/bin/sh}"',
     install: 'apt-get install bash',
     authorities: WITHOUT_HOOK,
-    rules: 'recorded',
+    rules: 'documented',
     prompt: { bracketedPaste: true, pauseMs: 0, submit: 'Enter', newline: 'Enter' },
     session: null,
     hooks: null,

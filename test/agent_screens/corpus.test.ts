@@ -21,7 +21,8 @@ const rulesOf = (type: string): RuleSet => must(sets.find(([of]) => of === type)
 async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise<[AgentStateName, string]> {
   const found = await tryRules(rules, { lines, title, notification: '' });
   const { state, reason } = decideState({
-    ...{ now: 1_000_000, isStarting: false, startedAt: 0, typedAt: null, hook: null, rules },
+    ...{ now: 1_000_000, isStarting: false, startedAt: 0, typedAt: null, hook: null },
+    hasRecordedRules: true,
     terminal: { lastOutputAt: 1, isMoving: false, signals: { title, progress: null, notification: null } },
     drawn: { reading: { ...found, snapshot: null, title, ms: 0 }, at: 1 },
   });

@@ -1,5 +1,7 @@
 // All that tells what the agent of one run is doing: its terminal, its screen, its hook, and what was typed.
+
 import type { AuthorityView, HookWord, StateExplanation } from '../../protocol/agent_state.ts';
+import { type AgentType, codingAgent } from '../../protocol/agent_types.ts';
 import type { Context } from '../../runtime/actor.ts';
 import type { AgentTerminal, TerminalSize } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -15,7 +17,7 @@ export interface StateEvidenceOptions {
   log: ServiceLog;
   terminal: AgentTerminal;
   screens: StateScreens;
-  agentType: string | null;
+  agentType: AgentType | null;
   size: TerminalSize;
   run: LiveRun;
   /** There is something new. */
@@ -116,10 +118,10 @@ export class StateEvidence {
   }
 
   private facts(isStarting: boolean): StateFacts {
-    const { drawn, rules } = this.screen;
     return {
       ...{ now: this.options.context.clock.now(), isStarting, startedAt: this.run.startedAt },
-      ...{ terminal: this.watched.reading, typedAt: this.typedAt, drawn, rules },
+      ...{ terminal: this.watched.reading, typedAt: this.typedAt, drawn: this.screen.drawn },
+      hasRecordedRules: codingAgent(this.options.agentType)?.rules === 'recorded',
       hook: this.run.metadata.hook ?? null,
     };
   }

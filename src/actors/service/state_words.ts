@@ -7,7 +7,7 @@ import type {
   StateReason,
   TerminalReading,
 } from '../../protocol/agent_state.ts';
-import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
+import type { StateReading } from '../../protocol/screen_rules.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
 /** What one authority says. */
@@ -35,7 +35,8 @@ export interface StateFacts {
   hook: HookWord | null;
   /** The screen as it was drawn last. */
   drawn: { reading: StateReading; at: number } | null;
-  rules: RuleSet | null;
+  /** The rules of its type were recorded from the running program, so they know the screens of its prompt. */
+  hasRecordedRules: boolean;
 }
 
 export interface DecidedState {
@@ -98,14 +99,6 @@ const decided = (
   until: number | null = null,
 ): DecidedState => ({ state, reason: { authority, rule }, until });
 
-/**
- * Whether its rules know the screen on which it takes a prompt: then a quiet screen that none of them knows
- * is a question that they do not know.
- */
-const knowsPrompt = ({ drawn, rules }: StateFacts): boolean =>
-  drawn !== null &&
-  (rules?.rules.some(({ state, within }) => state === 'idle' && within === 'screen') ?? false);
-
 /** The state of an agent that has a process, or is getting one. */
 export function decideState(facts: StateFacts): DecidedState {
   const { isStarting, now, startedAt, terminal } = facts;
@@ -127,5 +120,8 @@ export function decideState(facts: StateFacts): DecidedState {
   if (terminal.lastOutputAt === null && now < firstOutputDue)
     return decided('starting', 'process', 'no-output', firstOutputDue);
   if (now < quiet) return decided('working', 'output', 'moving', quiet);
-  return knowsPrompt(facts) ? decided('blocked', 'output', 'no-prompt') : decided('idle', 'output', 'quiet');
+  // Rules that know the prompt's screens, and not this one, are shown a question that they do not know.
+  return facts.hasRecordedRules && facts.drawn !== null
+    ? decided('blocked', 'output', 'no-prompt')
+    : decided('idle', 'output', 'quiet');
 }
