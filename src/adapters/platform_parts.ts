@@ -74,6 +74,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/self/limits'),
   },
   {
+    name: 'the open files of processes in /proc',
+    adapter: 'src/adapters/process/open_files.ts',
+    without: 'The conversation of a codex agent is known only if its hooks tell it.',
+    isHere: () => existsSync('/proc/self/fd'),
+  },
+  {
     name: 'the state of threads in /proc',
     adapter: 'src/adapters/process/task_state.ts',
     without: 'A thread that hangs is told from one that gets no processor by its silence alone.',
