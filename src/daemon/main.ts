@@ -126,7 +126,8 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
     failing ??= end(error);
     return failing;
   };
-  const starting = start(argv, begun, giveUp);
+  // After the handlers of signals: settings in a pipe hold this thread until somebody writes them.
+  const starting = Promise.resolve().then(() => start(argv, begun, giveUp));
   onSignals({
     stop: () => {
       if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
