@@ -126,6 +126,7 @@ describe('a workload', () => {
       pods: 2,
       ready: 2,
       observed: true,
+      labels: '\napp=hello\nargocd.argoproj.io/instance=shop\n',
       selector: 'app=hello',
       replicaSet: null,
       receipt: null,
