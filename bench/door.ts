@@ -1,9 +1,11 @@
 // The door of a service that may sleep: requests and bytes through it next to the port behind it, and a wake
 // by a connection next to the start of the same service without a door.
 import { connect } from 'node:net';
+import { withBareProcess } from './kit/bare_client.ts';
 import { withDaemon } from './kit/daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';
 import { runHttpLoad } from './kit/http_load.ts';
+import { cpuMs } from './kit/process_stats.ts';
 
 const MIB = 1024 * 1024;
 const BULK_MIB = 256;
@@ -44,19 +46,61 @@ function transfer(port: number, parts: readonly Buffer[], enough: number): Promi
   });
 }
 
-const down = (port: number) => async (): Promise<number> =>
-  BULK_MIB / (await transfer(port, [Buffer.from('down')], BULK_MIB * MIB));
+/** Moves `BULK_MIB` in one direction; resolves with the seconds that it took. */
+type Bulk = (port: number) => Promise<number>;
 const sent = Buffer.alloc(BULK_MIB * MIB);
-const up = (port: number) => async (): Promise<number> =>
-  BULK_MIB / (await transfer(port, [Buffer.from('up'), sent], 4));
+const BULKS: Record<string, Bulk> = {
+  down: (port) => transfer(port, [Buffer.from('down')], BULK_MIB * MIB),
+  up: (port) => transfer(port, [Buffer.from('up'), sent], 4),
+};
+
+/**
+ * MiB per second of the processor time of the busiest of `processes`: what could be carried if each had a
+ * core of its own, however many cores there are and whatever else uses them.
+ */
+async function perCore(bulk: () => Promise<unknown>, processes: readonly number[]): Promise<number> {
+  const before = processes.map((pid) => cpuMs(pid));
+  await bulk();
+  const spent = processes.map((pid, index) => cpuMs(pid) - (before[index] ?? 0));
+  return (BULK_MIB * 1_000) / Math.max(...spent);
+}
+
+interface Ends {
+  /** The port of the door, that of the service behind it, and of a relay in front of the service. */
+  door: number;
+  direct: number;
+  relay: number;
+  daemonPid: number;
+  servicePid: number;
+}
+
+async function bulkRows({ door, direct, relay, daemonPid, servicePid }: Ends): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [name, bulk] of Object.entries(BULKS)) {
+    const byClock = (port: number) => async () => BULK_MIB / (await bulk(port));
+    const ends = [process.pid, servicePid];
+    const rates = {
+      [name]: {
+        floor: () => perCore(() => bulk(direct), ends),
+        subject: () => perCore(() => bulk(door), [...ends, daemonPid]),
+      },
+      [`${name}, by the clock`]: { floor: byClock(direct), subject: byClock(door) },
+      [`${name}, next to a bare relay`]: { floor: byClock(relay), subject: byClock(door) },
+    };
+    for (const [row, sides] of Object.entries(rates))
+      rows.push(await compare(row, 'MiB/s', { ...sides, turns: TURNS }));
+  }
+  return rows;
+}
 
 interface Service {
   port: number;
   innerPort: number;
+  pid: number;
 }
 
 async function run(): Promise<Row[]> {
-  return withDaemon(async ({ ask }) => {
+  return withDaemon(async ({ ask, pid: daemonPid }) => {
     const cmd = `exec '${process.execPath}' -e '${SERVER}'`;
     const register = async (name: string, more: object): Promise<void> => {
       const { port } = (await ask('POST', '/v1/services', { name, cmd, port: 0 })) as Service;
@@ -66,14 +110,18 @@ async function run(): Promise<Row[]> {
     await register('behind', { sleep: { afterMinutes: 60 } });
     await register('plain', {});
     await ask('POST', '/v1/services/behind/start');
-    const { port, innerPort } = (await ask('GET', '/v1/services/behind')) as Service;
+    const { port, innerPort, pid: servicePid } = (await ask('GET', '/v1/services/behind')) as Service;
     const load = (to: number) => () => runHttpLoad(to, request(to), CONNECTIONS, TURN_MS);
     const name = `${CONNECTIONS} connections`;
-    const rows = [
-      await compare(name, 'requests/s', { floor: load(innerPort), subject: load(port), turns: TURNS }),
-      await compare('down', 'MiB/s', { floor: down(innerPort), subject: down(port), turns: TURNS }),
-      await compare('up', 'MiB/s', { floor: up(innerPort), subject: up(port), turns: TURNS }),
-    ];
+    const requests = await compare(name, 'requests/s', {
+      floor: load(innerPort),
+      subject: load(port),
+      turns: TURNS,
+    });
+    const bytes = await withBareProcess(async (bare) => {
+      const relay = await bare.ask('relay', { to: innerPort });
+      return bulkRows({ door: port, direct: innerPort, relay, daemonPid, servicePid });
+    });
     const ms = async (work: () => Promise<unknown>): Promise<number> => {
       const began = performance.now();
       await work();
@@ -87,7 +135,11 @@ async function run(): Promise<Row[]> {
       await ask('POST', '/v1/services/behind/sleep');
       return ms(() => transfer(port, [Buffer.from(request(port))], BODY_BYTES));
     };
-    return [...rows, await cost('wake by a connection', 'ms', { floor: own, subject: woken, turns: TURNS })];
+    return [
+      requests,
+      ...bytes,
+      await cost('wake by a connection', 'ms', { floor: own, subject: woken, turns: TURNS }),
+    ];
   });
 }
 

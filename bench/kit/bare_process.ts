@@ -128,8 +128,7 @@ const handlers: Handlers = {
           [client, other],
           [other, client],
         ] as const) {
-          from.on('data', (bytes) => into.write(bytes));
-          from.on('close', () => into.destroy());
+          from.pipe(into);
           from.on('error', () => into.destroy());
         }
       });

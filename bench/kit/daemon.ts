@@ -95,14 +95,21 @@ async function hostOf(folder: string): Promise<number> {
   throw new Error('the daemon has no process host');
 }
 
-/** Starts a daemon in `folder`; resolves at its line 'listening'. `config`: the text of its configuration. */
-export async function startDaemon(folder: string, config?: string): Promise<Daemon> {
+/**
+ * Starts a daemon in `folder`; resolves at its line 'listening'. `config`: the text of its configuration;
+ * `environment`: variables of its own.
+ */
+export async function startDaemon(
+  folder: string,
+  config?: string,
+  environment: NodeJS.ProcessEnv = {},
+): Promise<Daemon> {
   const path = join(folder, 'config.toml');
   if (config !== undefined) writeFileSync(path, config);
   const options = config === undefined ? [] : ['--config', path];
   const began = performance.now();
   const child = spawn(process.execPath, [builtFile('bin.cjs'), 'daemon', ...options], {
-    env: environmentIn(folder),
+    env: { ...environmentIn(folder), ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));

@@ -44,7 +44,7 @@ export class DoorConnection {
    * has gone meanwhile.
    */
   carry(service: Socket, fromService: BytePump, libc: Libc): void {
-    const toService = new BytePump(() => this.owner.onMoved());
+    const toService = new BytePump(libc, () => this.owner.onMoved());
     const accepted = this.client.removeAllListeners('close');
     const client = this.isOver ? null : pumpedSocket(accepted, toService, libc);
     if (!client) {

@@ -142,7 +142,7 @@ export class DoorConnections implements DoorConnectionOwner {
   private async dial(connection: DoorConnection, target: DoorTarget, since: number): Promise<void> {
     const { clock, dialer } = this.options;
     try {
-      const pump = new BytePump(() => this.onMoved());
+      const pump = new BytePump(this.options.libc, () => this.onMoved());
       const service = await dialer.dial(target, { allowHalfOpen: true, onread: pump.onread });
       if (this.target !== target) {
         // What took it is about to end; its successor takes the connection.
