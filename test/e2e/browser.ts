@@ -30,14 +30,20 @@ const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile:
 const OWN_WORDS =
   /task queue exceeded|GL Driver Message|net::ERR_|Failed to load resource|WebSocket connection to/;
 
+/** Matches no text. */
+const NOTHING = /(?!)/;
+
 let browser: Promise<Browser> | undefined;
 const open: Page[] = [];
 const complaints: string[] = [];
 
-/** Opens `url` in a profile of its own, which ends with the test. What the page complains about fails the test. */
+/**
+ * Opens `url` in a profile of its own, which ends with the test. What the page complains about fails the test,
+ * unless `mayComplain` matches it.
+ */
 export async function openPage(
   url: string,
-  { isPhone = false, theme = 'light' }: Device = {},
+  { isPhone = false, theme = 'light', mayComplain = NOTHING }: Device & { mayComplain?: RegExp } = {},
 ): Promise<Page> {
   browser ??= chromium.launch({
     executablePath: PROGRAM,
@@ -51,7 +57,9 @@ export async function openPage(
   open.push(page);
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
-    if (!OWN_WORDS.test(message.text())) complaints.push(`${message.type()}: ${message.text()}`);
+    const text = message.text();
+    if (!OWN_WORDS.test(text) && !mayComplain.test(text))
+      complaints.push(`${message.type()}: ${message.text()}`);
   });
   await page.goto(url);
   return page;
