@@ -84,10 +84,13 @@ it.runIf(hasChromium)(
     await row(page, 'svc-4').waitFor();
     expect(await page.locator('.list-row').count()).toBeLessThan(60);
     expect(await page.locator('.table-row').count()).toBeLessThan(60);
-    await page.evaluate(
-      `document.querySelectorAll('.rows').forEach((box) => { box.scrollTop = box.scrollHeight })`,
-    );
-    await row(page, 'svc-99').waitFor();
+    // The list grows while the page hears of the registrations.
+    await eventually(async () => {
+      await page.evaluate(
+        `document.querySelectorAll('.rows').forEach((box) => { box.scrollTop = box.scrollHeight })`,
+      );
+      return row(page, 'svc-99').isVisible();
+    });
   },
 );
 
