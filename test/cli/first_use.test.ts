@@ -177,7 +177,9 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   user.type('\x1d');
   await user.until(/Left sh, which goes on\.\n/);
   expect(user.raw()).toMatch(/\x1b\[\?1005l[\s\S]*\x1b\[\?7h[\s\S]*\x1b\[4l[\s\S]*\x1b\[\?1049l/);
-  expect(await user.run('berth agent ls')).toMatch(/\nsh +yes +(?:idle|working) +- +\d+ +\d+ +sh\.agents\.localhost\n/);
+  expect(await user.run('berth agent ls')).toMatch(
+    /\nsh +yes +(?:idle|working) +- +\d+ +\d+ +sh\.agents\.localhost\n/,
+  );
   expect(await user.run('berth agent logs sh')).toContain('sum 42');
   // The terminal is restored: typed text is echoed.
   expect(await user.run('echo typed')).toContain('echo typed\ntyped\n');

@@ -94,7 +94,9 @@ describe('services on the command line', () => {
       'UP',
       'URL',
     ]);
-    expect(table.stdout).toMatch(/\nweb +running +- +\d+ +[\d.]+% +(?:-|\d+ MB) +\S+ +http:\/\/localhost:\d+\n$/);
+    expect(table.stdout).toMatch(
+      /\nweb +running +- +\d+ +[\d.]+% +(?:-|\d+ MB) +\S+ +http:\/\/localhost:\d+\n$/,
+    );
     expect((await run('ps -q')).stdout).toBe('web\n');
     expect(JSON.parse((await run('ps --json')).stdout)).toMatchObject([{ name: 'web', status: 'running' }]);
     expect(JSON.parse((await run('-o jsonl ps')).stdout)).toMatchObject({ name: 'web' });
