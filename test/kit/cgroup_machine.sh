@@ -15,7 +15,7 @@ dpkg-deb -x "$kernel"_*.deb kernel
 release="${kernel#linux-image-}"
 depmod -b kernel "$release"
 
-mkdir -p init/bin init/modules init/proc init/sys init/dev init/host init/own init/root
+mkdir -p init/bin init/modules init/proc init/sys init/dev init/host init/own init/all
 cp "$(command -v busybox)" init/bin/busybox
 ln -s busybox init/bin/sh
 number=100
@@ -36,19 +36,19 @@ for module in /modules/*; do insmod "\$module" 2>/dev/null; done
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=512000 host /host
 mount -t tmpfs -o size=2g own /own
 mkdir /own/upper /own/work
-mount -t overlay -o lowerdir=/host,upperdir=/own/upper,workdir=/own/work all /root
-mount -t proc proc /root/proc
-mount -t sysfs sys /root/sys
-mount -t devtmpfs dev /root/dev
-mkdir -p /root/dev/pts /root/dev/shm
-mount -t devpts pts /root/dev/pts
-mount -t tmpfs shm /root/dev/shm
-mount -t tmpfs tmp /root/tmp
-mount -t tmpfs run /root/run
-mount -t cgroup2 groups /root/sys/fs/cgroup
+mount -t overlay -o lowerdir=/host,upperdir=/own/upper,workdir=/own/work all /all
+mount -t proc proc /all/proc
+mount -t sysfs sys /all/sys
+mount -t devtmpfs dev /all/dev
+mkdir -p /all/dev/pts /all/dev/shm
+mount -t devpts pts /all/dev/pts
+mount -t tmpfs shm /all/dev/shm
+mount -t tmpfs tmp /all/tmp
+mount -t tmpfs run /all/run
+mount -t cgroup2 groups /all/sys/fs/cgroup
 ip link set lo up
 cd /
-chroot /root /bin/bash -c 'cd "$root" && HOME=/tmp PATH="$PATH" BERTH_TEST_CGROUP=1 node node_modules/vitest/vitest.mjs run --reporter=verbose'
+chroot /all /bin/bash -c 'cd "$root" && HOME=/tmp PATH="$PATH" BERTH_TEST_CGROUP=1 node node_modules/vitest/vitest.mjs run --reporter=verbose'
 echo "exit code \$?"
 poweroff -f
 INIT
