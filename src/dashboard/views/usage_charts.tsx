@@ -72,6 +72,8 @@ interface ChartProps {
   least: number;
 }
 
+const ignore = (): void => undefined;
+
 function Chart({ title, now, data, seconds, format, least }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [chart, setChart] = useState<PageChart | null>(null);
@@ -89,7 +91,8 @@ function Chart({ title, now, data, seconds, format, least }: ChartProps) {
       };
       made = drawChart(box.current, look, format, least);
       setChart(made);
-    });
+      // The daemon may be gone at that moment: the view has its charts when it is opened again.
+    }, ignore);
     const sizes = new ResizeObserver(() => made?.setWidth(box.current?.clientWidth ?? 0));
     if (box.current) sizes.observe(box.current);
     return () => {
