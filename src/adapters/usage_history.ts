@@ -1,6 +1,8 @@
 // What services used, on disk: docs/reference.md "Statistics". A file per service, beside its log, with a
 // ring of points per range. The place of a point follows from its time. So the file needs neither a head nor
 // a copy in memory, and a killed daemon leaves it whole.
+
+import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { USAGE_RANGES, type UsagePoint, type UsageRange } from '../protocol/stats.ts';
@@ -23,14 +25,8 @@ const placeOf = (range: UsageRange, step: number): number =>
 /** Whether the system has refused a file: its folder is gone, the disk is full. History is not worth more. */
 const isRefusal = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
 
-async function opened(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'r+');
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    return open(path, 'wx+', 0o600);
-  }
-}
+/** Two appends may meet at the first point: one call opens the file or makes it. */
+const opened = (path: string): Promise<FileHandle> => open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
 
 /** The usage of every service, in the folder of their logs. */
 export class UsageHistory {
