@@ -47,6 +47,7 @@ export {
   clusterRenewCommand,
   clusterSyncCommand,
 } from './commands/k8s_clusters.ts';
+export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
 export {
   autoSleepCommand,

@@ -18,6 +18,7 @@ import type {
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { CloudEventType, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
@@ -79,16 +80,20 @@ class Clusters {
       rows: [...this.rows.values()].map((row) => this.shownRow(row)),
       all: true,
     });
+    const names = Object.fromEntries(rows.map(({ id, name }) => [id, name]));
+    this.context.ref('cloudevents').tell('named', { names });
   }
 
-  async register(input: ClusterInput): Promise<{ id: string; name: string }> {
+  async register(input: ClusterInput, wantedId?: string): Promise<{ id: string; name: string }> {
     const { name } = input;
+    const known = wantedId === undefined ? undefined : this.rows.get(wantedId);
+    if (known) return { id: known.id, name: known.name };
     this.refuseDuplicate(input);
     this.registering.add(name);
     try {
       const access = await this.access(input);
       const now = this.context.clock.now();
-      const id = newUlid(now);
+      const id = wantedId ?? newUlid(now);
       const row: StoredCluster = {
         id,
         name,
@@ -204,6 +209,8 @@ class Clusters {
 
   private noteContact({ id }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
     const known = this.contacts.get(id) ?? NO_CONTACT;
+    if (reachable !== null && reachable !== (known.reachable ?? true))
+      this.tellCloudEvent(reachable ? 'cluster.reachable' : 'cluster.unreachable', id, {});
     const isNews = authenticated !== undefined && authenticated !== known.authenticated;
     if (isNews && (known.authenticated !== null || !authenticated)) this.tellAccount(id, authenticated);
     this.contacts.set(id, {
@@ -216,7 +223,9 @@ class Clusters {
   /** Clients learn of it without asking; docs/reference.md "Event types". */
   private tellAccount(id: string, isAccepted: boolean): void {
     const { name } = this.get(id);
-    this.tellEvent(isAccepted ? 'cluster.accepted' : 'cluster.refused', name, { name, clusterId: id });
+    const type = isAccepted ? 'cluster.accepted' : 'cluster.refused';
+    this.tellEvent(type, name, { name, clusterId: id });
+    this.tellCloudEvent(type, id, isAccepted ? {} : { result: 'cluster_denied' });
   }
 
   /** Warns, once per start and end, of credentials that end soon. */
@@ -228,12 +237,21 @@ class Clusters {
       this.warnedOf.set(id, credentialEndsAt);
       const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
       this.tellEvent('cluster.expiring', name, data);
+      this.tellCloudEvent('cluster.expiring', id, { reason: `its credentials end at ${data.expiresAt}` });
     }
   }
 
   private tellEvent(type: EventType, name: string, data: object): void {
     const event: NewEvent = { type, name, run: null, data: JSON.stringify(data) };
     this.context.ref('events').tell('append', { events: [event] });
+  }
+
+  private tellCloudEvent(
+    type: CloudEventType,
+    clusterId: string,
+    more: Pick<NewCloudEvent, 'result' | 'reason'>,
+  ): void {
+    this.context.ref('cloudevents').tell('append', { events: [{ type, clusterId, ...more }] });
   }
 
   private sealed(id: string, access: ClusterAccess): SealedSecret {
@@ -283,6 +301,7 @@ class Clusters {
   }
 
   private publish(row: StoredCluster): void {
+    this.context.ref('cloudevents').tell('named', { names: { [row.id]: row.name } });
     this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
   }
 }
@@ -304,7 +323,7 @@ async function init(context: Context, config: ClustersConfig): Promise<Handlers<
   clusters.warnOfExpiry();
   context.clock.every(EXPIRY_CHECK_MS, () => clusters.warnOfExpiry());
   return {
-    register: ({ input }) => context.replyLater(clusters.register(input)),
+    register: ({ input, id }) => context.replyLater(clusters.register(input, id)),
     change: ({ id, change }) => context.replyLater(clusters.change(id, change)),
     remove: ({ id }) => context.replyLater(clusters.remove(id)),
     sync: ({ id }) => context.replyLater(clusters.sync(id)),
