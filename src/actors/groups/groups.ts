@@ -1,5 +1,5 @@
-// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store, which
-// has the restarts under way; any other call ends with its incarnation.
+// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store,
+// which has the restarts under way; any other call ends with its incarnation.
 
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
@@ -188,8 +188,8 @@ class Groups {
   }
 
   /**
-   * The store has each step before it begins, so a later daemon goes on with it: what `start` finds running has
-   * been started by the restart, and stays.
+   * The store has each step before it begins, so a later daemon goes on with it: what `start` finds running
+   * has been started by the restart, and stays.
    */
   private async restartFrom(name: string, restart: StoredRestart): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');

@@ -59,7 +59,8 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 
 /**
  * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
- * service is skipped when a dependency failed, and when it `isLeft` alone: it sleeps, or its group is restarted.
+ * service is skipped when a dependency failed, and when it `isLeft` alone: it sleeps, or its group is being
+ * restarted.
  */
 export async function autostartAll(
   context: Context,

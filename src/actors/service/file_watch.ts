@@ -1,6 +1,6 @@
-// Has the files of a service watched while it is wanted, and acts on their changes: docs/reference.md "Watch". Has
-// restarts, by changes and by clients, outlive the daemon. A service is wanted from a start until somebody stops it; one that has ended by
-// itself is started by the next change.
+// Has the files of a service watched while it is wanted, and acts on their changes:
+// docs/reference.md "Watch". Has restarts, by changes and by clients, outlive the daemon. A service is wanted
+// from a start until somebody stops it; one that has ended by itself is started by the next change.
 import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { WatchSpec } from '../../protocol/service.ts';

@@ -197,7 +197,7 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
-  /** As `finish`, for an end that is known before anything else of the run: a task has been up all the same. */
+  /** As `finish`, for a run whose end is known before anything else: a task has been up all the same. */
   private finishUnseen(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     if (run.metadata.task && !run.metadata.passed) this.announce(run);
     this.finish(run, outcome, how);
