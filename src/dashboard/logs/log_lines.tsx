@@ -1,7 +1,7 @@
 // The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
-import { countText } from '../state/format.ts';
 import { entryKey, type LineChunk, type LogFeed } from './log_feed.ts';
 import { type LineLook, LogRow } from './log_line.tsx';
 

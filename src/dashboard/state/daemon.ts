@@ -2,11 +2,9 @@
 import { batch, computed, type Signal, signal } from '@preact/signals';
 import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
-import { compareNames } from './format.ts';
+import type { LifecycleEvent } from '../../presentation/event_text.ts';
+import { compareNames } from '../../presentation/format.ts';
 import { askForToken, client, errorText, loginReason } from './session.ts';
-
-/** An event that is neither statistics nor a reset of the stream. */
-export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 /** CPU in cores and memory in megabytes. */
 export type Usage = Pick<EventData['service.stats'], 'cpu' | 'rssMB'>;

@@ -1,17 +1,17 @@
 // One service: how it is and why, what can be done, what it uses, what it needs, and what has happened.
 import { useEffect, useState } from 'preact/hooks';
 import type { Explanation, Service, ServiceDetail } from '../../client/browser.ts';
+import { eventSubject } from '../../presentation/event_text.ts';
+import { visibleLine } from '../../presentation/format.ts';
+import { listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
 import { connectionCount, lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
-import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { listedName } from '../state/sections.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
-import { eventSubject } from './event_text.ts';
 import { AddressLink, isAtRest } from './overview.tsx';
 import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
