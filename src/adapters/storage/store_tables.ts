@@ -4,6 +4,7 @@ import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
@@ -21,6 +22,8 @@ export interface StoreTables {
   /** The conversations of agents, by the name of their agent. */
   sessions: StoredSession;
   stacks: StoredStack;
+  /** The restarts of groups that are under way, by the name of their group. */
+  restarts: StoredRestart;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */
@@ -58,6 +61,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   doors: { isText: true, isEssential: true },
   sessions: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
+  restarts: { isText: true, isEssential: true },
   schedules: { isText: true, isEssential: true },
   notices: { isText: true, isEssential: true },
   positions: { isText: true, isEssential: true },
