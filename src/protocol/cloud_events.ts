@@ -170,8 +170,8 @@ export interface CloudEventsProtocol {
     next: number | null;
   };
   /**
-   * The stored events after `after` that the filter has, oldest first. `lookedTo`: the last id that was looked
-   * at; below `after`: no such id was ever given.
+   * The stored events after `after` that the filter has, oldest first. `lookedTo`: the last id that was
+   * looked at; below `after`: no such id was ever given.
    */
   replay(message: { filter: CloudEventFilter; after: number; limit: number }): {
     events: CloudEventRecord[];
