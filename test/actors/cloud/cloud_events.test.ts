@@ -193,8 +193,11 @@ describe('what happens to workloads', () => {
     const wake = () => here.workloads.ask('wake', { id, by: 'connection', waitMs: null });
     await expect(wake()).rejects.toMatchObject({ code: 'cluster_denied' });
     await expect(wake()).rejects.toMatchObject({ code: 'cluster_denied' });
-    const failures = (await auditOf(here)).filter(({ type }: Json) => type === 'workload.failed');
-    expect(failures).toMatchObject([{ who: 'berth', workload_id: id, result: 'cluster_denied' }]);
+    const failures = await eventually(async () => {
+      const events = await auditOf(here);
+      return events.some(({ type }: Json) => type === 'workload.failed') ? events : undefined;
+    });
+    expect(failures.filter(({ type }: Json) => type === 'workload.failed')).toMatchObject([{ who: 'berth', workload_id: id, result: 'cluster_denied' }]);
   });
 
   it('has a cluster that cannot be reached, and that it can be again', async () => {
