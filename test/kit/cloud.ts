@@ -120,6 +120,7 @@ export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   kubeconfig: null,
   inCluster: false,
   namespaces: [],
+  renewToken: false,
   ...more,
 });
 

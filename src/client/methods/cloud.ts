@@ -58,6 +58,8 @@ const clusterMethods = (endpoint: Endpoint) => ({
   /** Closes its tethers; its workloads stay as they are. */
   removeCluster: (id: string, options: ChangeOptions = {}) =>
     call(endpoint, clusters.remove, { name: id, ...options }),
+  /** Which of the rights that Berth uses its account has; asks the cluster. */
+  rights: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.rights, { name: id, signal }),
   sync: (id: string, options: ChangeOptions = {}) => call(endpoint, clusters.sync, { name: id, ...options }),
 });
 
