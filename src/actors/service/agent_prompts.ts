@@ -211,18 +211,23 @@ export class AgentPrompts {
     return quietMs >= AGENT_STATE.outputMs ? { found: true } : { againMs: AGENT_STATE.outputMs - quietMs };
   }
 
-  /** Resolves when what the text makes the program print has come to a rest, or takes too long. */
+  /**
+   * Resolves when the program has shown that it has the text, has had its pause since, and what it prints has
+   * come to a rest; or when that takes too long. A busy program would read text and Enter as one.
+   */
   private async untilTaken(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
     const { clock, log } = this.options;
-    const earliest = clock.monotonic() + pauseMs;
     const latest = clock.monotonic() + PROMPT.maxEchoMs;
     let end = from;
-    let restsFrom = clock.monotonic();
+    let shownAt: number | null = null;
+    let restsFrom = 0;
     await this.until({ ...prompt, isCancelled: false }, latest, (): Look<true> => {
       const now = clock.monotonic();
       if (log.end() !== end) restsFrom = now;
       end = log.end();
-      const due = Math.max(earliest, restsFrom + PROMPT.echoRestMs);
+      if (end === from) return NOT_YET;
+      shownAt ??= now;
+      const due = Math.max(shownAt + pauseMs, restsFrom + PROMPT.echoRestMs);
       return now >= due ? { found: true } : { againMs: due - now };
     });
   }

@@ -155,11 +155,26 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
+  it('waits for Enter until a busy program has shown the text, and its pause after that', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    const answer = bot.prompt('late');
+    await bot.pass(PROMPT.maxEchoMs - TYPING_MS);
+    expect(bot.typed()).toBe('late');
+    bot.isDeaf = false;
+    bot.print('late');
+    await bot.pass(99);
+    expect(bot.typed()).toBe('late');
+    await bot.pass(1);
+    expect(bot.typed()).toBe('late!');
+    expect(await answer).toBe('idle');
+  });
+
   it('that nothing moves for is stalled', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('hello');
-    await bot.pass(TYPING_MS);
+    await bot.pass(PROMPT.maxEchoMs);
     await bot.pass(PROMPT.stalledMs);
     expect(await answer).toContain('agent_stalled');
     expect(bot.typed()).toBe('hello!');
