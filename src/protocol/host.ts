@@ -39,7 +39,7 @@ export interface RunMetadata {
   ready: ReadyField | null;
   /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
   changedAt?: number;
-  /** Its stop is the first half of a restart that a change of its files has asked for. */
+  /** Its stop is the first half of a restart, which a client or a change of its files has asked for. */
   relaunch?: boolean;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;

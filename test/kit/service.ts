@@ -70,7 +70,10 @@ export class MemoryStore implements Pick<Store, 'table'> {
         const bytes = this.rows.get(at(key));
         return bytes && (decodeMsgpack(bytes) as StoreTables[N]);
       },
-      all: () => [],
+      all: () =>
+        [...this.rows]
+          .filter(([key]) => key.startsWith(`${name}/`))
+          .map(([key, bytes]) => [key.slice(name.length + 1), decodeMsgpack(bytes) as StoreTables[N]]),
       put: async (key, value) => {
         const bytes = Uint8Array.from(encodeMsgpack(value));
         await settle();

@@ -166,6 +166,7 @@ class SupervisedService implements SupervisedParts {
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.life.registered();
     if (this.restarting) return this.restarting;
+    this.files.beforeRestart();
     const stopping = (async () => this.machine.stop(graceMs))();
     const restarting = stopping.then(
       () => {

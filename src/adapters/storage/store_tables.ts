@@ -3,6 +3,7 @@ import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
@@ -20,6 +21,8 @@ export interface StoreTables {
   /** The conversations of agents, by the name of their agent. */
   sessions: StoredSession;
   stacks: StoredStack;
+  /** The restarts of groups that are under way, by the name of their group. */
+  restarts: StoredRestart;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */
@@ -56,6 +59,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   doors: { isText: true, isEssential: true },
   sessions: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
+  restarts: { isText: true, isEssential: true },
   schedules: { isText: true, isEssential: true },
   notices: { isText: true, isEssential: true },
   positions: { isText: true, isEssential: true },

@@ -1,6 +1,7 @@
 // Formats records for people: words, units and colours.
 import { isAbsolute, relative } from 'node:path';
 import type { Service, ServiceStatus, StopResult } from '../../client/records.ts';
+import { type Tone, toneOf } from '../../presentation/state_tone.ts';
 import { formatDuration } from '../../project/duration.ts';
 import type { AgentStateName } from '../../protocol/agent_state.ts';
 import { EVENTS } from '../../settings/limits.ts';
@@ -8,28 +9,17 @@ import type { Output } from './output.ts';
 
 type Style = Parameters<Output['style']>[0];
 
-const STATUS_STYLES: Record<ServiceStatus, Style> = {
-  running: 'green',
-  starting: 'yellow',
-  stopping: 'yellow',
-  crashed: 'red',
-  completed: 'green',
-  stopped: 'dim',
-  sleeping: 'cyan',
+const TONE_STYLES: Record<Tone, Style> = {
+  good: 'green',
+  busy: 'yellow',
+  bad: 'red',
+  rest: 'dim',
+  calm: 'cyan',
 };
 
-const STATE_STYLES: Record<AgentStateName, Style> = {
-  blocked: 'yellow',
-  working: 'cyan',
-  idle: 'green',
-  starting: 'yellow',
-  asleep: 'dim',
-  exited: 'dim',
-};
+export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => TONE_STYLES[toneOf(state)];
 
-export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => STATE_STYLES[state];
-
-export const statusStyle = ({ status }: { status: ServiceStatus }): Style => STATUS_STYLES[status];
+export const statusStyle = ({ status }: { status: ServiceStatus }): Style => TONE_STYLES[toneOf(status)];
 
 /** How a process ended: `exit 3`, `SIGKILL`; '' if it has not. */
 export function describeExit(end: {

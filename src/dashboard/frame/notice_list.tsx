@@ -1,6 +1,7 @@
 // Messages about what a person has asked for.
+
+import { visibleLine } from '../../presentation/format.ts';
 import { closeNotice, notices, type PageNotice } from '../state/actions.ts';
-import { visibleLine } from '../state/format.ts';
 import { Button } from './button.tsx';
 
 const MAX_LINES = 14;

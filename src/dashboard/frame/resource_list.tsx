@@ -1,10 +1,11 @@
 // The list at the left: sections with their services, each with its state and what it uses.
 import type { Service } from '../../client/browser.ts';
+import { countText, cpuText, memoryText } from '../../presentation/format.ts';
+import { listedName, type Section } from '../../presentation/sections.ts';
 import { actOnGroup } from '../state/actions.ts';
 import { serviceList, usageOf } from '../state/daemon.ts';
-import { countText, cpuText, memoryText } from '../state/format.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
-import { type ListRow, listedName, listRows, type Section } from '../state/sections.ts';
+import { type ListRow, listRows } from '../state/sections.ts';
 import { Button } from './button.tsx';
 import { Icon } from './icon.tsx';
 import { crashText, StateShape } from './status_mark.tsx';

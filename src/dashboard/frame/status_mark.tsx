@@ -1,14 +1,8 @@
 // A state as a shape, a colour and a word: none of them is needed to tell the others apart.
 import type { JSX } from 'preact';
 import type { Service } from '../../client/browser.ts';
-import { endText } from '../state/format.ts';
-
-type Tone = 'good' | 'busy' | 'bad' | 'rest' | 'calm';
-
-interface Look {
-  tone: Tone;
-  shape: () => JSX.Element;
-}
+import { endText } from '../../presentation/format.ts';
+import { toneOf } from '../../presentation/state_tone.ts';
 
 const disc = () => <circle cx="6" cy="6" r="4.5" fill="currentColor" />;
 const ring = () => <circle cx="6" cy="6" r="4" fill="none" stroke="currentColor" stroke-width="1.6" />;
@@ -43,35 +37,34 @@ const bars = () => (
 );
 const dash = () => <path d="M2 6h8" stroke="currentColor" stroke-width="2" stroke-linecap="round" />;
 
-const LOOKS: Readonly<Record<string, Look>> = {
-  running: { tone: 'good', shape: disc },
-  starting: { tone: 'busy', shape: half },
-  stopping: { tone: 'busy', shape: half },
-  stopped: { tone: 'rest', shape: ring },
-  crashed: { tone: 'bad', shape: cross },
-  sleeping: { tone: 'calm', shape: moon },
-  completed: { tone: 'good', shape: tick },
+const SHAPES: Readonly<Record<string, () => JSX.Element>> = {
+  running: disc,
+  starting: half,
+  stopping: half,
+  stopped: ring,
+  crashed: cross,
+  sleeping: moon,
+  completed: tick,
   // Of agents.
-  working: { tone: 'busy', shape: bars },
-  blocked: { tone: 'bad', shape: diamond },
-  idle: { tone: 'good', shape: disc },
-  asleep: { tone: 'calm', shape: moon },
-  exited: { tone: 'rest', shape: ring },
+  working: bars,
+  blocked: diamond,
+  idle: disc,
+  asleep: moon,
+  exited: ring,
   // Of workloads and clusters.
-  awake: { tone: 'good', shape: disc },
-  waking: { tone: 'busy', shape: half },
-  active: { tone: 'good', shape: disc },
+  awake: disc,
+  waking: half,
+  active: disc,
 };
-const UNKNOWN: Look = { tone: 'rest', shape: dash };
 
-const lookOf = (state: string): Look => (Object.hasOwn(LOOKS, state) ? (LOOKS[state] ?? UNKNOWN) : UNKNOWN);
+const shapeOf = (state: string): JSX.Element =>
+  (Object.hasOwn(SHAPES, state) ? SHAPES[state] : dash)?.() ?? dash();
 
 /** The shape of a state alone, beside text that says the word. */
 export function StateShape({ state }: { state: string }) {
-  const { tone, shape } = lookOf(state);
   return (
-    <svg class="mark" data-tone={tone} viewBox="0 0 12 12" aria-hidden="true">
-      {shape()}
+    <svg class="mark" data-tone={toneOf(state)} viewBox="0 0 12 12" aria-hidden="true">
+      {shapeOf(state)}
     </svg>
   );
 }
@@ -79,7 +72,7 @@ export function StateShape({ state }: { state: string }) {
 /** The shape and the word. `detail` follows it, such as how a process ended. */
 export function StateLabel({ state, detail = '' }: { state: string; detail?: string }) {
   return (
-    <span class="state" data-tone={lookOf(state).tone} data-state={state}>
+    <span class="state" data-tone={toneOf(state)} data-state={state}>
       <StateShape state={state} />
       <span>{state}</span>
       {detail !== '' && <span class="soft"> {detail}</span>}

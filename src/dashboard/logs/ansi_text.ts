@@ -1,5 +1,5 @@
 // Colours of programs in a line: SGR sequences become pieces of text with a look. Nothing else gets through.
-import { visibleLine } from '../state/format.ts';
+import { visibleLine } from '../../presentation/format.ts';
 
 /** A piece of a line that looks the same. */
 export interface StyledText {

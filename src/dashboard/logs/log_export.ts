@@ -1,7 +1,7 @@
 // Logs as text, for the clipboard and as a file.
 import type { LogEntry } from '../../client/browser.ts';
+import { endText } from '../../presentation/format.ts';
 import { perform } from '../state/actions.ts';
-import { endText } from '../state/format.ts';
 import { client } from '../state/session.ts';
 import { plainLine } from './ansi_text.ts';
 import type { LineSelection, LogFeed } from './log_feed.ts';

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { LogEntry, LogRunEvent, LogTextLine } from '../../client/browser.ts';
+import { clockText, dayText, endText, visibleLine } from '../../presentation/format.ts';
 import { Icon } from '../frame/icon.tsx';
-import { clockText, dayText, endText, visibleLine } from '../state/format.ts';
 import { type StyledText, styledLine } from './ansi_text.ts';
 
 /** How lines are shown. */

@@ -1,8 +1,8 @@
 // A log: its tools above its lines.
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { notify } from '../state/actions.ts';
-import { countText } from '../state/format.ts';
 import { downloadLog, shownText } from './log_export.ts';
 import { type LineSelection, LogFeed } from './log_feed.ts';
 import { LogLines } from './log_lines.tsx';

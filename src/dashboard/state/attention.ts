@@ -1,14 +1,10 @@
 // What needs a person: crashed services, and agents that wait for an answer. The title and the icon say it.
 import { computed, effect } from '@preact/signals';
+import { attentionOf } from '../../presentation/sections.ts';
 import { agentList, connection, serviceList } from './daemon.ts';
 
 /** How many, by view. */
-export const attention = computed(() => ({
-  services: (serviceList.value ?? []).filter(
-    ({ status, group }) => status === 'crashed' && group !== 'Agents',
-  ).length,
-  agents: agentList.value.filter((agent) => agent.state === 'blocked').length,
-}));
+export const attention = computed(() => attentionOf(serviceList.value ?? [], agentList.value));
 
 const icon = (colour: string, text: string): string =>
   `data:image/svg+xml,${encodeURIComponent(

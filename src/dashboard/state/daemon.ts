@@ -2,11 +2,9 @@
 import { batch, computed, type Signal, signal } from '@preact/signals';
 import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
-import { compareNames } from './format.ts';
+import type { LifecycleEvent } from '../../presentation/event_text.ts';
+import { compareNames } from '../../presentation/format.ts';
 import { askForToken, client, errorText, loginReason } from './session.ts';
-
-/** An event that is neither statistics nor a reset of the stream. */
-export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 /** CPU in cores and memory in megabytes. */
 export type Usage = Pick<EventData['service.stats'], 'cpu' | 'rssMB'>;
@@ -21,6 +19,8 @@ export const connection = signal<{ state: 'connecting' | 'connected' | 'lost'; d
   state: 'connecting',
   detail: '',
 });
+/** How often the connection has come up: what could not be read while it was down is read again with it. */
+export const connectionCount = signal(0);
 /** Every service and agent, by name. null: not read yet. */
 export const serviceList = signal<readonly Service[] | null>(null);
 /** Every agent. */
@@ -131,6 +131,7 @@ async function consumeEvents(): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
     connection.value = { state: 'connected', detail: '' };
+    connectionCount.value += 1;
     loginReason.value = null;
     void refresh();
     past = readHistory().catch((error: unknown) => void askForToken(error));

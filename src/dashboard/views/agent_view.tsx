@@ -1,10 +1,11 @@
 // One agent: its state, what can be done, and its terminal.
+
+import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, underWay } from '../state/actions.ts';
 import { agentByName, serviceByName, serviceList } from '../state/daemon.ts';
-import { visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { AddressLink } from './overview.tsx';
 import { TerminalView } from './terminal_view.tsx';

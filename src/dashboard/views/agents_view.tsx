@@ -1,10 +1,17 @@
 // A wall of agents: those that wait for a person first, each with the last lines of its screen.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
+import {
+  compareNames,
+  countText,
+  cpuText,
+  memoryText,
+  spanText,
+  visibleLine,
+} from '../../presentation/format.ts';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { urgencyOf } from '../state/agent_state.ts';
 import { agentList, serviceList, usageOf } from '../state/daemon.ts';
-import { compareNames, countText, cpuText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { searchWords } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';

@@ -1,8 +1,8 @@
 // The connection between a terminal of the page and the daemon: attached again after every cut.
 import type { Signal } from '@preact/signals';
 import type { TerminalSession } from '../../client/browser.ts';
+import { endText } from '../../presentation/format.ts';
 import type { PageTerminal } from '../parts/terminal.ts';
-import { endText } from '../state/format.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 import { tokenColour } from '../state/theme.ts';
 

@@ -1,11 +1,11 @@
 // Clusters, their workloads by namespace, and the tethers to them.
 import { useEffect, useState } from 'preact/hooks';
 import type { ClusterDetail, Tether, Workload } from '../../client/browser.ts';
+import { compareNames, countText, spanText, visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { perform, underWay } from '../state/actions.ts';
-import { compareNames, countText, spanText, visibleLine } from '../state/format.ts';
 import { setFilter, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
 import { tenSeconds } from '../state/ticker.ts';

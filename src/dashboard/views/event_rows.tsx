@@ -1,10 +1,10 @@
 // Events as rows of a time line.
+
+import { eventState, eventSubject, eventText, type LifecycleEvent } from '../../presentation/event_text.ts';
+import { clockText, dayText, visibleLine } from '../../presentation/format.ts';
 import { StateShape } from '../frame/status_mark.tsx';
-import type { LifecycleEvent } from '../state/daemon.ts';
-import { clockText, dayText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
 import { isAgent } from '../state/sections.ts';
-import { eventState, eventSubject, eventText } from './event_text.ts';
 
 /** One event. `hasSubject`: whether it says whom it has happened to. */
 export function EventRow({ event, hasSubject = true }: { event: LifecycleEvent; hasSubject?: boolean }) {

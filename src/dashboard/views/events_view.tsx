@@ -1,11 +1,12 @@
 // The time line: what has happened, the newest first, as it happens.
+
+import { eventSubject, eventText, type LifecycleEvent } from '../../presentation/event_text.ts';
+import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
-import { type LifecycleEvent, recentEvents } from '../state/daemon.ts';
-import { countText } from '../state/format.ts';
+import { recentEvents } from '../state/daemon.ts';
 import { setFilter, shownPlace } from '../state/place.ts';
 import { EventRow } from './event_rows.tsx';
-import { eventSubject, eventText } from './event_text.ts';
 
 const ROW_HEIGHT = 30;
 /** Chips: a name and the types behind it. */

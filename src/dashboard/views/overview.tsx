@@ -1,14 +1,15 @@
 // All services in one table: what runs, what it uses, where it answers.
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
+import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
+import { listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
 import { usageOf } from '../state/daemon.ts';
-import { cpuText, memoryText, spanText } from '../state/format.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
-import { listedName, sections, statusCounts } from '../state/sections.ts';
+import { sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
 
 const ROW_HEIGHT = 36;

@@ -2,11 +2,19 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Service, ServiceDetail } from '../../client/browser.ts';
+import {
+  clockText,
+  cpuText,
+  dayText,
+  endText,
+  memoryText,
+  spanText,
+  visibleLine,
+} from '../../presentation/format.ts';
+import { listedName } from '../../presentation/sections.ts';
 import { StateShape } from '../frame/status_mark.tsx';
 import { serviceByName, serviceList, usageOf } from '../state/daemon.ts';
-import { clockText, cpuText, dayText, endText, memoryText, spanText, visibleLine } from '../state/format.ts';
 import { linkTo } from '../state/place.ts';
-import { listedName } from '../state/sections.ts';
 import { client } from '../state/session.ts';
 import { second } from '../state/ticker.ts';
 

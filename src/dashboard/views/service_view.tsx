@@ -1,17 +1,17 @@
 // One service: how it is and why, what can be done, what it uses, what it needs, and what has happened.
 import { useEffect, useState } from 'preact/hooks';
 import type { Explanation, Service, ServiceDetail } from '../../client/browser.ts';
+import { eventSubject } from '../../presentation/event_text.ts';
+import { visibleLine } from '../../presentation/format.ts';
+import { listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
-import { lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
-import { visibleLine } from '../state/format.ts';
+import { connectionCount, lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
 import { linkTo } from '../state/place.ts';
-import { listedName } from '../state/sections.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
-import { eventSubject } from './event_text.ts';
 import { AddressLink, isAtRest } from './overview.tsx';
 import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
@@ -19,7 +19,7 @@ import { UsageCharts } from './usage_charts.tsx';
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGKILL'];
 const EVENTS_SHOWN = 30;
 
-/** What the daemon says about one service alone, read again when something happens to it. */
+/** What the daemon says of one service: read again when something happens to it, or the daemon is back. */
 function useDetails(name: string, status: string | undefined) {
   const [detail, setDetail] = useState<ServiceDetail | null>(null);
   const [why, setWhy] = useState<Explanation | string | null>(null);
@@ -38,7 +38,7 @@ function useDetails(name: string, status: string | undefined) {
     };
     void ask();
     return () => end.abort();
-  }, [name, status, eventId]);
+  }, [name, status, eventId, connectionCount.value]);
   return { detail: detail?.name === name ? detail : null, why };
 }
 

@@ -1,8 +1,8 @@
 // CPU and memory of the last hour or day: what the daemon has kept, and what comes.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { cpuText, memoryText } from '../../presentation/format.ts';
 import type { ChartData, PageChart } from '../parts/chart.ts';
 import { usageOf } from '../state/daemon.ts';
-import { cpuText, memoryText } from '../state/format.ts';
 import { client } from '../state/session.ts';
 import { themeChanges, tokenColour } from '../state/theme.ts';
 

@@ -1,6 +1,9 @@
 // Events as words.
-import type { LifecycleEvent } from '../state/daemon.ts';
-import { countText, endText, spanText } from '../state/format.ts';
+import type { DaemonEvent } from '../client/records.ts';
+import { countText, endText, spanText } from './format.ts';
+
+/** An event that is neither statistics nor a reset of the stream. */
+export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 type Texts = {
   [T in LifecycleEvent['type']]: (data: Extract<LifecycleEvent, { type: T }>['data']) => string;
@@ -47,7 +50,7 @@ const STATES: Readonly<Record<string, string>> = {
 
 /** What has happened, without whom it has happened to. */
 export const eventText = (event: LifecycleEvent): string =>
-  // A newer daemon may send types that this page does not know.
+  // A newer daemon may send types that this program does not know.
   Object.hasOwn(TEXTS, event.type) ? TEXTS[event.type](event.data as never) : JSON.stringify(event.data);
 
 /** The state that an event stands for, for its mark; '' for none. */

@@ -1,5 +1,5 @@
 // Times, sizes and ends as words.
-import { UNSAFE_CHARACTERS } from '../../protocol/unsafe_characters.ts';
+import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
 
 /** `text` on one line, with every character visible that would move, hide or turn what stands beside it. */
 export const visibleLine = (text: string): string =>
@@ -47,7 +47,7 @@ export function spanText(milliseconds: number): string {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** Hours, minutes and seconds of a time, in the zone of the browser. */
+/** Hours, minutes and seconds of a time, in the local time zone. */
 export function clockText(time: string | number): string {
   const at = new Date(time);
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;

@@ -1,0 +1,74 @@
+// Services as lists show them: by stack or group, those that a search wants.
+import type { Agent, Service } from '../client/records.ts';
+import { compareNames } from './format.ts';
+
+/** A stack, a group, or what belongs to neither. */
+export interface Section {
+  key: string;
+  title: string;
+  /** The group that its actions are for; null: there is none. */
+  group: string | null;
+  services: readonly Service[];
+}
+
+/** The group of all agents. The file that checks names loads what browsers lack. */
+const AGENTS = 'Agents';
+
+/** Whether a service is an agent. */
+export const isOfAgents = ({ group }: Pick<Service, 'group'>): boolean => group === AGENTS;
+
+/** The words of a search, in lower case. */
+export const wordsOfSearch = (search: string): string[] => search.toLowerCase().split(/\s+/).filter(Boolean);
+
+/** Whether a service has every word of the search somewhere in what lists show of it. */
+function isWanted(service: Service, words: readonly string[]): boolean {
+  const { name, group, stack, status, port } = service;
+  const text = [name, group, stack, status, port].join(' ').toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+const sectionTitle = ({ stack, group }: Service): string => {
+  if (group === AGENTS) return stack === null ? AGENTS : `${stack} agents`;
+  return stack ?? group ?? '';
+};
+
+/** The sections of `services`, with those that have every word of `words`. Agents are last. */
+export function sectionsOf(services: readonly Service[], words: readonly string[]): Section[] {
+  const found = new Map<string, Service[]>();
+  for (const service of services) {
+    if (!isWanted(service, words)) continue;
+    const key = `${isOfAgents(service) ? 1 : 0}${sectionTitle(service)}`;
+    const members = found.get(key);
+    if (members) members.push(service);
+    else found.set(key, [service]);
+  }
+  return [...found]
+    .sort(([one], [other]) => compareNames(one, other))
+    .map(([key, members]) => {
+      const groups = new Set(members.map(({ group }) => group));
+      const [group = null] = groups.size === 1 ? groups : [];
+      return { key, title: key.slice(1) || 'Without a group', group, services: members };
+    });
+}
+
+/** How many services are in each status; agents are counted apart, but for crashed ones. */
+export function statusCountsOf(services: readonly Service[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const service of services)
+    if (!isOfAgents(service) || service.status === 'crashed')
+      counts.set(service.status, (counts.get(service.status) ?? 0) + 1);
+  return counts;
+}
+
+/** How many need a person: services that have crashed, and agents that wait for an answer. */
+export const attentionOf = (
+  services: readonly Service[],
+  agents: readonly Agent[],
+): { services: number; agents: number } => ({
+  services: services.filter((one) => one.status === 'crashed' && !isOfAgents(one)).length,
+  agents: agents.filter(({ state }) => state === 'blocked').length,
+});
+
+/** The name as lists show it: short within its stack. */
+export const listedName = ({ name, service, stack }: Service): string =>
+  stack !== null && service !== null && name !== service ? service : name;

@@ -1,0 +1,28 @@
+// What a state means to a person who looks at many of them: the tone in which it is shown.
+
+/** `bad` needs a person; `rest` and `calm` are at rest, `calm` until somebody connects. */
+export type Tone = 'good' | 'busy' | 'bad' | 'rest' | 'calm';
+
+const TONES: Readonly<Record<string, Tone>> = {
+  running: 'good',
+  starting: 'busy',
+  stopping: 'busy',
+  stopped: 'rest',
+  crashed: 'bad',
+  sleeping: 'calm',
+  completed: 'good',
+  // Of agents.
+  working: 'busy',
+  blocked: 'bad',
+  idle: 'good',
+  asleep: 'calm',
+  exited: 'rest',
+  // Of workloads and clusters.
+  awake: 'good',
+  waking: 'busy',
+  active: 'good',
+};
+
+/** The tone of a state of a service, an agent, a workload or a cluster; `rest` for one that is not known. */
+export const toneOf = (state: string): Tone =>
+  Object.hasOwn(TONES, state) ? (TONES[state] ?? 'rest') : 'rest';
