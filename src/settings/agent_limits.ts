@@ -49,6 +49,9 @@ export const PROMPT = {
   /** Silence after which a program has taken the text, and the longest time that it may need for that. */
   echoRestMs: 30,
   maxEchoMs: 2_000,
+  /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
+  newMs: 30_000,
+  settleMs: 1_000,
   /** Last lines of the screen, where nothing tells the lines of the question. */
   questionLines: 12,
 } as const;
