@@ -34,8 +34,6 @@ export const AGENT_STATE = {
   /** Length of what a hook may say, and of the id of a conversation. */
   maxHookMessage: 500,
   maxSessionId: 200,
-  /** The longest wait of a request for a state. */
-  maxWaitMs: 24 * 3_600_000,
 } as const;
 
 /** docs/reference.md "Prompt". */
