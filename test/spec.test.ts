@@ -89,6 +89,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/metrics', 200],
   ['GET', '/k8s/metrics', 200],
   ['GET', '/k8s/clusters/{id}', 200],
+  ['GET', '/k8s/clusters/{id}/rights', 200],
   ['PATCH', '/k8s/clusters/{id}', 200],
   ['DELETE', '/k8s/clusters/{id}', 200],
   ['GET', '/k8s/tethers', 200],

@@ -1,6 +1,7 @@
 // The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
+import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { LabelText } from './labels.ts';
 import type { TetherRow } from './tethers.ts';
 
@@ -54,6 +55,8 @@ export interface StoredCluster {
   scope?: ClusterScope[];
   /** When the certificate or token ends; null: not known. Absent in older records. */
   credentialEndsAt?: number | null;
+  /** How its token is renewed; null: it is not. Absent in older records. */
+  renewal?: TokenRenewal | null;
 }
 
 /** Of one kind of workload, the namespaces that are listed and watched; null: all. */
@@ -190,6 +193,8 @@ export interface ClusterInput {
   kubeconfig: string | null;
   inCluster: boolean;
   namespaces: string[];
+  /** Its token is renewed before it ends. */
+  renewToken: boolean;
 }
 
 /** A change of a cluster; null for what stays. */
@@ -198,6 +203,8 @@ export interface ClusterChange {
   provider: string | null;
   kubeconfig: string | null;
   namespaces: string[] | null;
+  /** Of the token in `kubeconfig`, as in `ClusterInput`. */
+  renewToken: boolean;
 }
 
 /**
@@ -217,6 +224,8 @@ export interface ClustersProtocol {
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
+  /** What the account may do of what Berth uses, wherever the cluster is listed. Fails as `sync`. */
+  rights(message: { id: string }): ReviewedRight[];
   /** A reply implies that the initial rows of this thread's actors have reached the views. */
   viewsReady(message: Record<string, never>): null;
   /** From workloads: facts from the latest contact with the cluster. */
@@ -287,6 +296,12 @@ export interface WorkloadsProtocol {
    * clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
+  /** The rights of the account in `namespaces`, or (null) in all. Fails as `sync`. */
+  rights(message: { clusterId: string; namespaces: readonly string[] | null }): ReviewedRight[];
+  /** A new token of a ServiceAccount, a secret, by its present token. Fails as `sync`. */
+  requestToken(message: { clusterId: string; account: ServiceAccountName; lifetimeS: number }): {
+    token: string;
+  };
   /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
   /** The record of the cluster has changed: connects anew, with the records of its workloads kept. */
@@ -339,6 +354,8 @@ export interface ClusterRow extends Omit<StoredCluster, 'access'> {
   authenticated: boolean | null;
   /** Since when that is so. */
   authenticatedSince: number | null;
+  /** Why the last attempt to renew its token has failed; null: it has not. */
+  renewalError: string | null;
 }
 /** A workload as clients see it. */
 export interface WorkloadRow

@@ -59,6 +59,20 @@ export const CLOUD = {
   accountCheckMs: 30_000,
   /** Credentials that end within this time are warned of. */
   expiryWarningMs: 7 * 86_400_000,
+  /**
+   * A token is renewed after `renewAt` of its life, at the latest `maxAgeMs` old. From `warnAt` of its life
+   * on users are told that this fails. `lifetimeS`: what a new account asks for. Clusters may give less, but
+   * never less than `minLifetimeS`.
+   */
+  tokenRenewal: {
+    lifetimeS: 7 * 86_400,
+    minLifetimeS: 600,
+    renewAt: 1 / 3,
+    maxAgeMs: 86_400_000,
+    warnAt: 2 / 3,
+    checkMs: 3_600_000,
+    retry: { initialDelayMs: 60_000, maxDelayMs: 3_600_000 },
+  },
   /** Namespaces that are listed and watched one by one for an account without rights on all. */
   maxNamespaces: 50,
   /** Interval between reads of the token of the pod's service account. */

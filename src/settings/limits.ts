@@ -253,6 +253,8 @@ export const LOGS = {
   /** Time after which a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
+  /** Lines before, and lines after, a line that is found. */
+  maxContextLines: 100,
   /** Last lines of a service with which a stream of many begins. */
   maxTailLines: 100_000,
   /** Text and time of one look at the logs that a stream follows, and the shortest pause between two. */

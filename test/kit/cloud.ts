@@ -94,6 +94,7 @@ export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   kubeconfig: null,
   inCluster: false,
   namespaces: [],
+  renewToken: false,
   ...more,
 });
 

@@ -16,6 +16,7 @@ import {
   type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   actor,
@@ -105,6 +106,17 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     const synced = await informer.sync();
     await this.table.flush();
     return { synced };
+  }
+
+  rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
+    return this.connections.call(clusterId, (cluster) => cluster.rights(namespaces));
+  }
+
+  async requestToken({ clusterId, account, lifetimeS }: MessageOf<WorkloadsProtocol, 'requestToken'>) {
+    const token = await this.connections.call(clusterId, (cluster) =>
+      cluster.requestToken(account, lifetimeS),
+    );
+    return { token };
   }
 
   async detach(clusterId: string): Promise<null> {
@@ -363,6 +375,8 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
   await workloads.start();
   return {
     sync: ({ clusterId }) => context.replyLater(workloads.sync(clusterId)),
+    rights: ({ clusterId, namespaces }) => context.replyLater(workloads.rights(clusterId, namespaces)),
+    requestToken: (message) => context.replyLater(workloads.requestToken(message)),
     detach: ({ clusterId }) => context.replyLater(workloads.detach(clusterId)),
     attach: ({ clusterId }) => workloads.attach(clusterId),
     renew: ({ clusterId }) => context.replyLater(workloads.renew(clusterId)),

@@ -50,6 +50,8 @@ const clusterMethods = (endpoint: Endpoint) => ({
   /** Closes its tethers; its workloads stay as they are. */
   removeCluster: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, clusters.remove, { name: id, signal }),
+  /** Which of the rights that Berth uses its account has; asks the cluster. */
+  rights: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.rights, { name: id, signal }),
   sync: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.sync, { name: id, signal }),
 });
 

@@ -82,6 +82,7 @@ describe('clusters', () => {
       authenticated: null,
       authenticated_since: null,
       credentials_expire_at: null,
+      token_renewal: null,
       namespaces: [],
       scope: null,
     });
