@@ -84,6 +84,8 @@ export interface SleepReceipt {
   from: string | null;
   /** Until when connections through tethers do not wake it; null: they do at once. */
   holdUntil: number | null;
+  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
+  operation?: string;
 }
 export type SleepCause = 'request' | 'idle';
 
@@ -92,6 +94,8 @@ export interface WakeReceipt {
   at: number;
   by: WakeCause;
   from: string;
+  /** As in SleepReceipt. */
+  operation?: string;
 }
 export type WakeCause = 'request' | 'connection';
 
@@ -211,8 +215,11 @@ export interface ClusterChange {
  * Owns the registered clusters. Asks workloads and tethers. At its start it sends every cluster to the views.
  */
 export interface ClustersProtocol {
-  /** Does not connect. Fails invalid_spec, name_in_use, storage_full. */
-  register(message: { input: ClusterInput }): { id: string; name: string };
+  /**
+   * Does not connect. `id`: of the cluster to be; one that has it is this one, registered before. Fails
+   * invalid_spec, name_in_use, storage_full.
+   */
+  register(message: { input: ClusterInput; id?: string }): { id: string; name: string };
   /**
    * Changes its record; new credentials are used from the next call on. Fails unknown_cluster, invalid_spec,
    * name_in_use, storage_full.
@@ -265,6 +272,8 @@ export interface WorkloadSelection {
 
 /** A sleep or wake of many workloads. */
 export interface BulkChange extends WorkloadSelection {
+  /** The id of the operation; each workload is changed once for it. */
+  operation?: string;
   to: 'asleep' | 'awake';
   /** Of a sleep: for so long connections do not wake them. */
   holdMs: number | null;
@@ -312,7 +321,7 @@ export interface WorkloadsProtocol {
    * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
    * only if it is still idle. `holdMs`: for so long connections do not wake it.
    */
-  sleep(message: { id: string; by: SleepCause; holdMs: number | null }): {
+  sleep(message: { id: string; by: SleepCause; holdMs: number | null; operation?: string }): {
     replicas: number;
     slept: boolean;
   };
@@ -321,7 +330,14 @@ export interface WorkloadsProtocol {
    * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
    * by request holds the door.
    */
-  wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
+  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string }): {
+    replicas: number;
+  };
+  /**
+   * What a sleep or wake has made of a workload, as the workload itself tells: the count of replicas that it
+   * was answered with; null: the operation has not changed it. Fails as `wake` does.
+   */
+  outcome(message: { id: string; operation: string }): { replicas: number | null };
   /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
@@ -331,6 +347,14 @@ export interface WorkloadsProtocol {
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
   tetherTarget(message: { id: string }): TetherTarget;
+  /** From tethers: one of the workload `id` has been opened or closed. */
+  tetherChanged(message: {
+    id: string;
+    clusterId: string;
+    tetherId: string;
+    isOpen: boolean;
+    reason: string | null;
+  }): null;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /**
