@@ -102,8 +102,8 @@ async function writeWhole(terminal: Terminal, bytes: Uint8Array, isOver: () => b
 }
 
 /**
- * Shows the output before the last change of its size, each stretch at its own. Resolves with the bytes shown:
- * less only when the time is over. The terminal has the last size then too.
+ * Shows the output before the last change of size, each stretch at its own size. Resolves with the bytes that
+ * are shown: less only when the time is over. The terminal has the last size then too.
  */
 async function writeResized(
   terminal: Terminal,
