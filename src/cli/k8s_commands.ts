@@ -87,6 +87,18 @@ export const K8S_ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).untetherCommand,
   },
   {
+    name: 'k8s events',
+    summary: 'show what happens in the clusters',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudEventsCommand,
+  },
+  {
+    name: 'k8s history',
+    summary: 'show the audit log: who has changed what',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudHistoryCommand,
+  },
+  {
     name: 'cloud token',
     summary: 'print the token of the cloud API',
     heading: KUBERNETES,

@@ -41,6 +41,7 @@ export {
   groupStopCommand,
 } from './commands/group.ts';
 export { clusterListCommand, clusterSyncCommand } from './commands/k8s_clusters.ts';
+export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
 export { clusterRightsCommand } from './commands/k8s_rights.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
 export {

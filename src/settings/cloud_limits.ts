@@ -99,6 +99,32 @@ export const CLOUD = {
   maxWholeList: 10_000,
 } as const;
 
+/** The events and the audit log of the cloud part: docs/reference.md "Cloud events". */
+export const CLOUD_EVENTS = {
+  /** The newest events, which are in memory. */
+  kept: 1_024,
+  /** Events that wait for room on a full disk, and the pause before the next attempt. */
+  maxWaiting: 1_024,
+  retryMs: 10_000,
+  /** The history on disk: its oldest files go when it is larger, or they older, than this. */
+  history: { fileBytes: MIB, fileMs: 86_400_000, totalBytes: 64 * MIB, maxAgeMs: 90 * 86_400_000 },
+  /** Events of a page at most, and by default. */
+  maxPage: 1_000,
+  defaultPage: 100,
+  /** Events that a replay from disk reads at once, and the unread bytes above which it waits. */
+  replayBatch: 500,
+  maxUnreadReplayBytes: 256 * KIB,
+} as const;
+
+/** Operations of the cloud part: docs/reference.md "Operations and retries". */
+export const CLOUD_OPERATIONS = {
+  /** The newest are kept for so long, so many of them, and so many bytes of their answers. */
+  keptMs: 86_400_000,
+  maxKept: 5_000,
+  maxKeptBytes: 4 * MIB,
+  maxKeyLength: 255,
+} as const;
+
 /** Tethers: docs/reference.md "Tethers", "Connections of a tether". */
 export const TETHER = {
   maxLabelLength: 64,

@@ -1,6 +1,7 @@
 // What the calls since the start have told of each cluster, and the events of what clients should know
 // without asking; docs/reference.md "Event types".
 import type { ClusterFacts, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
+import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import { expiryWarningTime } from '../../protocol/cluster_account.ts';
 import type { EventsProtocol, EventType, NewEvent } from '../../protocol/events.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
@@ -18,13 +19,15 @@ const NO_CONTACT: Contact = {
 export class ClusterHealth {
   private readonly clock: Clock;
   private readonly events: Ref<EventsProtocol>;
+  private readonly cloudEvents: Ref<CloudEventsProtocol>;
   private readonly contacts = new Map<string, Contact>();
   /** The end of the credentials that was warned of, by cluster. */
   private readonly warnedOf = new Map<string, number>();
 
-  constructor(clock: Clock, events: Ref<EventsProtocol>) {
+  constructor(clock: Clock, events: Ref<EventsProtocol>, cloudEvents: Ref<CloudEventsProtocol>) {
     this.clock = clock;
     this.events = events;
+    this.cloudEvents = cloudEvents;
   }
 
   get(id: string): Contact {
@@ -38,9 +41,14 @@ export class ClusterHealth {
 
   note({ id, name }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
     const known = this.get(id);
+    if (reachable !== null && reachable !== (known.reachable ?? true))
+      this.tellCloud({ type: reachable ? 'cluster.reachable' : 'cluster.unreachable', clusterId: id });
     const isNews = authenticated !== undefined && authenticated !== known.authenticated;
-    if (isNews && (known.authenticated !== null || !authenticated))
-      this.tell(authenticated ? 'cluster.accepted' : 'cluster.refused', name, { name, clusterId: id });
+    if (isNews && (known.authenticated !== null || !authenticated)) {
+      const type = authenticated ? 'cluster.accepted' : 'cluster.refused';
+      this.tell(type, name, { name, clusterId: id });
+      this.tellCloud({ type, clusterId: id, result: authenticated ? 'ok' : 'cluster_denied' });
+    }
     this.contacts.set(id, {
       ...known,
       ...(reachable === null ? {} : { reachable }),
@@ -63,7 +71,13 @@ export class ClusterHealth {
       this.warnedOf.set(id, credentialEndsAt);
       const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
       this.tell('cluster.expiring', name, data);
+      const reason = `its credentials end at ${data.expiresAt}`;
+      this.tellCloud({ type: 'cluster.expiring', clusterId: id, reason });
     }
+  }
+
+  private tellCloud(event: NewCloudEvent): void {
+    this.cloudEvents.tell('append', { events: [event] });
   }
 
   private tell(type: EventType, name: string, data: object): void {

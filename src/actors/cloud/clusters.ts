@@ -1,11 +1,11 @@
 // State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of
 // each cluster.
+
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import { tokenRenewal } from '../../adapters/kube/service_account.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { Vault } from '../../adapters/storage/vault.ts';
 import type {
-  CloudViewsProtocol,
   ClusterAccess,
   ClusterChange,
   ClusterInput,
@@ -15,6 +15,7 @@ import type {
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -69,7 +70,7 @@ class Clusters {
     this.rows = new Map(rows.map((row) => [row.id, row]));
     this.views = context.ref('cloudviews');
     this.workloads = context.ref('workloads');
-    this.health = new ClusterHealth(context.clock, context.ref('events'));
+    this.health = new ClusterHealth(context.clock, context.ref('events'), context.ref('cloudevents'));
     this.renewals = new TokenRenewals(
       context.clock,
       (id) => this.renewToken(id),
@@ -83,16 +84,20 @@ class Clusters {
       rows: [...this.rows.values()].map((row) => this.shownRow(row)),
       all: true,
     });
+    const names = Object.fromEntries(rows.map(({ id, name }) => [id, name]));
+    this.context.ref('cloudevents').tell('named', { names });
   }
 
-  async register(input: ClusterInput): Promise<{ id: string; name: string }> {
+  async register(input: ClusterInput, wantedId?: string): Promise<{ id: string; name: string }> {
     const { name } = input;
+    const known = wantedId === undefined ? undefined : this.rows.get(wantedId);
+    if (known) return { id: known.id, name: known.name };
     this.refuseDuplicate(input);
     this.registering.add(name);
     try {
       const checked = await accessOfInput(this.config, input);
       const now = this.context.clock.now();
-      const id = newUlid(now);
+      const id = wantedId ?? newUlid(now);
       const row: StoredCluster = {
         id,
         name,
@@ -298,6 +303,7 @@ class Clusters {
   }
 
   private publish(row: StoredCluster): void {
+    this.context.ref('cloudevents').tell('named', { names: { [row.id]: row.name } });
     this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
   }
 }
@@ -313,7 +319,7 @@ async function init(context: Context, config: ClustersConfig): Promise<Handlers<
   clusters.warnOfExpiry();
   context.clock.every(EXPIRY_CHECK_MS, () => clusters.warnOfExpiry());
   return {
-    register: ({ input }) => context.replyLater(clusters.register(input)),
+    register: ({ input, id }) => context.replyLater(clusters.register(input, id)),
     change: ({ id, change }) => context.replyLater(clusters.change(id, change)),
     remove: ({ id }) => context.replyLater(clusters.remove(id)),
     sync: ({ id }) => context.replyLater(clusters.sync(id)),

@@ -16,7 +16,8 @@ export const clusterHandlers: HandlersOf<typeof clusters> = {
     return json === null ? null : Buffer.from(json);
   },
 
-  register: ({ app, body }) => clustersOf(app).ask('register', { input: body }),
+  register: ({ app, body, operationId: id }) =>
+    clustersOf(app).ask('register', { input: body, ...(id && { id }) }),
   change: ({ app, key: id, body }) => clustersOf(app).ask('change', { id, change: body }),
   remove: ({ app, key: id }) => clustersOf(app).ask('remove', { id }),
 
