@@ -33,8 +33,8 @@ function linesAfter({ folder, filter, run }: SearchedLog, offset: number, count:
 const offsetOf = ({ line }: ScannedEntry): number => line?.offset ?? 0;
 
 /**
- * The lines of one log that a page has, `found` in their order, each with the lines around it. A line between
- * two of them is around one alone, and a line that is found itself, on this page or the next one, around none.
+ * The lines of one log that a page has, `found` in their order, each with the lines around it. A line that is
+ * between two of them is around one alone, and one that is found itself, on this page or the next, around none.
  */
 export function* withLinesAround(
   log: SearchedLog,
