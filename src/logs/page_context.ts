@@ -34,7 +34,7 @@ const offsetOf = ({ line }: ScannedEntry): number => line?.offset ?? 0;
 
 /**
  * The lines of one log that a page has, `found` in their order, each with the lines around it. A line that is
- * between two of them is around one alone. One that is found itself, on this page or the next, is around none.
+ * between two of them is around one alone. What is found itself, on this page or the next, is around none.
  */
 export function* withLinesAround(
   log: SearchedLog,
