@@ -1,6 +1,7 @@
 // The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
+import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { LabelText } from './labels.ts';
 import type { TetherRow } from './tethers.ts';
 
@@ -54,6 +55,8 @@ export interface StoredCluster {
   scope?: ClusterScope[];
   /** When the certificate or token ends; null: not known. Absent in older records. */
   credentialEndsAt?: number | null;
+  /** How its token is renewed; null: it is not. Absent in older records. */
+  renewal?: TokenRenewal | null;
 }
 
 /** Of one kind of workload, the namespaces that are listed and watched; null: all. */
@@ -81,6 +84,8 @@ export interface SleepReceipt {
   from: string | null;
   /** Until when connections through tethers do not wake it; null: they do at once. */
   holdUntil: number | null;
+  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
+  operation?: string;
 }
 export type SleepCause = 'request' | 'idle';
 
@@ -89,6 +94,8 @@ export interface WakeReceipt {
   at: number;
   by: WakeCause;
   from: string;
+  /** As in SleepReceipt. */
+  operation?: string;
 }
 export type WakeCause = 'request' | 'connection';
 
@@ -190,6 +197,8 @@ export interface ClusterInput {
   kubeconfig: string | null;
   inCluster: boolean;
   namespaces: string[];
+  /** Its token is renewed before it ends. */
+  renewToken: boolean;
 }
 
 /** A change of a cluster; null for what stays. */
@@ -198,14 +207,19 @@ export interface ClusterChange {
   provider: string | null;
   kubeconfig: string | null;
   namespaces: string[] | null;
+  /** Of the token in `kubeconfig`, as in `ClusterInput`. */
+  renewToken: boolean;
 }
 
 /**
  * Owns the registered clusters. Asks workloads and tethers. At its start it sends every cluster to the views.
  */
 export interface ClustersProtocol {
-  /** Does not connect. Fails invalid_spec, name_in_use, storage_full. */
-  register(message: { input: ClusterInput }): { id: string; name: string };
+  /**
+   * Does not connect. `id`: of the cluster to be; one that has it is this one, registered before. Fails
+   * invalid_spec, name_in_use, storage_full.
+   */
+  register(message: { input: ClusterInput; id?: string }): { id: string; name: string };
   /**
    * Changes its record; new credentials are used from the next call on. Fails unknown_cluster, invalid_spec,
    * name_in_use, storage_full.
@@ -217,6 +231,8 @@ export interface ClustersProtocol {
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
+  /** What the account may do of what Berth uses, wherever the cluster is listed. Fails as `sync`. */
+  rights(message: { id: string }): ReviewedRight[];
   /** A reply implies that the initial rows of this thread's actors have reached the views. */
   viewsReady(message: Record<string, never>): null;
   /** From workloads: facts from the latest contact with the cluster. */
@@ -256,6 +272,8 @@ export interface WorkloadSelection {
 
 /** A sleep or wake of many workloads. */
 export interface BulkChange extends WorkloadSelection {
+  /** The id of the operation; each workload is changed once for it. */
+  operation?: string;
   to: 'asleep' | 'awake';
   /** Of a sleep: for so long connections do not wake them. */
   holdMs: number | null;
@@ -287,6 +305,12 @@ export interface WorkloadsProtocol {
    * clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
+  /** The rights of the account in `namespaces`, or (null) in all. Fails as `sync`. */
+  rights(message: { clusterId: string; namespaces: readonly string[] | null }): ReviewedRight[];
+  /** A new token of a ServiceAccount, a secret, by its present token. Fails as `sync`. */
+  requestToken(message: { clusterId: string; account: ServiceAccountName; lifetimeS: number }): {
+    token: string;
+  };
   /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
   /** The record of the cluster has changed: connects anew, with the records of its workloads kept. */
@@ -297,7 +321,7 @@ export interface WorkloadsProtocol {
    * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
    * only if it is still idle. `holdMs`: for so long connections do not wake it.
    */
-  sleep(message: { id: string; by: SleepCause; holdMs: number | null }): {
+  sleep(message: { id: string; by: SleepCause; holdMs: number | null; operation?: string }): {
     replicas: number;
     slept: boolean;
   };
@@ -306,7 +330,14 @@ export interface WorkloadsProtocol {
    * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
    * by request holds the door.
    */
-  wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
+  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string }): {
+    replicas: number;
+  };
+  /**
+   * What a sleep or wake has made of a workload, as the workload itself tells: the count of replicas that it
+   * was answered with; null: the operation has not changed it. Fails as `wake` does.
+   */
+  outcome(message: { id: string; operation: string }): { replicas: number | null };
   /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
@@ -316,6 +347,14 @@ export interface WorkloadsProtocol {
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
   tetherTarget(message: { id: string }): TetherTarget;
+  /** From tethers: one of the workload `id` has been opened or closed. */
+  tetherChanged(message: {
+    id: string;
+    clusterId: string;
+    tetherId: string;
+    isOpen: boolean;
+    reason: string | null;
+  }): null;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /**
@@ -339,6 +378,8 @@ export interface ClusterRow extends Omit<StoredCluster, 'access'> {
   authenticated: boolean | null;
   /** Since when that is so. */
   authenticatedSince: number | null;
+  /** Why the last attempt to renew its token has failed; null: it has not. */
+  renewalError: string | null;
 }
 /** A workload as clients see it. */
 export interface WorkloadRow

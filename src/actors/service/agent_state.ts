@@ -9,6 +9,7 @@ import type {
 } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
+import type { SizeMark } from '../../protocol/terminal.ts';
 import { type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { AgentSession } from './agent_session.ts';
@@ -70,6 +71,7 @@ export class AgentState {
       this.evidence?.end();
     });
     options.terminal.onViewers = () => this.update();
+    options.terminal.onSizes = (run, sizes) => this.keepSizes(run, sizes);
     options.terminal.onTyped = () => this.evidence?.onTyped();
   }
 
@@ -156,10 +158,10 @@ export class AgentState {
   /** Begins with a run, which an earlier daemon may have told about. */
   private watch(run: LiveRun, { agentType, cols, rows }: AgentSpec): StateEvidence {
     const { context, effects, log, screens, terminal } = this.options;
-    const { told } = run.metadata;
+    const { sizes: marks, told } = run.metadata;
     if (told) this.announced = told.state;
     return new StateEvidence({
-      ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows } },
+      ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows, marks } },
       onChanged: () => this.decide(),
     });
   }
@@ -213,13 +215,23 @@ export class AgentState {
 
   /** Has the host keep what was told, for a later daemon. */
   private keep(): void {
+    if (!this.evidence || !this.told) return;
+    const { state, since } = this.told;
+    this.evidence.run.metadata.told = { state, since };
+    this.note(this.evidence.run);
+  }
+
+  /** The same for the sizes of the terminal of `run`. */
+  private keepSizes(run: string, sizes: readonly SizeMark[]): void {
+    if (this.evidence?.run.id !== run) return;
+    this.evidence.run.metadata.sizes = [...sizes];
+    this.note(this.evidence.run);
+  }
+
+  private note(run: LiveRun): void {
     const { effects, life } = this.options;
     const { phase } = life.snapshot().state;
-    if (!this.evidence || !this.told || (phase !== 'checking' && phase !== 'running')) return;
-    const { run } = this.evidence;
-    const { state, since } = this.told;
-    run.metadata.told = { state, since };
-    effects.note(run, { passed: phase === 'running' });
+    if (phase === 'checking' || phase === 'running') effects.note(run, { passed: phase === 'running' });
   }
 
   private publish(): void {

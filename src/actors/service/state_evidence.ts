@@ -3,12 +3,13 @@
 import type { AuthorityView, HookWord, StateExplanation } from '../../protocol/agent_state.ts';
 import { type AgentType, codingAgent } from '../../protocol/agent_types.ts';
 import type { Context } from '../../runtime/actor.ts';
-import type { AgentTerminal, TerminalSize } from './agent_terminal.ts';
+import type { AgentTerminal } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
 import { StateScreen, type StateScreens } from './state_screen.ts';
 import { type DecidedState, decideState, SPEAKERS, type StateFacts, wordsOf } from './state_words.ts';
+import type { TerminalSize } from './terminal_sizes.ts';
 import { WatchedTerminal } from './watched_terminal.ts';
 
 export interface StateEvidenceOptions {

@@ -1,6 +1,7 @@
 // State: none of its own; it updates the views. Rebuilt from: the messages of the cloud's actors at their
 // start.
 import type { CloudViewsProtocol } from '../../protocol/cloud.ts';
+import type { CloudEventViewsProtocol } from '../../protocol/cloud_events.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { CloudViews } from './cloud_views.ts';
 
@@ -8,7 +9,7 @@ import type { CloudViews } from './cloud_views.ts';
 const LIMITS = { mailbox: 1_000_000 };
 
 /** The actor at `cloudviews`, on the thread of the front. */
-export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
+export const cloudViewsActor = actor<CloudViewsProtocol & CloudEventViewsProtocol, CloudViews>(
   'cloudviews',
   (_context, views) => {
     const done = (_updated: unknown): null => null;
@@ -21,6 +22,7 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
       workloadsRetained: ({ ids }) => done(views.retainWorkloads(ids)),
       tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
       tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
+      events: ({ events }) => done(views.onEvents(events)),
     };
   },
   LIMITS,
