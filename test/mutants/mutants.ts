@@ -399,8 +399,8 @@ export const MUTANTS: readonly Mutant[] = [
       'pending-once',
       'a new subscriber gets pending events twice',
       'src/front/streams/event_hub.ts',
-      '    this.flush();\n    // Agents',
-      '    // Agents',
+      '    this.flush();\n    const { key }',
+      '    const { key }',
       EVENT_STREAMS,
     ],
     [
