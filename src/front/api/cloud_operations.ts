@@ -104,9 +104,15 @@ const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown
   createTether: ({ body }) => `port ${(body as { containerPort: number }).containerPort}`,
 };
 
+/** Adds a header to the answer, also to an error. */
+function addHeader(request: RequestContext, name: string, value: string): void {
+  request.headers = request.headers.with(name, value);
+  request.errorHeaders = [...request.errorHeaders, name, value];
+}
+
 /** The answer that an operation had before, or its error. */
 function replay({ answer, failure }: OperationResult, request: RequestContext): Uint8Array {
-  request.headers = request.headers.with('Idempotent-Replayed', 'true');
+  addHeader(request, 'Idempotent-Replayed', 'true');
   if (!failure) return Buffer.from(answer ?? 'null');
   const { code, message, ...detail } = failure;
   throw fail(code, message, detail);
@@ -135,7 +141,7 @@ export async function runOperation(
     // One that is under way is waited for.
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
-  request.headers = request.headers.with('Berth-Operation', id);
+  addHeader(request, 'Berth-Operation', id);
   if (!run && result) return replay(result, request);
   request.operationId = id;
   const end = await endOf(route, request, work);

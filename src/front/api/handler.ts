@@ -39,6 +39,8 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   /** The operation's status and headers; a handler may set others. */
   status: number;
   headers: ResponseHeaders;
+  /** More headers of an error: name, value, name, value. */
+  errorHeaders: readonly string[];
 }
 
 export interface StreamContext<Q = unknown> extends RequestTarget<Q> {

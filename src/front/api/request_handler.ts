@@ -231,7 +231,8 @@ export class RequestHandler {
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
     const onGone = (listener: () => void): void => exchange.whenGone(listener);
-    const request = { ...by, app, query, body: null, host, accept, bearer, onGone, status, headers };
+    const answered = { status, headers, errorHeaders: [] };
+    const request = { ...by, app, query, body: null, host, accept, bearer, onGone, ...answered };
     const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
     const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
     // It is told before it is done.
@@ -248,7 +249,7 @@ export class RequestHandler {
   /** Answers with `result` when it settles. `head` is read only then, because a handler may change it. */
   private settle(
     reply: HttpReply,
-    head: { readonly status: number; readonly headers: ResponseHeaders },
+    head: Pick<RequestContext, 'status' | 'headers'> & Partial<Pick<RequestContext, 'errorHeaders'>>,
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
@@ -258,14 +259,19 @@ export class RequestHandler {
     this.track(
       reply,
       result.then((value) => this.answer(reply, head, value)),
+      () => head.errorHeaders,
     );
   }
 
   /** Holds `reply` as pending until `work`, which answers it, is done; its error is answered. */
-  private track(reply: HttpReply, work: Promise<void>): void {
+  private track(
+    reply: HttpReply,
+    work: Promise<void>,
+    errorHeaders: () => readonly string[] | undefined = () => [],
+  ): void {
     this.pending.add(reply);
     work
-      .catch((error: unknown) => reply.fail(error))
+      .catch((error: unknown) => reply.fail(error, errorHeaders()))
       .finally(() => {
         this.pending.delete(reply);
         if (this.pending.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();

@@ -104,6 +104,7 @@ describe('an Idempotency-Key', () => {
     ['with a blank', 'a b'],
     ['that is too long', 'x'.repeat(256)],
     ['with a tab', 'a\tb'],
+    ['with a byte beyond ASCII', 'a\xe9b'],
   ])('%s is 400, and nothing is done', async (_, key) => {
     const made = await api();
     const answer = await made.call('POST', `/k8s/workloads/${made.id}/sleep`, { key });
@@ -116,6 +117,9 @@ describe('an Idempotency-Key', () => {
     const unknown = () => made.call('POST', '/k8s/workloads/nobody/wake', { key: 'unknown' });
     const [first, second] = [await unknown(), await unknown()];
     expect(second).toMatchObject({ status: 404, body: first.body });
+    const operation = first.headers['berth-operation'];
+    expect(operation).toEqual(expect.any(String));
+    expect(second.headers).toMatchObject({ 'berth-operation': operation, 'idempotent-replayed': 'true' });
     const sleep = () => made.call('POST', `/k8s/workloads/${made.id}/sleep`, { key: 'denied' });
     made.double.fault(({ method }) => method === 'PATCH', { kind: 'status', status: 403 });
     expect((await sleep()).body).toMatchObject({ code: 'cluster_denied' });
