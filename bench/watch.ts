@@ -1,5 +1,5 @@
-// Files that a service watches: the processor time of the daemon at rest with fifty thousand of them, beside as
-// many that git ignores. The floor is the same service without a watch.
+// Files that a service watches: the processor time of the daemon at rest with fifty thousand of them, beside
+// as many that git ignores. The floor is the same service without a watch.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
