@@ -15,6 +15,12 @@ const selection = {
   q: { kind: 'word', summary: 'Only lines with this text, in any case' },
   regex: { kind: 'word', summary: 'Only lines in which this matches, an expression in the syntax of RE2' },
   level: { kind: 'word', of: LOG_LEVELS, summary: 'Only lines that name this level or a more severe one' },
+  context: {
+    kind: 'integer',
+    least: 0,
+    most: LOGS.maxContextLines,
+    summary: 'Lines before and after each line that q, regex or level finds, which come with it; default 0',
+  },
   stream: { kind: 'word', of: ['stdout', 'stderr'], summary: 'Only this output' },
   run: {
     kind: 'word',

@@ -20,6 +20,14 @@ export const LogTextLine = z
       .exactOptional()
       .meta({ description: 'The line itself, where it is a JSON object' }),
     offset: z.int().min(0).meta({ description: 'Where it begins in the log of the service' }),
+    around: z
+      .literal(true)
+      .exactOptional()
+      .meta({ description: 'With context: it is not found itself, but stands around a line that is' }),
+    gap: z
+      .literal(true)
+      .exactOptional()
+      .meta({ description: 'With context: lines are left out between it and what came before it' }),
   })
   .meta({ id: 'LogTextLine' });
 

@@ -18,6 +18,7 @@ const COMMAND = {
   'cli/more': 'src/cli/lazy_commands.ts',
   'cli/project': 'src/cli/project_commands.ts',
   'cli/ui': 'src/cli/ui/start_ui.ts',
+  'cli/clusters': 'src/cli/cluster_commands.ts',
   'cli/mcp': 'src/mcp/stdio.ts',
 };
 const DAEMON = { daemon: 'src/daemon/main.ts' };

@@ -52,6 +52,9 @@ export function isBerthError(error: unknown): error is BerthError {
   return error instanceof Error && error.name === 'BerthError' && 'code' in error && 'status' in error;
 }
 
+/** Whether a retry may help: no answer, a broken one, or a server that is shutting down. */
+export const isRetryable = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
+
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 function fieldErrors(value: unknown): FieldError[] {

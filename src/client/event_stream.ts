@@ -2,7 +2,7 @@
 // the last id.
 import { createParser } from 'eventsource-parser';
 import { delay } from './api_call.ts';
-import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
+import { BerthError, errorFromAnswer, isBerthError, isRetryable } from './errors.ts';
 import type { HttpAnswer } from './transport.ts';
 
 export interface SseFrame {
@@ -16,8 +16,11 @@ export interface StreamOptions {
   signal?: AbortSignal;
   /** Called when the stream opens, and when it is lost, with the milliseconds until the next attempt. */
   onState?: (state: { open: true } | { open: false; error: BerthError; retryMs: number }) => void;
-  /** false: the first disconnect ends the stream with its error. Default true. */
-  reconnect?: boolean;
+  /**
+   * false: the first disconnect ends the stream with its error. `always`: it also goes on when nobody answers
+   * its first connection. Default true.
+   */
+  reconnect?: boolean | 'always';
 }
 
 const FIRST_RETRY_MS = 1_000;
@@ -26,16 +29,13 @@ const IDLE_TIMEOUT_MS = 45_000;
 /** A larger frame cannot come from the daemon. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
-/** Whether a retry may help: no answer, a broken one, or a server that is shutting down. */
-const isRetryable = (error: BerthError): boolean => error.status === 0 || error.status >= 500;
-
 const toStreamError = (error: unknown): BerthError =>
   isBerthError(error) ? error : new BerthError('closed', 'the stream was cut off', {}, { cause: error });
 
 /**
  * The frames of one stream, over any number of connections. `open` makes a connection; `lastId` is the id of
  * the last frame seen, null at first. Ends when `options.signal` aborts. Throws errors that no retry can fix:
- * a 4xx, or no answer to the very first connection.
+ * a 4xx, or no answer to the very first connection unless `options.reconnect` is `always`.
  */
 export async function* sseFrames(
   open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,
@@ -79,7 +79,8 @@ export async function* sseFrames(
     } catch (error) {
       if (outer.aborted) return;
       const why = toStreamError(error);
-      const isHopeless = !isRetryable(why) || (!wasOpen && why.status === 0);
+      const waits = wasOpen || options.reconnect === 'always';
+      const isHopeless = !isRetryable(why) || (!waits && why.status === 0);
       if (options.reconnect === false || isHopeless) throw why;
       options.onState?.({ open: false, error: why, retryMs });
     } finally {

@@ -117,9 +117,11 @@ export function createMainThread(
     receiveAfter: heard.promise,
     startedWorkers: new Map([[SERVICES_NODE, services]]),
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
-    onDeath: (name, error, ended) => {
-      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, ended);
-      if (ended && name === SERVICES_NODE) onServicesLost(isFailure(error) ? error : fail('internal', LOST));
+    onDeath: (name, error, sequel) => {
+      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, sequel !== 'restarts');
+      if (sequel === 'restarts' || name !== SERVICES_NODE) return;
+      // A refusal says why. A thread that dies while it starts only says that it is gone.
+      onServicesLost(sequel === 'refused' && isFailure(error) ? error : fail('internal', LOST));
     },
   });
   threads.onRestarted(async (name) => {

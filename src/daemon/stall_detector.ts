@@ -5,11 +5,11 @@ import { type TaskState, taskState } from '../adapters/process/task_state.ts';
 import { THREADS } from '../settings/limits.ts';
 import type { WatchedHeartbeat } from './heartbeat.ts';
 
-/** `cpuMs`: its processor time at the first missed beat. `hasOnlySlept`: whether at each check since. */
+/** `cpuMs`: processor time at the first missed beat. `slept`: checks in a row that have found it asleep. */
 interface Silence {
   missed: number;
   cpuMs: number;
-  hasOnlySlept: boolean;
+  slept: number;
 }
 
 /** How a thread hangs, for people. */
@@ -49,15 +49,16 @@ export class StallDetector {
       return null;
     }
     const task = this.readTask(taskId);
-    this.silence ??= { missed: 0, cpuMs: task?.cpuMs ?? 0, hasOnlySlept: true };
+    this.silence ??= { missed: 0, cpuMs: task?.cpuMs ?? 0, slept: 0 };
     const { silence } = this;
     silence.missed += 1;
     // A thread without a task has ended, unless the system knows no tasks.
-    silence.hasOnlySlept &&= task ? task.isAsleep : taskId === 0;
+    const isAsleep = task ? task.isAsleep : taskId === 0;
+    silence.slept = isAsleep ? silence.slept + 1 : 0;
     if (silence.missed < this.limits.missedBeats) return null;
     const cpuMs = (task?.cpuMs ?? 0) - silence.cpuMs;
     if (cpuMs >= this.limits.maxStepCpuMs)
       return `it computes without a pause (${cpuMs} ms of processor time)`;
-    return silence.hasOnlySlept ? 'it waits in the system' : null;
+    return silence.slept >= this.limits.missedBeats ? 'it waits in the system' : null;
   }
 }

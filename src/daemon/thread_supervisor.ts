@@ -48,6 +48,9 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
+/** After its death a thread starts again, or stays away because it has refused to start or died too often. */
+export type DeathSequel = 'restarts' | 'refused' | 'died_too_often';
+
 export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
   node: Node;
@@ -60,11 +63,8 @@ export interface ThreadSupervisorOptions {
   dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
   /** Messages of the threads to this one wait until then. */
   receiveAfter?: Promise<void>;
-  /**
-   * Gets every death of a thread. `ended`: it was one too many, or the thread has refused to start, and the
-   * error is its Failure; it stays away.
-   */
-  onDeath: (name: string, error: unknown, ended: boolean) => void;
+  /** Gets every death of a thread. The error of one that has refused to start is its Failure. */
+  onDeath: (name: string, error: unknown, sequel: DeathSequel) => void;
   restarts?: RestartLimit;
   /** Time for a thread to stop its actors before it is terminated, in milliseconds. */
   stopMs?: number;
@@ -293,12 +293,12 @@ class Supervisor implements ThreadSupervisor {
       return;
     }
     if (thread.state.is === 'ended') {
-      onDeath(thread.name, reason, true);
+      onDeath(thread.name, reason, 'refused');
       return;
     }
-    const ended = !thread.deaths.add(systemClock.monotonic());
-    onDeath(thread.name, reason, ended);
-    if (ended) this.giveUp(thread, `${thread.name} died too often`);
+    const restarts = thread.deaths.add(systemClock.monotonic());
+    onDeath(thread.name, reason, restarts ? 'restarts' : 'died_too_often');
+    if (!restarts) this.giveUp(thread, `${thread.name} died too often`);
     else this.launch(thread);
   }
 

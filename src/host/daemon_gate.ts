@@ -88,8 +88,10 @@ export class DaemonGate {
     await this.listen();
   }
 
+  /** Of the socket at the path: what replaces it while it is opened must not be taken for it. */
   private currentInode(): bigint | undefined {
-    return lstatSync(this.socket.path, { bigint: true, throwIfNoEntry: false })?.ino;
+    const file = lstatSync(this.socket.path, { bigint: true, throwIfNoEntry: false });
+    return file?.isSocket() ? file.ino : undefined;
   }
 
   private createServer(): Server {

@@ -73,6 +73,8 @@ export interface LogFilter {
   hint: ByteHint | null;
   /** Whether only some lines are wanted for their text: marks of runs are left out then. */
   hasText: boolean;
+  /** Lines around each wanted one that are shown with it. */
+  context: number;
   /** Whether a line is wanted. */
   accepts(line: ReadLine): boolean;
 }
@@ -104,13 +106,15 @@ function hintOf({ q, regex, level }: LogFilterSpec): ByteHint | null {
 export async function compileFilter(spec: LogFilterSpec): Promise<LogFilter> {
   const { q, level, since, until, stream } = spec;
   const regex = await compileRegex(spec.regex);
+  const hasText = q !== null || regex !== null || level !== null;
   const contains = q === null ? null : new RegExp(escapeText(q), 'iu');
   return {
     since: since ?? Number.NEGATIVE_INFINITY,
     until: until ?? Number.POSITIVE_INFINITY,
     stream: stream && (stream === 'stdout' ? 1 : 2),
     hint: hintOf(spec),
-    hasText: q !== null || regex !== null || level !== null,
+    hasText,
+    context: hasText ? spec.context : 0,
     accepts: ({ text, level: of }) =>
       (contains === null || contains.test(text)) &&
       (level === null || isAtLeast(of, level)) &&

@@ -2,6 +2,7 @@
 // after each, from which another reader misses nothing and reads nothing twice.
 import type { LogPlace } from '../protocol/logs.ts';
 import { KIB, LOGS } from '../settings/limits.ts';
+import { LinesAround, linesBefore } from './lines_around.ts';
 import {
   describeBlock,
   endOf,
@@ -77,12 +78,14 @@ export class LogReading {
   private readonly open: [OpenLine | null, OpenLine | null];
   /** The place after what was taken. */
   private takenPlace: LogPlace;
+  /** null: only wanted lines are shown. */
+  private readonly around: LinesAround<ReadEntry> | null;
   private isAtEnd = false;
   /** Nothing that is left is earlier. */
   private bound: number;
 
   constructor(options: LogReadingOptions) {
-    const { folder, place } = options;
+    const { filter, folder, place } = options;
     this.options = options;
     this.files = new LogFiles(folder);
     const { start, end } = this.files;
@@ -93,6 +96,9 @@ export class LogReading {
     const openOf = (at: 0 | 1) =>
       openLineAt(this.files, isKept ? place.open[at] : null, this.offset, at === 0 ? 1 : 2);
     this.open = [openOf(0), openOf(1)];
+    const fetch = this.linesBefore(this.offset);
+    this.around =
+      filter.context > 0 ? new LinesAround(filter.context, isKept ? place.around : 0, fetch) : null;
     this.takenPlace = this.here();
     const pair = this.files.pairFrom(this.offset);
     this.bound = pair ? timeFrom(pair, this.offset) : 0;
@@ -125,7 +131,27 @@ export class LogReading {
 
   private here(): LogPlace {
     const [stdout, stderr] = this.open;
-    return { offset: this.offset, marks: this.marks, open: [stdout?.start ?? null, stderr?.start ?? null] };
+    const { offset, marks, around } = this;
+    const open: LogPlace['open'] = [stdout?.start ?? null, stderr?.start ?? null];
+    return { offset, marks, open, around: around?.place ?? 0 };
+  }
+
+  /** Reads the last lines before `offset`, where the reading begins, each with the place after it. */
+  private linesBefore(offset: number): (count: number) => ReadEntry[] {
+    const { open, place } = { open: this.open.map((line) => line?.start), place: this.here() };
+    return (count) => {
+      // The beginning of a line whose end is still to be read is no line of its own.
+      const found = linesBefore(this.options, offset, count === 0 ? 0 : count + open.length);
+      const lines = found.filter(({ line }) => !open.includes(line?.offset)).slice(-count);
+      return lines.map((entry, at) => ({ entry, place: { ...place, around: lines.length - 1 - at } }));
+    };
+  }
+
+  /** Shows the lines before a wanted one. */
+  private showBefore(around: LinesAround<ReadEntry>): void {
+    const { lines, hasGap } = around.take();
+    for (const [at, { entry, place }] of lines.entries())
+      this.read.push({ entry: { ...entry, around: true, ...(hasGap && at === 0 && { gap: true }) }, place });
   }
 
   private readBlock(): void {
@@ -215,9 +241,16 @@ export class LogReading {
     if (!isOfRange || isOther) return;
     const printed = line.bytes.toString('utf8');
     const text = readLine(readableLine(printed));
-    if (!filter.accepts(text)) return;
+    const isWanted = filter.accepts(text);
+    const { around } = this;
+    if (!isWanted && !around) return;
     const found = { ...text, offset: start, run: line.run, stream, printed };
-    this.read.push({ entry: { key: 0, time, line: found, mark: null }, place: this.here() });
+    const entry: ScannedEntry = { key: 0, time, line: found, mark: null };
+    if (isWanted) {
+      if (around) this.showBefore(around);
+      this.read.push({ entry, place: this.here() });
+    } else if (around?.skip({ entry, place: { ...this.here(), around: 0 } }))
+      this.read.push({ entry: { ...entry, around: true }, place: this.here() });
   }
 }
 

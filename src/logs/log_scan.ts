@@ -33,6 +33,10 @@ export interface ScannedEntry {
   time: number;
   line: ScannedLine | null;
   mark: PlacedMark | null;
+  /** It is not wanted itself, but is around a line that is. */
+  around?: true;
+  /** Lines are left out between it and the last one shown. */
+  gap?: true;
 }
 
 /** The keys before and of the line at a logical offset. */

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import type { FoundEntry, LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
 import { KIB, LOGS } from '../settings/limits.ts';
 import { entryJson } from './log_entry_json.ts';
-import { compileFilter } from './log_filter.ts';
+import { compileFilter, type LogFilter } from './log_filter.ts';
 import { findRun } from './log_runs.ts';
-import { LogScan } from './log_scan.ts';
+import { LogScan, type ScannedEntry } from './log_scan.ts';
+import { withLinesAround } from './page_context.ts';
 
 /** Bytes of a block: little for the newest lines, and more where most of it is only looked through. */
 const BLOCK_BYTES = { plain: 32 * KIB, hinted: 64 * KIB };
@@ -18,11 +19,11 @@ const MIN_SHARE = 10;
 
 interface NamedScan {
   name: string;
+  run: string | null;
   scan: LogScan;
 }
 
-async function openScans({ folder, logs, filter: spec, run }: LogSearchTask): Promise<NamedScan[]> {
-  const filter = await compileFilter(spec);
+function openScans({ folder, logs, run }: LogSearchTask, filter: LogFilter): NamedScan[] {
   const scans: NamedScan[] = [];
   for (const { name, before } of logs) {
     const path = join(folder, name);
@@ -30,7 +31,7 @@ async function openScans({ folder, logs, filter: spec, run }: LogSearchTask): Pr
     if (run !== null && runId === null) continue;
     const scan = new LogScan({ folder: path, filter, run: runId, before, blockBytes: BLOCK_BYTES });
     if (logs.length > MAX_OPEN_LOGS) scan.close();
-    scans.push({ name, scan });
+    scans.push({ name, run: runId, scan });
   }
   return scans;
 }
@@ -51,6 +52,36 @@ function newestOf(scans: readonly NamedScan[]): NamedScan | null {
   return newest;
 }
 
+interface FoundLine {
+  row: FoundEntry;
+  entry: ScannedEntry;
+}
+
+/** Puts the lines around each found one into its row, up to `maxBytes` of text, and while there is time. */
+function addContext(
+  { folder, ansi, budgetMs }: LogSearchTask,
+  filter: LogFilter,
+  found: ReadonlyMap<NamedScan, FoundLine[]>,
+  maxBytes: number,
+): void {
+  const until = performance.now() + budgetMs;
+  let left = maxBytes;
+  for (const [{ name, run }, lines] of found) {
+    const log = { folder: join(folder, name), filter, run };
+    const ordered = lines.toReversed();
+    const blocks = withLinesAround(
+      log,
+      ordered.map(({ entry }) => entry),
+    );
+    for (const { row } of ordered) {
+      const { value: block } = left > 0 && performance.now() < until ? blocks.next() : { value: undefined };
+      if (!block) return;
+      row.json = block.map((entry) => entryJson(name, entry, ansi)).join(',');
+      left -= row.json.length;
+    }
+  }
+}
+
 /**
  * The newest entries of `task.logs` that are wanted, until there are enough, or the time is over. Rejects
  * with invalid_spec when the regex is not valid.
@@ -58,13 +89,17 @@ function newestOf(scans: readonly NamedScan[]): NamedScan | null {
 export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> {
   const { limit, budgetMs, ansi } = task;
   const until = performance.now() + budgetMs;
-  const scans = await openScans(task);
+  const filter = await compileFilter(task.filter);
+  const scans = openScans(task, filter);
+  const found = new Map<NamedScan, FoundLine[]>();
   const entries: FoundEntry[] = [];
   let [lines, marks, bytes] = [0, 0, 0];
   try {
     let next = newestOf(scans);
     for (; next && lines < limit && marks < limit && bytes < LOGS.maxPageBytes; next = newestOf(scans)) {
       const { name, scan } = next;
+      const ofLog = found.get(next) ?? [];
+      found.set(next, ofLog);
       const taken = scan.take();
       if (taken.length === 0) {
         if (performance.now() > until) break;
@@ -73,12 +108,15 @@ export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> 
       }
       for (const entry of taken) {
         const json = entryJson(name, entry, ansi);
-        entries.push({ name, key: entry.key, time: entry.time, json, isLine: entry.line !== null });
+        const row = { name, key: entry.key, time: entry.time, json, isLine: entry.line !== null };
+        entries.push(row);
+        ofLog.push({ row, entry });
         bytes += json.length;
         if (entry.line) lines += 1;
         else marks += 1;
       }
     }
+    if (filter.context > 0) addContext(task, filter, found, LOGS.maxPageBytes - bytes);
     const bound = next?.scan.latest ?? null;
     return { entries, taken: scans.map(({ name, scan }) => ({ name, key: scan.taken })), bound };
   } finally {

@@ -16,18 +16,24 @@ const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
 /** After this time, in milliseconds, the last lines of a log are those that were found. */
 const START_BUDGET_MS = 2_000;
 
-const placeAt = (offset: number): LogPlace => ({ offset, marks: 0, open: [null, null] });
+const placeAt = (offset: number, { context }: Pick<LogFilter, 'context'>): LogPlace => ({
+  offset,
+  marks: 0,
+  open: [null, null],
+  // All lines before it count as not shown.
+  around: context > 0 ? context + 1 : 0,
+});
 
 /** The end of a log. */
-function endPlace(files: LogFiles): LogPlace {
+function endPlace(files: LogFiles, filter: LogFilter): LogPlace {
   const pair = files.pairBefore(files.end + 1);
-  return { ...placeAt(files.end), marks: pair ? marksAtEnd(pair).length : 0 };
+  return { ...placeAt(files.end, filter), marks: pair ? marksAtEnd(pair).length : 0 };
 }
 
 /** Where the last `lines` of a log begin that pass `filter`. */
 function placeOfLast(folder: string, filter: LogFilter, run: string | null, lines: number): LogPlace {
   const files = new LogFiles(folder);
-  const end = endPlace(files);
+  const end = endPlace(files, filter);
   files.close();
   const scan = new LogScan({ folder, filter, run, before: null, blockBytes: BLOCK_BYTES });
   const until = performance.now() + START_BUDGET_MS;
@@ -45,7 +51,7 @@ function placeOfLast(folder: string, filter: LogFilter, run: string | null, line
   } finally {
     scan.close();
   }
-  return first === null ? end : placeAt(first);
+  return first === null ? end : placeAt(first, filter);
 }
 
 /** Where each log is read on from. Rejects with invalid_spec when the regex is not valid. */
@@ -67,7 +73,7 @@ export async function startMergedLogs({
     try {
       const since = spec.since === null ? files.start : offsetAfterTime(files, files.end, spec.since - 1);
       const begin = id === null ? 0 : startOfRun(files, id);
-      return { name, run: only, place: placeAt(Math.max(since, begin)) };
+      return { name, run: only, place: placeAt(Math.max(since, begin), filter) };
     } finally {
       files.close();
     }

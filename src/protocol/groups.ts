@@ -1,5 +1,15 @@
 import type { ServiceStatus, SleepReply, StartReply } from './service.ts';
 
+/** The restart of a group that is under way: a daemon that finds one makes it right. */
+export interface StoredRestart {
+  /** `start`: every member has been stopped. */
+  step: 'stop' | 'start';
+  graceMs: number | null;
+  timeoutMs: number | null;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
 /** Starts and stops whole groups in dependsOn order: docs/reference.md "Groups". */
 export interface GroupsProtocol {
   start(message: { name: string; timeoutMs: number | null }): { services: StartReply[] };
@@ -10,6 +20,8 @@ export interface GroupsProtocol {
   restart(message: { name: string; graceMs: number | null; timeoutMs: number | null }): {
     services: StartReply[];
   };
+  /** At a start of the daemon or of its thread: goes on with the restarts that were under way. */
+  resume(message: Record<string, never>): null;
   /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
   restartDependants(message: { name: string }): null;
   /**

@@ -6,6 +6,7 @@ import type { HookWord, TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
+import type { SizeMark } from './terminal.ts';
 
 /** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
 export const HOST_PROTOCOL_VERSION = 1;
@@ -39,7 +40,7 @@ export interface RunMetadata {
   ready: ReadyField | null;
   /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
   changedAt?: number;
-  /** Its stop is the first half of a restart that a change of its files has asked for. */
+  /** Its stop is the first half of a restart, which a client or a change of its files has asked for. */
   relaunch?: boolean;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
@@ -62,6 +63,8 @@ export interface RunMetadata {
   awake?: true;
   /** Of an agent: the conversation that it was given. */
   session?: RunSession;
+  /** Of an agent: the sizes of its terminal, by the offset in its log from which on it had each. */
+  sizes?: SizeMark[];
   /** Of an agent: the state that was told last. */
   told?: ToldState;
   /** Of an agent: what its own hook has told last, and the id of its conversation. */

@@ -19,6 +19,8 @@ export interface LogFilterSpec {
   /** Epoch milliseconds. */
   since: number | null;
   until: number | null;
+  /** Lines before and after each line that q, regex and level find, which come with it. */
+  context: number;
 }
 
 /** A search in the logs of `folder`, which has a folder per service. */
@@ -65,6 +67,11 @@ export interface LogPlace {
   marks: number;
   /** Where the line begins whose end has not come yet, of stdout and of stderr; null: there is none. */
   open: [stdout: number | null, stderr: number | null];
+  /**
+   * With `context`: lines directly before it that were not shown, up to one more than may be shown; below 0:
+   * lines after it that are owed.
+   */
+  around: number;
 }
 
 /** The logs that are followed together, each read up to its place. */

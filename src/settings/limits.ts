@@ -253,6 +253,8 @@ export const LOGS = {
   /** Time after which a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
+  /** Lines before, and lines after, a line that is found. */
+  maxContextLines: 100,
   /** Last lines of a service with which a stream of many begins. */
   maxTailLines: 100_000,
   /** Text and time of one look at the logs that a stream follows, and the shortest pause between two. */
@@ -283,6 +285,8 @@ export const AGENT = {
   maxViewerBytes: 64 * MIB,
   /** The end of the output, from which a screen is drawn. A viewer that is further behind gets a screen. */
   replayBytes: MIB,
+  /** Sizes of a terminal that are kept; output before them is drawn at the oldest of them. */
+  maxSizeMarks: 32,
   /** Time for drawing; the rest of the output is sent as it is. */
   drawBudgetMs: 500,
   /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */

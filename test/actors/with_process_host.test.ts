@@ -129,9 +129,9 @@ async function daemon(stateDir: string): Promise<Daemon> {
     commandsWaiting: { count: 0 },
   };
   node.family('service:', serviceActor, () => config);
-  await node.start('groups', groupsActor, null);
+  await node.start('groups', groupsActor, { store, bootedAt: 0 });
   const ranges = { service: [21_000, 21_100], agent: [21_101, 21_200] } as const;
-  const records = await node.start('registry', registryActor, { store, ports: ranges });
+  const records = await node.start('registry', registryActor, { store, ports: ranges, bootedAt: 0 });
   await records.ask('boot', { autostart: true });
   node.onPeerLost((peer) => {
     if (peer !== 'host' || isOver) return;

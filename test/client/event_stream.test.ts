@@ -146,6 +146,22 @@ describe.each([
     });
   });
 
+  it('waits for an answer to its first connection when it is always to reconnect', async () => {
+    const fake = await serve((_asked, response, count) =>
+      count === 1 ? response.destroy() : open(response, crashed(1)),
+    );
+    const lost: string[] = [];
+    const events = createClient(transport, { url: fake.url }).events({
+      reconnect: 'always',
+      onState: (state) => {
+        if (!state.open) lost.push(state.error.code);
+      },
+    });
+    expect(await events.next()).toMatchObject({ value: { id: 1 } });
+    expect(lost).toEqual(['unreachable']);
+    await events.return(undefined);
+  });
+
   it('throws at the first break when it is not to reconnect', async () => {
     const fake = await serve((_asked, response) => {
       open(response, crashed(1));

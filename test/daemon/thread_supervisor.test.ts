@@ -4,8 +4,13 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, expect, it, vi } from 'vitest';
-import { createThreadSupervisor, type ThreadSupervisorOptions } from '../../src/daemon/thread_supervisor.ts';
+import {
+  createThreadSupervisor,
+  type DeathSequel,
+  type ThreadSupervisorOptions,
+} from '../../src/daemon/thread_supervisor.ts';
 import { createNodeLookup, mayAsk } from '../../src/protocol/address.ts';
+import { Failure } from '../../src/runtime/actor.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
 import { deferred } from '../../src/runtime/deferred.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
@@ -36,12 +41,12 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   const folder = tempDir();
   const data: Data = { log: join(folder, 'log'), broken: join(folder, 'broken') };
   const node = untypedNode({ name: 'front', clock: systemClock, nodeOf, mayAsk });
-  const deaths: { name: string; error: unknown; ended: boolean }[] = [];
+  const deaths: { name: string; error: unknown; sequel: DeathSequel }[] = [];
   const threads = createThreadSupervisor({
     node,
     tetherThreads,
     dataFor: () => data,
-    onDeath: (name, error, ended) => deaths.push({ name, error, ended }),
+    onDeath: (name, error, sequel) => deaths.push({ name, error, sequel }),
     onUnendable: (diagnosis) => {
       throw diagnosis;
     },
@@ -69,7 +74,7 @@ it('does not start a thread again that has refused to start, and tells why', asy
   await eventually(() => deaths.length > 0);
   rmSync(data.broken);
   expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
-  expect(deaths).toMatchObject([{ ended: true, error: { code: 'storage_lost', message: 'refused' } }]);
+  expect(deaths).toMatchObject([{ sequel: 'refused', error: { code: 'storage_lost', message: 'refused' } }]);
 });
 
 it('asks cross threads: from the front, between kinds and to a pool', async () => {
@@ -153,7 +158,7 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   expect(after.node).toBe('cloud');
   expect(after.thread).not.toBe(before.thread);
   expect(await clusters.ask('ask', { address: other })).toMatchObject({ node: 'tethers-1' });
-  expect(deaths).toMatchObject([{ name: 'cloud', error: { message: 'uncaught' }, ended: false }]);
+  expect(deaths).toMatchObject([{ name: 'cloud', error: { message: 'uncaught' }, sequel: 'restarts' }]);
   // And the other direction: an actor of the first thread waits for one on the second.
   const far = node.ref<Worker>(other);
   await codeOf(far.ask('throw', { text: 'again' }));
@@ -173,10 +178,24 @@ it('a thread that dies too often is given up once, with the reason for those who
     code: 'gone',
     message: 'services-0 died too often',
   });
-  expect(deaths.map(({ ended }) => ended)).toEqual([false, false, true]);
+  expect(deaths.map(({ sequel }) => sequel)).toEqual(['restarts', 'restarts', 'died_too_often']);
   expect(await codeOf(registry.ask('where', null))).toBe('gone');
   // The others continue.
   await threads.ensure('cloud');
+});
+
+it('a failure of what follows a restart is no refusal, and may be one death too many', async () => {
+  const { threads, deaths, registry } = open({ restarts: { max: 1, withinMs: 60_000 } });
+  await threads.ensure('services');
+  threads.onRestarted(() => {
+    throw new Failure('gone', 'it has died meanwhile');
+  });
+  await codeOf(registry.ask('throw', { text: 'uncaught' }));
+  expect(await codeOf(threads.ensure('services'))).toBe('gone');
+  expect(deaths).toMatchObject([
+    { sequel: 'restarts', error: { message: 'uncaught' } },
+    { sequel: 'died_too_often', error: { code: 'gone' } },
+  ]);
 });
 
 it('a failed setup is a death; `ensure` waits for the setup that succeeds', async () => {
@@ -188,7 +207,7 @@ it('a failed setup is a death; `ensure` waits for the setup that succeeds', asyn
   await eventually(() => deaths.length > 2);
   rmSync(data.broken);
   await up;
-  expect(deaths[0]).toMatchObject({ error: { message: 'broken setup' }, ended: false });
+  expect(deaths[0]).toMatchObject({ error: { message: 'broken setup' }, sequel: 'restarts' });
   expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
   // It was never up before, so nothing was restarted.
   expect(restarted).not.toHaveBeenCalled();

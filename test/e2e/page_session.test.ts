@@ -29,7 +29,9 @@ it.runIf(hasChromium)(
     const daemon = await daemonOn(freePort());
     const cmd = 'n=0; while sleep 0.05; do n=$((n+1)); echo "line $n"; done';
     await add(daemon, { name: 'counter', cmd });
-    const page = await openBerth(daemon, '#/services/counter');
+    await add(daemon, { name: 'greeter', cmd: 'echo hello; sleep 600' });
+    const page = await openBerth(daemon, '#/services/counter?panes=log.counter');
+    const paneOf = (name: string) => page.locator(`.pane[aria-label="log of ${name}"]`);
     const connected = page.getByText('connected', { exact: true });
     const kept =
       'JSON.stringify([location.href, { ...sessionStorage }, { ...localStorage }, document.cookie])';
@@ -40,23 +42,35 @@ it.runIf(hasChromium)(
     const storedKey = (): Promise<string> => page.evaluate(`sessionStorage.getItem('berth.key')`);
     const stored = await storedKey();
     expect((await exchangeKey(pageServer(daemon), stored)).status).toBe(201);
-    const texts = () => page.locator('.log-text').allTextContents();
+    const texts = () => paneOf('counter').locator('.log-text').allTextContents();
     await eventually(async () => (await texts()).length > 5);
     daemon.signal('SIGKILL');
     await daemon.exited;
     await page.getByText('reconnecting', { exact: true }).waitFor();
+    // What is opened meanwhile waits for the next daemon.
+    await page.evaluate(`location.assign('#/services/greeter?panes=log.counter~log.greeter')`);
+    await paneOf('greeter').getByText('reconnecting').waitFor();
     const next = await daemonOn(daemon.port, daemon.stateDir);
     expect((await exchangeKey(pageServer(next), stored)).status).toBe(401);
     await connected.waitFor();
     expect(await storedKey()).not.toBe(stored);
+    await paneOf('greeter').getByText('hello', { exact: true }).waitFor();
+    await page.locator('.why', { hasText: 'Its process' }).waitFor();
     // Its lines go on where they were, each once.
-    await page.locator('.log-state', { hasText: 'live' }).waitFor();
     const numberOf = (text = ''): number => Number(text.slice('line '.length));
-    const after = numberOf((await texts()).at(-1)) + 10;
-    await eventually(async () => numberOf((await texts()).at(-1)) > after);
+    let shown: string[] = [];
+    const lastNumber = async (): Promise<number> => {
+      shown = await paneOf('counter').locator('.log-state, .log-text, .log-more').allTextContents();
+      return numberOf((await texts()).at(-1));
+    };
+    const after = (await lastNumber()) + 10;
+    await eventually(
+      async () => (await lastNumber()) > after,
+      () => ({ after, state: shown[0], lines: shown.slice(-4) }),
+    );
     const numbers = (await texts()).map(numberOf);
     expect(numbers).toEqual(numbers.map((_, at) => (numbers[0] ?? 0) + at));
     await page.evaluate(`location.assign('#/events')`);
-    await page.locator('.event-row', { hasText: 'started at' }).waitFor();
+    await page.locator('.event-row', { hasText: 'counterstarted at' }).waitFor();
   },
 );

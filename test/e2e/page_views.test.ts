@@ -131,6 +131,11 @@ it.runIf(hasChromium)(
     await page.getByText('live · 5001 lines').waitFor();
     await page.getByRole('button', { name: 'newest lines' }).click();
     await page.locator('.log-text', { hasText: /^5000$/ }).waitFor();
+    // What follows the end still does when it has less room.
+    await page.setViewportSize({ width: 1440, height: 500 });
+    const isAtEnd = `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight < 2)(
+      document.querySelector('.log-lines'))`;
+    await eventually(() => page.evaluate<boolean>(isAtEnd));
   },
 );
 

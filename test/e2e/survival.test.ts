@@ -177,6 +177,48 @@ describe('kill -9 of the daemon', () => {
     expect(isAlive(stubborn)).toBe(false);
   });
 
+  it('completes the restart of a service and of a group that were under way', async () => {
+    const first = await startDaemon();
+    const gate = join(newFolder(), 'gate');
+    const stubborn = `trap '' TERM; echo deaf; while [ ! -e ${gate} ]; do sleep 0.02; done; exit 3`;
+    const names = ['alone', 'db', 'web'];
+    const pids = new Map<string, number>();
+    for (const name of names) {
+      const rest = name === 'alone' ? {} : { group: 'site', dependsOn: name === 'web' ? ['db'] : [] };
+      // All but `db` end only once there is a gate; what follows does not wait for one.
+      const deaf = name === 'db' ? 'echo ready;' : `if [ ! -e ${gate} ]; then ${stubborn}; fi;`;
+      const cmd = `${deaf} exec sleep 1000`;
+      await first.request('POST', '/v1/services', { name, port: null, cmd, ...rest });
+      pids.set(name, (await first.request('POST', `/v1/services/${name}/start`)).body.pid);
+      await eventually(
+        async () => (await first.request('GET', `/v1/services/${name}/logs`)).body.lines.length > 0,
+      );
+    }
+    const restart = (path: string): void =>
+      void first.request('POST', `${path}/restart?grace=60000`).catch(() => undefined);
+    restart('/v1/services/alone');
+    restart('/v1/groups/site');
+    // Of the group, one member is being stopped, and the other waits for that.
+    for (const name of ['alone', 'web'])
+      await eventually(async () => (await get(first, name)).status === 'stopping');
+    await kill9(first);
+    writeFileSync(gate, '');
+    const second = await startDaemon({ stateDir: first.stateDir });
+    for (const name of names)
+      await eventually(async () => {
+        const { pid, status } = await get(second, name);
+        return status === 'running' && pid !== pids.get(name);
+      });
+    const { body } = await second.request('GET', '/v1/events/history?types=service.started,service.stopped');
+    const told = body.events.map(
+      ({ type, data }: { type: string; data: { name: string } }) => `${data.name} ${type.split('.')[1]}`,
+    );
+    for (const name of names)
+      expect(told.filter((line: string) => line.startsWith(name))).toEqual(
+        ['started', 'stopped', 'started'].map((what) => `${name} ${what}`),
+      );
+  });
+
   it('loses no answered registration', async () => {
     const first = await startDaemon();
     const names = Array.from({ length: 500 }, (_, index) => `s${index}`);

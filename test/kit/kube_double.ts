@@ -79,6 +79,10 @@ export interface Double {
   allowedIn: Set<string>;
   /** Accepts no token any more. */
   isRevoked: boolean;
+  /** Has it accept tokens of a ServiceAccount that live for so long (seconds) from `now` (epoch ms) on. */
+  accountToken(now: number, lifetimeS: number): string;
+  /** The clock by which it makes tokens when it is asked for one. */
+  now: () => number;
   addAutoscaler(
     namespace: string,
     name: string,
@@ -203,7 +207,9 @@ class Server implements Double {
   readonly namespaces: string[] = [];
   readonly allowedIn = new Set<string>();
   isRevoked = false;
+  now = Date.now;
   private readonly token = randomBytes(16).toString('hex');
+  private readonly tokens = new Set([this.token]);
   private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
   private readonly leaf = certificate({
     commonName: 'double',
@@ -265,6 +271,18 @@ class Server implements Double {
     const object = this.get(kind, namespace, name);
     this.of(pluralOf(kind)).delete(keyOf(namespace, name));
     this.tell(pluralOf(kind), 'DELETED', this.stamped(kind, object));
+  }
+
+  accountToken(now: number, lifetimeS: number): string {
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const iat = Math.floor(now / 1_000);
+    const claims = {
+      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: 'system:serviceaccount:berth:berth-ada' },
+      'kubernetes.io': { namespace: 'berth', serviceaccount: { name: 'berth-ada', uid: 'the-uid' } },
+    };
+    const token = `${part({ alg: 'RS256' })}.${part(claims)}.${randomBytes(8).toString('base64url')}`;
+    this.tokens.add(token);
+    return token;
   }
 
   fault(fits: (request: Seen) => boolean, fault: Fault, times = 1): void {
@@ -383,7 +401,7 @@ class Server implements Double {
     const row = this.faults.find(({ fits, times }) => times > 0 && fits(seen));
     if (row) row.times -= 1;
     if (row && (await this.goWrong(row.fault, seen, response))) return;
-    const isKnown = !this.isRevoked && request.headers.authorization === `Bearer ${this.token}`;
+    const isKnown = !this.isRevoked && this.tokens.has(request.headers.authorization?.slice(7) ?? '');
     const [code, body] = isKnown
       ? this.handle(seen, response)
       : [401, status(401, 'Unauthorized', 'Unauthorized')];
@@ -445,6 +463,10 @@ class Server implements Double {
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
     if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.review(seen.body)];
     if (path.endsWith('/selfsubjectrulesreviews')) return [201, this.rules(seen.body)];
+    if (path === '/api/v1/namespaces/berth/serviceaccounts/berth-ada/token')
+      return this.isDenied('create serviceaccounts/token', 'berth')
+        ? [403, status(403, 'Forbidden', 'serviceaccounts "berth-ada" is forbidden')]
+        : [201, { status: { token: this.accountToken(this.now(), seen.body.spec.expirationSeconds) } }];
     const extra = this.answerExtra(path, query);
     if (extra) return extra;
     const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);

@@ -109,6 +109,7 @@ export async function setting({
     store: wrap(store),
     // A range where nothing listens: other programs may use the usual ports of a test machine.
     ports: { service: [200, 299], agent: [300, 400] },
+    bootedAt: 0,
   });
   return {
     world: w,

@@ -14,7 +14,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const ALL: LogFilterSpec = { q: null, regex: null, level: null, stream: null, since: null, until: null };
+const ALL: LogFilterSpec = {
+  q: null,
+  regex: null,
+  level: null,
+  stream: null,
+  since: null,
+  until: null,
+  context: 0,
+};
 const RUN = '00000000000000a1';
 const NEXT_RUN = '00000000000000a2';
 

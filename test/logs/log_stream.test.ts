@@ -18,8 +18,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const ALL: LogFilterSpec = { q: null, regex: null, level: null, stream: null, since: null, until: null };
-const BEGINNING: LogPlace = { offset: 0, marks: 0, open: [null, null] };
+const ALL: LogFilterSpec = {
+  q: null,
+  regex: null,
+  level: null,
+  stream: null,
+  since: null,
+  until: null,
+  context: 0,
+};
+const BEGINNING: LogPlace = { offset: 0, marks: 0, open: [null, null], around: 0 };
 const RUN = '00000000000000a1';
 
 interface Row {

@@ -1,6 +1,7 @@
-// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: nothing; a
-// call ends with its incarnation.
+// State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store,
+// which has the restarts under way; any other call ends with its incarnation.
 
+import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
 import {
   awaited,
@@ -14,7 +15,7 @@ import {
   withDependencies,
 } from '../../protocol/dependency_order.ts';
 import { type FailureDetail, fail } from '../../protocol/errors.ts';
-import type { GroupsProtocol } from '../../protocol/groups.ts';
+import type { GroupsProtocol, StoredRestart } from '../../protocol/groups.ts';
 import type { Member } from '../../protocol/registry.ts';
 import { type SleepReply, type StartReply, type StopReply, startMember } from '../../protocol/service.ts';
 import {
@@ -32,16 +33,24 @@ import { SERVICE } from '../../settings/limits.ts';
 const NO_TASK_HINT = 'Wait until it is ready instead, or register it with kind task.';
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
+export interface GroupsConfig {
+  store: Pick<Store, 'table'>;
+  /** Boot time of the machine, epoch milliseconds. No restart from before it goes on. */
+  bootedAt: number;
+}
+
 class Groups {
   private readonly context: Context;
+  private readonly config: GroupsConfig;
   private readonly busy = new Set<string>();
   /** Services that are being woken for clients that wait. */
   private readonly waking = new Set<string>();
   private isClosing = false;
   private shuttingDown: Promise<null> | undefined;
 
-  constructor(context: Context) {
+  constructor(context: Context, config: GroupsConfig) {
     this.context = context;
+    this.config = config;
   }
 
   start({ name, timeoutMs }: MessageOf<GroupsProtocol, 'start'>): Promise<{ services: StartReply[] }> {
@@ -162,12 +171,47 @@ class Groups {
 
   /** Nobody sees a dependency end: what depends on it has ended before, and starts after it. */
   restart({ name, graceMs, timeoutMs }: MessageOf<GroupsProtocol, 'restart'>): ReturnType<Groups['start']> {
+    return this.restartFrom(name, { step: 'stop', graceMs, timeoutMs, at: this.context.clock.now() });
+  }
+
+  /** Nobody waits for the restarts of an earlier daemon: what fails is in the states of the services. */
+  resume(): null {
+    for (const [name, stored] of this.config.store.table('restarts').all()) {
+      if (this.busy.has(name)) continue;
+      const isOwed = stored.at >= this.config.bootedAt;
+      const work = isOwed ? this.restartFrom(name, stored) : Promise.resolve();
+      tolerateFailure<unknown, null>(work, () => null)
+        .then(() => this.forgetRestart(name))
+        .catch((error: unknown) => this.context.crash(error));
+    }
+    return null;
+  }
+
+  /**
+   * The store has each step before it begins, so a later daemon goes on with it: what `start` finds running
+   * has been started by the restart, and stays.
+   */
+  private async restartFrom(name: string, restart: StoredRestart): ReturnType<Groups['start']> {
+    const rows = this.config.store.table('restarts');
+    const { graceMs, step, timeoutMs } = restart;
     return this.withGroup(name, async (members) => {
       refuseEndless(members);
-      await this.stopMembers(members, graceMs);
-      const answers = await this.startAll(members, { timeoutMs, wake: false });
-      return { services: answersInOrder(members, answers) };
+      try {
+        if (step === 'stop') {
+          await rows.put(name, restart);
+          await this.stopMembers(members, graceMs);
+          await rows.put(name, { ...restart, step: 'start' });
+        }
+        const answers = await this.startAll(members, { timeoutMs, wake: false });
+        return { services: answersInOrder(members, answers) };
+      } finally {
+        await this.forgetRestart(name);
+      }
     });
+  }
+
+  private forgetRestart(name: string): Promise<void> {
+    return this.config.store.table('restarts').remove(name);
   }
 
   /** Whoever fails to come back says so itself; what depends on it is restarted all the same. */
@@ -283,12 +327,13 @@ function namingMember<A extends unknown[]>(
   };
 }
 
-function init(context: Context): Handlers<GroupsProtocol> {
-  const groups = new Groups(context);
+function init(context: Context, config: GroupsConfig): Handlers<GroupsProtocol> {
+  const groups = new Groups(context, config);
   return {
     start: (message) => context.replyLater(groups.start(message)),
     stop: (message) => context.replyLater(groups.stop(message)),
     restart: (message) => context.replyLater(groups.restart(message)),
+    resume: () => groups.resume(),
     restartDependants: ({ name }) => context.replyLater(groups.restartDependants(name)),
     wake: (message) => context.replyLater(groups.wake(message)),
     knocked: ({ name }) => groups.knocked(name),
@@ -298,4 +343,4 @@ function init(context: Context): Handlers<GroupsProtocol> {
   };
 }
 
-export const groupsActor = actor<GroupsProtocol, null>('groups', init);
+export const groupsActor = actor<GroupsProtocol, GroupsConfig>('groups', init);

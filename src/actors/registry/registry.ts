@@ -37,6 +37,8 @@ export interface RegistryConfig {
   store: Pick<Store, 'table'>;
   /** The ranges that `port: 0` leases from, for a plain service and for an agent. */
   ports: { service: LeaseRange; agent: LeaseRange };
+  /** Boot time of the machine, epoch milliseconds. */
+  bootedAt: number;
 }
 
 /** The name of the `specHash` key in the store. */
@@ -93,12 +95,15 @@ class Registry {
     const rest = new Set(resting.map(({ name }) => name));
     const others = [...this.services.keys()].filter((name) => !rest.has(name));
     await adoptAll(this.context, others);
+    const owed = store.table('restarts').all();
+    const restarting = new Set(owed.flatMap(([group, { at }]) => (at < this.config.bootedAt ? [] : group)));
+    this.context.ref('groups').tell('resume', {});
     if (autostart)
       this.inBackground(
         autostartAll(
           this.context,
           this.services,
-          (name) => this.isAsleep(name),
+          ({ group, name }) => this.isAsleep(name) || restarting.has(group ?? ''),
           () => this.isClosed,
         ),
       );

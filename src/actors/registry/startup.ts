@@ -7,6 +7,7 @@ import {
   type LastEnd,
   restingState,
   type ServiceProtocol,
+  type ServiceSpec,
   type ServiceState,
   type StoredService,
   startMember,
@@ -58,16 +59,17 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 
 /**
  * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
- * service is skipped when a dependency failed, and when it sleeps.
+ * service is skipped when a dependency failed, and when it `isLeft` alone: it sleeps, or its group is being
+ * restarted.
  */
 export async function autostartAll(
   context: Context,
   services: ReadonlyMap<string, StoredService>,
-  isAsleep: (name: string) => boolean,
+  isLeft: (spec: ServiceSpec) => boolean,
   isClosed: () => boolean,
 ): Promise<void> {
   const specs = [...services.values()].map(({ spec }) => spec);
-  const wanted = specs.filter((spec) => spec.autostart && !isAsleep(spec.name));
+  const wanted = specs.filter((spec) => spec.autostart && !isLeft(spec));
   const early = awaited(wanted, 'started');
   const outcomes = await runInDependencyOrder(wanted, async ({ name }, onStarted) => {
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');

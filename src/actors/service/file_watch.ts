@@ -1,7 +1,8 @@
 // Has the files of a service watched while it is wanted, and acts on their changes:
-// docs/reference.md "Watch". A service is wanted from a start until somebody stops it; one that has ended by
-// itself is started by the next change.
+// docs/reference.md "Watch". Has restarts, by changes and by clients, outlive the daemon. A service is wanted
+// from a start until somebody stops it; one that has ended by itself is started by the next change.
 import { isAlive } from '../../adapters/process/process_table.ts';
+import type { RunMetadata } from '../../protocol/host.ts';
 import type { WatchSpec } from '../../protocol/service.ts';
 import { isSameRequest, type WatchRequest, type WatchState } from '../../protocol/watcher.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
@@ -10,6 +11,8 @@ import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
+
+const CLIENTS_RESTART = { action: 'restart', cascade: false };
 
 export interface FileWatchOptions {
   context: Context;
@@ -86,6 +89,19 @@ export class FileWatch {
     this.isWanted = this.isDue = true;
   }
 
+  /** The service is about to be stopped and started: a later daemon starts it, if this one is killed. */
+  beforeRestart(): void {
+    const { state } = this.options.life.snapshot();
+    const isUp = state.phase === 'checking' || state.phase === 'running';
+    if (isUp && this.relaunching?.id !== state.run.id)
+      this.keep(state.run, { passed: state.phase === 'running' });
+  }
+
+  private keep(run: LiveRun, changes: Partial<RunMetadata>): void {
+    this.options.effects.note(run, { ...changes, relaunch: true });
+    this.relaunching = run;
+  }
+
   /** Somebody stops the service: changes are of no interest until it is started. */
   release(): void {
     this.isWanted = this.isDue = this.owesCascade = false;
@@ -151,8 +167,9 @@ export class FileWatch {
 
   /** Answers the change, or waits for the next phase in which that is possible. */
   private act(): void {
-    const { spec } = this;
-    if (!this.isDue || !spec) return;
+    if (!this.isDue) return;
+    // Without a rule, what is due is the restart that a client has asked an earlier daemon for.
+    const spec = this.spec ?? CLIENTS_RESTART;
     const { life, start } = this.options;
     const { state } = life.snapshot();
     switch (state.phase) {
@@ -181,7 +198,11 @@ export class FileWatch {
   }
 
   /** Restarts the run, or sends it the signal. The host keeps that the change has been seen to. */
-  private answer(run: LiveRun, { action, cascade }: WatchSpec, passed: boolean): void {
+  private answer(
+    run: LiveRun,
+    { action, cascade }: Pick<WatchSpec, 'action' | 'cascade'>,
+    passed: boolean,
+  ): void {
     const { context, effects, restart } = this.options;
     const changedAt = context.clock.now();
     if (action !== 'restart') {
@@ -189,8 +210,7 @@ export class FileWatch {
       signalGroup(run, action);
       return;
     }
-    effects.note(run, { passed, changedAt, relaunch: true });
-    this.relaunching = run;
+    this.keep(run, { passed, changedAt });
     this.owesCascade = cascade;
     this.inBackground(restart());
   }

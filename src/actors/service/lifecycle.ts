@@ -197,6 +197,12 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
+  /** As `finish`, for a run whose end is known before anything else: a task has been up all the same. */
+  private finishUnseen(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
+    if (run.metadata.task && !run.metadata.passed) this.announce(run);
+    this.finish(run, outcome, how);
+  }
+
   /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
   async record(state: In<'ended'>): Promise<void> {
     state.recording ??= this.write(state);
@@ -255,7 +261,7 @@ export class ServiceLifecycle {
         this.options.effects.acknowledge(id);
         this.rest(owed);
       },
-      ended: ({ run, outcome, ...how }) => this.finish(run, outcome, { ...how, stop: null }),
+      ended: ({ run, outcome, ...how }) => this.finishUnseen(run, outcome, { ...how, stop: null }),
       checking: ({ run, timeoutMs }) => this.check(run, timeoutMs),
       running: ({ run }) => this.becomeRunning(run),
       working: ({ run }) => this.beginRunning(run),
@@ -307,7 +313,7 @@ export class ServiceLifecycle {
 
   private spawned({ run, early }: In<'launching'>, reply: SpawnReply): void {
     const live: LiveRun = { ...run, ...reply };
-    if (early) this.finish(live, early, UNASKED);
+    if (early) this.finishUnseen(live, early, UNASKED);
     else if (run.metadata.task) this.beginRunning(live);
     else this.check(live, run.timeoutMs);
     run.spawned.resolve(this.startResult('starting', live));

@@ -166,6 +166,7 @@ class SupervisedService implements SupervisedParts {
   restart({ timeoutMs, graceMs }: MessageOf<ServiceProtocol, 'restart'>): Promise<StartReply> {
     this.life.registered();
     if (this.restarting) return this.restarting;
+    this.files.beforeRestart();
     const stopping = (async () => this.machine.stop(graceMs))();
     const restarting = stopping.then(
       () => {
@@ -375,7 +376,7 @@ export const serviceActor = actor<ServiceMessages, ServiceConfig>(
       input: ({ viewer, data }) => terminal.input(viewer, data),
       resize: ({ cols, rows }) => terminal.resize(cols, rows),
       ack: ({ viewer, bytes }) => terminal.acknowledge(viewer, bytes),
-      ...agentStateHandlers(context, service.agent),
+      ...agentStateHandlers(service.agent),
     };
   },
   { drainMs: 1_000 },

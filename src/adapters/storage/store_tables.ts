@@ -1,8 +1,10 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
@@ -20,6 +22,8 @@ export interface StoreTables {
   /** The conversations of agents, by the name of their agent. */
   sessions: StoredSession;
   stacks: StoredStack;
+  /** The restarts of groups that are under way, by the name of their group. */
+  restarts: StoredRestart;
   /** The schedule of each task that has one. */
   schedules: StoredSchedule;
   /** Notices that are not delivered yet, by id. */
@@ -34,6 +38,7 @@ export interface StoreTables {
   clusters: StoredCluster;
   workloads: StoredWorkload;
   tethers: StoredTether;
+  operations: StoredOperation;
   /** One row, `canary`: proves that a key file belongs to this store. */
   vault: SealedSecret;
   /** One row, `format`: the version of this layout. */
@@ -56,6 +61,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   doors: { isText: true, isEssential: true },
   sessions: { isText: true, isEssential: true },
   stacks: { isText: true, isEssential: false },
+  restarts: { isText: true, isEssential: true },
   schedules: { isText: true, isEssential: true },
   notices: { isText: true, isEssential: true },
   positions: { isText: true, isEssential: true },
@@ -64,6 +70,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   clusters: { isText: false, isEssential: false },
   workloads: { isText: true, isEssential: false },
   tethers: { isText: true, isEssential: false },
+  operations: { isText: true, isEssential: false },
   vault: { isText: false, isEssential: false },
   meta: { isText: false, isEssential: false },
 };

@@ -8,6 +8,7 @@ import {
   choiceOption,
   defineCommand,
   flagOption,
+  integerOption,
   negatedFlagOption,
   type Option,
   textOption,
@@ -42,6 +43,10 @@ const FILTER_OPTIONS = {
   until: textOption('--until <time>', 'not after this time'),
   grep: textOption('-g, --grep <text>', 'only lines with this text, in any case'),
   regex: textOption('-e, --regex <regex>', 'only lines in which this expression matches (RE2)'),
+  context: integerOption('-C, --context <count>', 'with so many lines before and after each of them', [
+    0,
+    LOGS.maxContextLines,
+  ]),
   level: choiceOption('-l, --level <level>', 'only lines of this level or a more severe one', LOG_LEVELS),
   run: textOption('--run <run>', 'one run of each: last, a number that counts back from it, or an id'),
 };
@@ -95,7 +100,7 @@ export const logsCommand = defineCommand({
     ['berth logs web -f', 'follow one service'],
     ['berth logs -n 5', 'the last 5 lines of each service'],
     ['berth logs --since 15m --level warn', 'warnings and errors of the last quarter of an hour'],
-    ['berth logs api --grep timeout -n all', 'every line with a text in all that is kept'],
+    ['berth logs api --grep timeout -C 3', 'every line with a text in all that is kept, with 3 around it'],
   ],
   run: async (context, given, options) => {
     const {
@@ -118,6 +123,9 @@ export const logsCommand = defineCommand({
     const { label } = scope;
     const { names, isFixed } = await namesOf(client, scope, given, group);
     const isNarrow = grep !== undefined || Object.values(narrow).some((value) => value !== undefined);
+    const { context: around, level, regex } = narrow;
+    if (around !== undefined && (grep ?? regex ?? level) === undefined)
+      throw new UsageError('--context needs --grep, --regex or --level');
     if (raw) {
       if (isNarrow || typeof lines === 'string')
         throw new UsageError('--raw cannot be combined with options that choose lines');

@@ -37,6 +37,7 @@ function entryText({ out }: CommandContext, view: MergedLogView): (entry: Stream
     return colour;
   };
   for (const name of view.names) colourOf(name);
+  let isFirst = true;
   return (entry) => {
     const { name, at } = entry;
     shown.add(name);
@@ -45,12 +46,16 @@ function entryText({ out }: CommandContext, view: MergedLogView): (entry: Stream
     // Marks, and that of stderr, are for people: other programs get the lines alone.
     if (isMark && !isTerminal) return '';
     const isError = isTerminal && !isMark && entry.stream === 'stderr';
-    const mark = isError ? out.style('red', '!') : '|';
+    const isAround = !isMark && entry.around === true;
+    // As grep: lines around others have another mark, and lines are left out where `--` stands.
+    const separator = !isMark && entry.gap && !isFirst ? `${out.style('dim', '--')}\n` : '';
+    isFirst = false;
+    const mark = isError ? out.style('red', '!') : isAround ? '-' : '|';
     const hasName = prefix && shown.size > 1;
     const colour = colourOf(name);
     const head = hasName
-      ? `${out.style(colour, label(name).padEnd(width))} ${isError ? mark : out.style(colour, mark)} `
-      : '';
+      ? `${separator}${out.style(colour, label(name).padEnd(width))} ${isError ? mark : out.style(colour, mark)} `
+      : separator;
     const time = timestamps ? `${out.style('dim', at)} ` : '';
     if (isMark) return `${head}${time}${out.style('dim', `-- ${markText(entry)} --`)}\n`;
     return `${head}${time}${isError && !hasName ? `${mark} ` : ''}${sanitizeColoured(entry.text)}\n`;

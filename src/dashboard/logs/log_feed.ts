@@ -1,6 +1,8 @@
 // The lines of a log view: the newest as they come, older ones when they are asked for. Nothing twice.
 import { signal } from '@preact/signals';
 import type { LogEntry, LogSearchOptions, LogStreamOptions, StreamedLogEntry } from '../../client/browser.ts';
+import { isBerthError } from '../../client/browser.ts';
+import { isRetryable } from '../../client/errors.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 
 /** Which lines are wanted. */
@@ -80,6 +82,8 @@ export class LogFeed {
     const entries = client.streamLogs({
       ...query,
       ansi: true,
+      // Between two streams of a log the daemon may end as well as in the middle of one.
+      reconnect: 'always',
       signal: this.end.signal,
       onState: (now) => {
         if (!now.open) this.state.value = { word: 'lost', detail: now.error.message };
@@ -114,8 +118,11 @@ export class LogFeed {
       this.older.value = page.before === null ? 'none' : 'unknown';
     } catch (error) {
       if (this.end.signal.aborted) return;
-      this.older.value = 'none';
-      this.state.value = { word: 'failed', detail: errorText(error) };
+      if (isBerthError(error) && isRetryable(error)) this.older.value = 'unknown';
+      else {
+        this.older.value = 'none';
+        this.state.value = { word: 'failed', detail: errorText(error) };
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 // The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { entryKey, type LineChunk, type LogFeed } from './log_feed.ts';
@@ -54,6 +54,7 @@ function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook
 /** Scrolls along with the end of the list until a person scrolls up. */
 function useEnd(feed: LogFeed, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
+  const lastTop = useRef(0);
   const [seen, setSeen] = useState({ top: 0, height: 600 });
   const [isAtEnd, setAtEnd] = useState(startsAtEnd);
   const look = (): void => {
@@ -64,7 +65,10 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
         ? old
         : { top: scrollTop, height: clientHeight },
     );
-    setAtEnd(scrollHeight - scrollTop - clientHeight < NEAR_END_PX);
+    // Lines and sizes change between a scroll and its event: only a person scrolls up.
+    if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) setAtEnd(true);
+    else if (scrollTop < lastTop.current) setAtEnd(false);
+    lastTop.current = scrollTop;
     if (scrollTop < SPARE_PX) void feed.readOlder();
   };
   const toEnd = (): void => {
@@ -97,6 +101,14 @@ export function LogLines({ feed, look, isWrapped, isPaused, startsAtEnd }: LogLi
     }
     onScroll();
   }, [changes, isFollowing, isWrapped]);
+  useEffect(() => {
+    const sizes = new ResizeObserver(() => {
+      if (isFollowing) toEnd();
+      onScroll();
+    });
+    if (box.current) sizes.observe(box.current);
+    return () => sizes.disconnect();
+  }, [isFollowing]);
   const { chunks } = feed;
   const end = chunks.reduce((sum, chunk) => sum + heightOf(chunk), 0);
   const top = isFollowing ? end - seen.height : seen.top;

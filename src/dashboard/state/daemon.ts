@@ -20,6 +20,8 @@ export const connection = signal<{ state: 'connecting' | 'connected' | 'lost'; d
   state: 'connecting',
   detail: '',
 });
+/** How often the connection has come up: what could not be read while it was down is read again with it. */
+export const connectionCount = signal(0);
 /** Every service and agent, by name. null: not read yet. */
 export const serviceList = signal<readonly Service[] | null>(null);
 /** Every agent. */
@@ -115,6 +117,7 @@ async function consumeEvents(): Promise<void> {
   let past: Promise<void> = Promise.resolve();
   const onOpen = (): void => {
     connection.value = { state: 'connected', detail: '' };
+    connectionCount.value += 1;
     loginReason.value = null;
     void refresh();
     past = readHistory().catch((error: unknown) => void askForToken(error));

@@ -8,7 +8,7 @@ import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
-import { lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
+import { connectionCount, lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
 import { linkTo } from '../state/place.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
@@ -19,7 +19,7 @@ import { UsageCharts } from './usage_charts.tsx';
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGKILL'];
 const EVENTS_SHOWN = 30;
 
-/** What the daemon says about one service alone, read again when something happens to it. */
+/** What the daemon says of one service: read again when something happens to it, or the daemon is back. */
 function useDetails(name: string, status: string | undefined) {
   const [detail, setDetail] = useState<ServiceDetail | null>(null);
   const [why, setWhy] = useState<Explanation | string | null>(null);
@@ -38,7 +38,7 @@ function useDetails(name: string, status: string | undefined) {
     };
     void ask();
     return () => end.abort();
-  }, [name, status, eventId]);
+  }, [name, status, eventId, connectionCount.value]);
   return { detail: detail?.name === name ? detail : null, why };
 }
 

@@ -79,7 +79,10 @@ class MergedFollower {
     for (const name of this.logs.keys()) if (!names.has(name)) this.logs.delete(name);
     for (const name of names) {
       if (this.logs.has(name)) continue;
-      this.logs.set(name, { place: { offset: 0, marks: 0, open: [null, null] }, run: this.request.run });
+      this.logs.set(name, {
+        place: { offset: 0, marks: 0, open: [null, null], around: 0 },
+        run: this.request.run,
+      });
       this.wake(name);
     }
     if (names.size === 0 && this.request.endsWithServices) this.end();

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { groupsActor } from '../../../src/actors/groups/groups.ts';
 import type { Dependency } from '../../../src/protocol/dependency_order.ts';
 import { fail } from '../../../src/protocol/errors.ts';
-import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
+import type { GroupsProtocol, StoredRestart } from '../../../src/protocol/groups.ts';
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { type World, world } from '../../kit/actors.ts';
-import { advance } from '../../kit/service.ts';
+import { advance, MemoryStore } from '../../kit/service.ts';
 
 interface Group {
   world: World;
@@ -17,6 +17,7 @@ interface Group {
   log: string[];
   starts: unknown[];
   stops: unknown[];
+  store: MemoryStore;
   advance(ms: number): Promise<void>;
 }
 
@@ -30,6 +31,7 @@ interface Script {
 
 async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): Promise<Group> {
   const w = world();
+  const store = new MemoryStore();
   const log: string[] = [];
   const starts: unknown[] = [];
   const stops: unknown[] = [];
@@ -73,8 +75,8 @@ async function group({ members, kinds = {}, ms = {}, failures = {} }: Script): P
     }),
   });
   w.node.family('service:', type, (address) => address.slice('service:'.length));
-  const ref = await w.start('groups', groupsActor, null);
-  return { world: w, ref, log, starts, stops, advance: (time) => advance(w.clock, time) };
+  const ref = await w.start('groups', groupsActor, { store, bootedAt: BOOTED_AT });
+  return { world: w, ref, log, starts, stops, store, advance: (time) => advance(w.clock, time) };
 }
 
 const outcome = (answer: Promise<unknown>): Promise<unknown> =>
@@ -82,6 +84,8 @@ const outcome = (answer: Promise<unknown>): Promise<unknown> =>
     (value) => value,
     ({ code, message, detail }: Failure) => ({ code, message, detail }),
   );
+
+const BOOTED_AT = 1_000;
 
 const SITE = { web: ['api', 'outside'], api: ['db'], db: [], mail: [] };
 
@@ -165,6 +169,61 @@ describe('the restart of a group', () => {
       expect.objectContaining({ code: 'dependency_failed' }),
       [],
     ]);
+  });
+});
+
+describe('the restart of a group under a daemon that was killed', () => {
+  const row = { graceMs: 5, timeoutMs: 700, at: BOOTED_AT };
+  const begin = async (stored: StoredRestart): Promise<Group> => {
+    const site = await group({ members: { web: ['db'], db: [] } });
+    await site.store.table('restarts').put('site', stored);
+    await site.ref.ask('resume', {});
+    return site;
+  };
+  const STOPPED = ['stop web', 'ended web', 'stop db', 'ended db'];
+  const STARTED = ['start db', 'ready db', 'start web', 'ready web'];
+
+  it('is on disk before its first stop, then before its first start, and gone at its end', async () => {
+    const site = await group({ members: { web: ['db'], db: [] } });
+    const rows = site.store.table('restarts');
+    const restarted = site.ref.ask('restart', { name: 'site', graceMs: null, timeoutMs: null });
+    const steps: unknown[] = [];
+    for (let index = 0; index < 30; index += 1) {
+      await site.advance(2);
+      const last = site.log.at(-1)?.split(' ')[0];
+      if (last !== undefined) steps.push(`${last} ${rows.get('site')?.step}`);
+    }
+    await restarted;
+    const seen = ['stop stop', 'start start', 'ready undefined'];
+    expect(steps).toEqual(expect.arrayContaining(seen));
+    expect(steps).not.toContain('start stop');
+    expect(rows.all()).toEqual([]);
+  });
+
+  it('stops what is left and starts all, and where all had stopped, stops nothing again', async () => {
+    const early = await begin({ ...row, step: 'stop' });
+    await early.advance(100);
+    expect(early.log).toEqual([...STOPPED, ...STARTED]);
+    expect(early.stops).toEqual(Array(2).fill({ graceMs: 5 }));
+    const late = await begin({ ...row, step: 'start' });
+    await late.advance(100);
+    expect(late.log).toEqual(STARTED);
+    expect(late.store.table('restarts').all()).toEqual([]);
+  });
+
+  it('does not go on after a reboot, without members, or while it is under way', async () => {
+    const rebooted = await begin({ ...row, step: 'start', at: BOOTED_AT - 1 });
+    await rebooted.advance(100);
+    expect([rebooted.log, rebooted.store.table('restarts').all()]).toEqual([[], []]);
+    const busy = await group({ members: { web: [] } });
+    await busy.store.table('restarts').put('none', { ...row, step: 'start' });
+    const restarted = busy.ref.ask('restart', { name: 'site', graceMs: null, timeoutMs: null });
+    await busy.advance(2);
+    await busy.ref.ask('resume', {});
+    await busy.advance(100);
+    await restarted;
+    expect(busy.log).toEqual(['stop web', 'ended web', 'start web', 'ready web']);
+    expect(busy.store.table('restarts').all()).toEqual([]);
   });
 });
 

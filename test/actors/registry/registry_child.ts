@@ -21,6 +21,7 @@ await node.start('ports', portsActor, { store, watched: new Map() });
 const ref = await node.start('registry', registryActor, {
   store,
   ports: { service: [3100, 3999], agent: [8100, 8200] },
+  bootedAt: 0,
 });
 for (let round = 0; ; round += 1) {
   await Promise.all(

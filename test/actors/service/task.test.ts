@@ -77,7 +77,10 @@ describe('a task', () => {
     const world = await task();
     world.host.stillborn = 0;
     expect(await start(world)).toMatchObject({ status: 'completed', ms: 0 });
-    expect(world.events()).toEqual([['service.completed', { name: 'web', ms: 0 }]]);
+    expect(world.events()).toEqual([
+      ['service.started', { name: 'web', pid: 101, url: null }],
+      ['service.completed', { name: 'web', ms: 0 }],
+    ]);
   });
 
   it('is answered at once with wait=false, and later within `timeout`; it goes on', async () => {
@@ -177,18 +180,22 @@ describe('a task', () => {
 });
 
 describe('a task after the death of the daemon', () => {
-  it('that completed meanwhile has completed, once', async () => {
+  it.each([
+    { passed: true, events: ['service.completed'] },
+    { passed: false, events: ['service.started', 'service.completed'] },
+  ])('that completed meanwhile has completed, once: announced before $passed', async ({ events, passed }) => {
     const clock = virtualClock();
     const { service, run } = row(clock);
     const end = { service, run, exitCode: 0, signal: null, exitUnknown: false, at: clock.now() };
     const world = await task({
       clock,
-      row: { port: 0, memo: MEMO_OF_TASK, end: { ...end, cause: 'exit' } },
+      row: { port: 0, memo: { ...MEMO_OF_TASK, passed }, end: { ...end, cause: 'exit' } },
     });
     await world.ref.ask('adopt', {});
     world.host.tellEnd();
     await quiet();
-    expect(world.events()).toEqual([['service.completed', { name: 'web', ms: 60_000 }]]);
+    expect(world.events().map(([type]) => type)).toEqual(events);
+    expect(world.events().at(-1)).toEqual(['service.completed', { name: 'web', ms: 60_000 }]);
     expect(world.kept()).toMatchObject({ status: 'completed', completed: { ms: 60_000, content: 'c1' } });
     expect(world.host.ledger.size).toBe(0);
     expect(await start(world, ifChanged)).toMatchObject({ status: 'completed', unchanged: true });

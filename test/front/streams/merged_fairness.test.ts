@@ -9,7 +9,7 @@ const FOLLOWERS = 40;
 
 it('writes to many followers who are at the same place in slices, with other work in between', async () => {
   let reads = 0;
-  const place = { offset: 0, marks: 0, open: [null, null] as [null, null] };
+  const place = { offset: 0, marks: 0, open: [null, null] as [null, null], around: 0 };
   const jobs: LogJobs = {
     start: async ({ names }) => names.map((name) => ({ name, run: null, place })),
     read: async ({ grown }) => {
@@ -45,7 +45,7 @@ it('writes to many followers who are at the same place in slices, with other wor
       turns.push(turn);
     },
   });
-  const filter = { q: null, regex: null, level: null, stream: null, since: null, until: null };
+  const filter = { q: null, regex: null, level: null, stream: null, since: null, until: null, context: 0 };
   const request = { select: () => ['web'], run: null, ansi: false, endsWithServices: true, lines: 0 };
   for (let count = 0; count < FOLLOWERS; count += 1)
     await logs.follow({ ...request, filter, cursor: null, follow: true, open });

@@ -38,7 +38,7 @@ export function selectedNames(app: AppContext, selection: LogSelection, reach: R
 
 /** The filter of a query at `now`, in epoch milliseconds. Throws invalid_spec, which names every fault. */
 export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
-  const { q, regex, level, stream, since, until, run } = selection;
+  const { q, regex, level, stream, since, until, run, context } = selection;
   const faults: { path: string; message: string }[] = [];
   const timeOf = (path: 'since' | 'until', text: string | null): number | null => {
     const time = text === null ? null : parseTime(text, now);
@@ -55,10 +55,10 @@ export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
   }
   if (run !== null && !isRunChoice(run))
     faults.push({ path: 'run', message: 'run must be last, a number that counts back from it, or an id' });
-  const filter = { q, regex, level, stream, since: timeOf('since', since), until: timeOf('until', until) };
+  const times = { since: timeOf('since', since), until: timeOf('until', until) };
   if (faults.length > 0)
     throw fail('invalid_spec', faults.map(({ message }) => message).join('; '), { details: faults });
-  return filter;
+  return { q, regex, level, stream, context: context ?? 0, ...times };
 }
 
 /**
