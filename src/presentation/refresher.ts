@@ -1,8 +1,9 @@
 // Reading again what others change, not more often than anybody can look.
 
 /**
- * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds. Called in
- * the meantime, it has it run once more. Its promise resolves after the pause; `read` handles its own errors.
+ * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds.
+ * Called in the meantime, it has it run once more. Its promise resolves after the pause; `read` handles
+ * its own errors.
  */
 export function createRefresher(read: () => Promise<void>, pauseMs: number): () => Promise<void> {
   let isStale = false;

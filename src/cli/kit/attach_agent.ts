@@ -37,8 +37,9 @@ export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
 }
 
 /**
- * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`. Resolves
- * when the user has left with Ctrl-] or the session has ended, with the terminal as it was before.
+ * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
+ * Resolves when the user has left with Ctrl-] or the session has ended, with the terminal as it was
+ * before.
  */
 export async function attachAgent(
   context: CommandContext,

@@ -9,7 +9,7 @@ import { type Action, type Model, type Step, type Target, viewOf } from './model
 const say = (model: Model, text: string): Step => [{ ...model, notice: { tone: 'bad', text } }];
 
 /** The registered name of the service in sight: selected, in details, or alone in a log; null: none is. */
-export function shownName(model: Model): string | null {
+function shownName(model: Model): string | null {
   const view = viewOf(model);
   if (view.kind === 'details') return view.name;
   if (view.kind === 'log')
@@ -35,7 +35,7 @@ const IMPOSSIBLE: Readonly<Partial<Record<Target['kind'], readonly Action[]>>> =
 };
 
 /** What is asked before an action; null: it is done at once. */
-export function questionBefore(action: Action, { kind, label }: Target): string | null {
+function questionBefore(action: Action, { kind, label }: Target): string | null {
   if (action === 'remove') return `Stop ${label} and remove it with its logs?`;
   if (action === 'start' || action === 'wake' || kind === 'service') return null;
   if (kind === 'agent') return action === 'sleep' ? null : `${action} ${label}? What it is doing ends.`;

@@ -3,7 +3,7 @@ import type { Client } from '../../client/create_client.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { actionTitle } from './action_steps.ts';
 import { troubleText } from './follow_daemon.ts';
-import { followLog } from './follow_log.ts';
+import { followShownLog } from './follow_log.ts';
 import type { Action, Effect, Message, Target } from './model.ts';
 
 type Calls = Partial<Record<Action, (client: Client, name: string) => Promise<unknown>>>;
@@ -74,7 +74,7 @@ export class DaemonEffects {
       case 'openLog':
         this.log.abort();
         this.log = new AbortController();
-        void followLog(this.clientNow, effect.selection, this.tell, this.log.signal);
+        void followShownLog(this.clientNow, effect.selection, this.tell, this.log.signal);
         break;
       case 'closeLog':
         this.log.abort();
@@ -107,7 +107,7 @@ export class DaemonEffects {
 
   private async prompt(name: string, text: string): Promise<void> {
     const isSent = await this.perform(`prompt ${name}`, (client) =>
-      client.promptAgent(name, { text, wait: false }),
+      client.promptAgent(name, { text, wait: false, queue: true }),
     );
     if (isSent) this.tell({ kind: 'said', tone: 'good', text: `${name} has the prompt.` });
   }

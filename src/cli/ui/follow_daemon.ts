@@ -6,7 +6,7 @@ import { isBerthError } from '../../client/errors.ts';
 import type { DaemonEvent } from '../../client/records.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { hintOf } from '../kit/error_hints.ts';
-import type { Message, Usage } from './model.ts';
+import type { Message, ServiceUse } from './model.ts';
 
 /** Lists are read again at most this often, and statistics shown, however many events come. */
 const REFRESH_MS = 250;
@@ -33,7 +33,7 @@ const subjectOf = ({ data }: DaemonEvent): string => ('name' in data ? data.name
 
 /** Gathers what comes often into one message at a time. */
 function gatherer({ tell, signal }: Followed) {
-  let usages = new Map<string, Usage>();
+  let usages = new Map<string, ServiceUse>();
   let names = new Set<string>();
   let isDue = false;
   const flush = (): void => {
@@ -57,7 +57,7 @@ function gatherer({ tell, signal }: Followed) {
 async function readLists(client: Client, { tell, signal }: Followed): Promise<void> {
   const [services, agents] = await Promise.all([client.services({ signal }), client.agents({ signal })]);
   const usages = new Map(
-    services.map(({ name, cpu, rssMB }): [string, Usage] => [
+    services.map(({ name, cpu, rssMB }): [string, ServiceUse] => [
       name,
       cpu === undefined || rssMB === undefined ? null : { cpu, rssMB },
     ]),
@@ -66,7 +66,7 @@ async function readLists(client: Client, { tell, signal }: Followed): Promise<vo
   tell({ kind: 'lists', services, agents });
 }
 
-/** Reads the workloads until `signal` aborts. A cloud part that does not answer is no reason to show nothing else. */
+/** Reads the workloads until `signal` aborts. Without them, everything else is shown all the same. */
 async function followWorkloads(client: Client, { tell }: Followed, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {

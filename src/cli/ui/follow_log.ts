@@ -5,7 +5,7 @@ import type { LogEntry } from '../../client/records.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { troubleText } from './follow_daemon.ts';
 import { MAX_LOG_ENTRIES } from './log_steps.ts';
-import type { LogSelection, Message } from './model.ts';
+import type { Message, ShownLogs } from './model.ts';
 
 /** Lines of the past that come first: of one service, and of each of many. */
 const FIRST_LINES = 1_000;
@@ -41,12 +41,12 @@ function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (
 }
 
 /**
- * Tells the last lines of a log, then what comes, until `signal` aborts or its service is removed. `clientNow`:
- * the client to ask, another one after the daemon was found anew; null: none yet.
+ * Tells the last lines of a log, then what comes, until `signal` aborts or its service is removed.
+ * `clientNow`: the client to ask, another one after the daemon was found anew; null: none yet.
  */
-export async function followLog(
+export async function followShownLog(
   clientNow: () => Client | null,
-  { names, stack }: LogSelection,
+  { names, stack }: ShownLogs,
   tell: (message: Message) => void,
   signal: AbortSignal,
 ): Promise<void> {

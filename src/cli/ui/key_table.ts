@@ -46,7 +46,7 @@ const EVERYWHERE: readonly KeyRow[] = [
     about: 'this list of keys',
     hint: 'help',
     run: (model) => {
-      const keys = KEYS[viewOf(model).kind];
+      const keys = KEY_TABLE[viewOf(model).kind];
       return [{ ...model, views: [...model.views, { kind: 'help', keys, top: 0 }] }];
     },
   },
@@ -179,7 +179,7 @@ const LOG_KEYS: readonly KeyRow[] = [
 ];
 
 /** The keys of each view, those that matter most first. */
-export const KEYS: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
+export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
   list: [
     {
       keys: ['/'],

@@ -1,10 +1,10 @@
 // Keys and pasted text from the bytes of a terminal.
 
 /**
- * What was typed. `key`: the character itself, or a name such as `Up`, `Enter` or `C-c`. `paste`: text that was
- * pasted, or comes as fast as only a paste does; `isCut`: its end is left out.
+ * What was typed. `key`: the character itself, or a name such as `Up`, `Enter` or `C-c`. `paste`: text
+ * that was pasted, or comes as fast as only a paste does; `isCut`: its end is left out.
  */
-export type Typed = { kind: 'key'; key: string } | { kind: 'paste'; text: string; isCut: boolean };
+export type TypedInput = { kind: 'key'; key: string } | { kind: 'paste'; text: string; isCut: boolean };
 
 const NAMED_SEQUENCES: Readonly<Record<string, string>> = {
   '[A': 'Up',
@@ -76,14 +76,14 @@ export class KeyReader {
   }
 
   /** What `bytes` complete. */
-  read(bytes: Uint8Array): Typed[] {
+  read(bytes: Uint8Array): TypedInput[] {
     const text = this.decoder.decode(bytes, { stream: true });
     if (this.paste === null && this.rest === '' && isTooFast(text)) {
       const isLong = text.length > MAX_PASTE;
       return [{ kind: 'paste', text: text.slice(0, MAX_PASTE), isCut: isLong }];
     }
     this.rest += text;
-    const typed: Typed[] = [];
+    const typed: TypedInput[] = [];
     while (this.rest !== '') {
       const next = this.paste === null ? this.takeKey() : this.takePaste();
       if (next === null) break;
@@ -93,14 +93,14 @@ export class KeyReader {
   }
 
   /** The Escape key, if an escape waits; drops the beginning of any other sequence. */
-  flush(): Typed[] {
+  flush(): TypedInput[] {
     const { rest } = this;
     this.rest = '';
     return rest === ESCAPE ? [{ kind: 'key', key: 'Escape' }] : [];
   }
 
   /** null: more has to come first. */
-  private takeKey(): Typed | 'nothing' | null {
+  private takeKey(): TypedInput | 'nothing' | null {
     if (this.rest.startsWith(PASTE_BEGIN)) {
       this.rest = this.rest.slice(PASTE_BEGIN.length);
       this.paste = '';
@@ -124,7 +124,7 @@ export class KeyReader {
     return key === undefined ? 'nothing' : { kind: 'key', key };
   }
 
-  private takePaste(): Typed | null {
+  private takePaste(): TypedInput | null {
     const end = this.rest.indexOf(PASTE_END);
     // The end itself may be spread over two reads.
     const held = end < 0 ? Math.min(this.rest.length, PASTE_END.length - 1) : 0;

@@ -1,21 +1,8 @@
-// The rows of the list: sections of services and agents as on the page, then workloads by cluster and namespace.
-import type { Agent, Service, Workload } from '../../client/records.ts';
+// The rows of the list: sections of services and agents as on the page, then workloads by namespace.
+import type { Workload } from '../../client/records.ts';
 import { compareNames } from '../../presentation/format.ts';
 import { isOfAgents, sectionsOf, wordsOfSearch } from '../../presentation/sections.ts';
-import type { Model, Target } from './model.ts';
-
-/** A row, with a key that stays the same whatever changes around it. */
-export type ListRow =
-  | { kind: 'head'; key: string; title: string; note: string; isFolded: boolean; members: HeadMembers }
-  | { kind: 'service'; key: string; service: Service; agent: Agent | null }
-  | { kind: 'workload'; key: string; workload: Workload };
-
-/** What a section holds: the names of services, and the group and stack that are just these. */
-export interface HeadMembers {
-  names: readonly string[];
-  group: string | null;
-  stack: string | null;
-}
+import type { Model, Target, UiRow } from './model.ts';
 
 /** The rows of a model, and what is derived from them. */
 type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'filter' | 'folded'>;
@@ -23,7 +10,7 @@ type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'filter' | 'f
 /** What counts as up in the note of a section. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 
-function serviceRows({ services, agents, filter, folded }: RowsInput): ListRow[] {
+function serviceRows({ services, agents, filter, folded }: RowsInput): UiRow[] {
   const agentByName = new Map(agents.map((agent) => [agent.name, agent]));
   return sectionsOf(services ?? [], wordsOfSearch(filter)).flatMap(({ key, title, group, services: all }) => {
     const sorted = [...all].sort((one, other) => compareNames(one.name, other.name));
@@ -33,8 +20,8 @@ function serviceRows({ services, agents, filter, folded }: RowsInput): ListRow[]
     const [stack = null] = stacks.size === 1 ? stacks : [];
     const members = { names: sorted.map(({ name }) => name), group, stack };
     const note = `${up} of ${sorted.length} up`;
-    const head: ListRow = { kind: 'head', key, title, note, isFolded, members };
-    const rows = sorted.map((service): ListRow => {
+    const head: UiRow = { kind: 'head', key, title, note, isFolded, members };
+    const rows = sorted.map((service): UiRow => {
       const agent = agentByName.get(service.name) ?? null;
       return { kind: 'service', key: `service ${service.name}`, service, agent };
     });
@@ -42,7 +29,7 @@ function serviceRows({ services, agents, filter, folded }: RowsInput): ListRow[]
   });
 }
 
-function workloadRows({ workloads, filter, folded }: RowsInput): ListRow[] {
+function workloadRows({ workloads, filter, folded }: RowsInput): UiRow[] {
   const words = wordsOfSearch(filter);
   const sections = new Map<string, Workload[]>();
   for (const workload of workloads) {
@@ -56,7 +43,7 @@ function workloadRows({ workloads, filter, folded }: RowsInput): ListRow[] {
     .flatMap(([namespace, members]) => {
       const key = `namespace ${namespace}`;
       const awake = members.filter(({ state }) => state === 'awake').length;
-      const head: ListRow = {
+      const head: UiRow = {
         kind: 'head',
         key,
         title: `${namespace} workloads`,
@@ -66,20 +53,20 @@ function workloadRows({ workloads, filter, folded }: RowsInput): ListRow[] {
       };
       const rows = [...members]
         .sort((one, other) => compareNames(one.name, other.name))
-        .map((workload): ListRow => ({ kind: 'workload', key: `workload ${workload.id}`, workload }));
+        .map((workload): UiRow => ({ kind: 'workload', key: `workload ${workload.id}`, workload }));
       return folded.has(key) ? [head] : [head, ...rows];
     });
 }
 
 /** The rows of a model. */
-export const listRowsOf = (model: RowsInput): ListRow[] => [...serviceRows(model), ...workloadRows(model)];
+export const listRowsOf = (model: RowsInput): UiRow[] => [...serviceRows(model), ...workloadRows(model)];
 
 /** Whether a row is of what needs a person. */
-export const needsAttention = (row: ListRow): boolean =>
+export const needsAttention = (row: UiRow): boolean =>
   row.kind === 'service' && (row.service.status === 'crashed' || row.agent?.state === 'blocked');
 
 /** What the actions of a row are for; null: it has none. */
-export function targetOf(row: ListRow | undefined): Target | null {
+export function targetOf(row: UiRow | undefined): Target | null {
   if (!row) return null;
   if (row.kind === 'service') {
     const { name, status } = row.service;

@@ -1,6 +1,6 @@
 // Moving in the list, and how it stays in place while what it shows changes.
-import { type HeadMembers, type ListRow, listRowsOf, needsAttention } from './list_rows.ts';
-import { layoutOf, type Model, type Step } from './model.ts';
+import { listRowsOf, needsAttention } from './list_rows.ts';
+import { type HeadMembers, layoutOf, type Model, type Step, type UiRow } from './model.ts';
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
@@ -8,7 +8,7 @@ const clamp = (value: number, least: number, most: number): number => Math.max(l
 const selectedIndex = ({ rows, selected }: Model): number => rows.findIndex(({ key }) => key === selected);
 
 /** The selected row. */
-export const selectedRow = ({ rows, selected }: Model): ListRow | undefined =>
+export const selectedRow = ({ rows, selected }: Model): UiRow | undefined =>
   rows.find(({ key }) => key === selected);
 
 /** The model with the selected row in sight, and no empty lines below the last row. */

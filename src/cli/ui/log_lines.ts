@@ -2,7 +2,7 @@
 import type { LogEntry } from '../../client/records.ts';
 import { clockText, endText } from '../../presentation/format.ts';
 import { LOG_COLOURS } from '../kit/print_logs.ts';
-import type { LogView } from './model.ts';
+import type { OpenLog } from './model.ts';
 import { cell, type Look, type Piece, piece, safeText } from './styled_line.ts';
 
 /** Lines above the entries. */
@@ -73,7 +73,7 @@ function colourOf(name: string): Look {
 /** The pieces of an entry. `nameWidth`: columns for the name; null: no name is shown. */
 export function entryPieces(
   entry: LogEntry,
-  { hasTimes, search }: Pick<LogView, 'hasTimes' | 'search'>,
+  { hasTimes, search }: Pick<OpenLog, 'hasTimes' | 'search'>,
   nameWidth: number | null,
 ): Piece[] {
   const { name, at } = entry;
@@ -88,7 +88,7 @@ export function entryPieces(
 }
 
 /** Columns for the names of a log; null: all of it is of one service. */
-export function nameWidthOf({ selection, entries }: LogView): number | null {
+export function nameWidthOf({ selection, entries }: OpenLog): number | null {
   if (selection.names?.length === 1) return null;
   const lengths = new Set(entries.map(({ name }) => name.length));
   return Math.min(MAX_NAME_WIDTH, Math.max(8, ...lengths));

@@ -2,7 +2,7 @@
 import type { LogEntry } from '../../client/records.ts';
 import { selectedMembers, selectedRow } from './list_steps.ts';
 import { entryPieces, LOG_HEAD_ROWS, nameWidthOf, plainTextOf } from './log_lines.ts';
-import { type LogSelection, type LogView, layoutOf, type Model, type Step, viewOf } from './model.ts';
+import { layoutOf, type Model, type OpenLog, type ShownLogs, type Step, viewOf } from './model.ts';
 import { wrapPieces } from './styled_line.ts';
 
 /** Entries that are kept; beyond, the oldest are dropped. */
@@ -13,19 +13,19 @@ export const logRows = ({ size }: Pick<Model, 'size'>): number =>
   Math.max(0, layoutOf(size).bodyRows - LOG_HEAD_ROWS);
 
 /** The log in sight; null: there is none. */
-export function shownLog(model: Model): LogView | null {
+function shownLog(model: Model): OpenLog | null {
   const view = viewOf(model);
   return view.kind === 'log' ? view.log : null;
 }
 
 /** The model with another state of the log that is open, in sight or behind the help. */
-export const withLog = (model: Model, change: (log: LogView) => LogView): Model => ({
+export const withLog = (model: Model, change: (log: OpenLog) => OpenLog): Model => ({
   ...model,
   views: model.views.map((view) => (view.kind === 'log' ? { kind: 'log', log: change(view.log) } : view)),
 });
 
 /** The first entry in sight. */
-export function firstShown(log: LogView, model: Model): number {
+export function firstShown(log: OpenLog, model: Model): number {
   const { entries, isFollowing, top, isWrapped } = log;
   if (!isFollowing) return top;
   let room = logRows(model);
@@ -42,8 +42,8 @@ export function firstShown(log: LogView, model: Model): number {
 }
 
 /** Opens a log. */
-export function openLog(model: Model, selection: LogSelection): Step {
-  const log: LogView = {
+export function openLog(model: Model, selection: ShownLogs): Step {
+  const log: OpenLog = {
     selection,
     entries: [],
     top: 0,
@@ -119,7 +119,7 @@ export const goInLog = (model: Model, isEnd: boolean): Step => [
 ];
 
 /** Changes how lines are shown. */
-export const changeLog = (model: Model, change: (log: LogView) => Partial<LogView>): Step => [
+export const changeLog = (model: Model, change: (log: OpenLog) => Partial<OpenLog>): Step => [
   withLog(model, (log) => ({ ...log, ...change(log) })),
 ];
 

@@ -1,8 +1,7 @@
 // The state of the terminal interface, what changes it, and what it asks for.
 import type { Agent, Explanation, LogEntry, Service, ServiceDetail, Workload } from '../../client/records.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
-import type { Typed } from './keys.ts';
-import type { ListRow } from './list_rows.ts';
+import type { TypedInput } from './keys.ts';
 
 /** Of the terminal, in cells. */
 export interface Size {
@@ -11,7 +10,7 @@ export interface Size {
 }
 
 /** CPU in cores and memory in megabytes; null: nothing runs. */
-export type Usage = { cpu: number; rssMB: number } | null;
+export type ServiceUse = { cpu: number; rssMB: number } | null;
 
 export type Connection = { state: 'connecting' } | { state: 'connected' } | { state: 'lost'; detail: string };
 
@@ -36,15 +35,15 @@ export interface Details {
 }
 
 /** Which logs: of some services, of a stack, or of all services. */
-export interface LogSelection {
+export interface ShownLogs {
   title: string;
   names?: readonly string[];
   stack?: string;
 }
 
 /** A log in sight. */
-export interface LogView {
-  selection: LogSelection;
+export interface OpenLog {
+  selection: ShownLogs;
   entries: readonly LogEntry[];
   /** The first entry in sight while it does not follow. */
   top: number;
@@ -64,7 +63,7 @@ export interface LogView {
 export type View =
   | { kind: 'list' }
   | { kind: 'details'; name: string; details: Details | null; trouble: string; top: number }
-  | { kind: 'log'; log: LogView }
+  | { kind: 'log'; log: OpenLog }
   | { kind: 'help'; keys: readonly { label: string; about: string }[]; top: number };
 
 /** What an input line is for. */
@@ -79,6 +78,19 @@ export type Dialog =
   | { kind: 'confirm'; question: string; action: Action; target: Target }
   | { kind: 'input'; purpose: Purpose; text: string };
 
+/** A row, with a key that stays the same whatever changes around it. */
+export type UiRow =
+  | { kind: 'head'; key: string; title: string; note: string; isFolded: boolean; members: HeadMembers }
+  | { kind: 'service'; key: string; service: Service; agent: Agent | null }
+  | { kind: 'workload'; key: string; workload: Workload };
+
+/** What a section holds: the names of services, and the group and stack that are just these. */
+export interface HeadMembers {
+  names: readonly string[];
+  group: string | null;
+  stack: string | null;
+}
+
 export interface Model {
   size: Size;
   /** Epoch milliseconds. */
@@ -90,12 +102,12 @@ export interface Model {
   services: readonly Service[] | null;
   agents: readonly Agent[];
   workloads: readonly Workload[];
-  usages: ReadonlyMap<string, Usage>;
+  usages: ReadonlyMap<string, ServiceUse>;
   filter: string;
   /** Keys of sections whose members are hidden. */
   folded: ReadonlySet<string>;
   /** What the list shows, from all of the above. */
-  rows: readonly ListRow[];
+  rows: readonly UiRow[];
   /** The key of the selected row. */
   selected: string;
   /** The first row in sight. */
@@ -111,13 +123,13 @@ export interface Model {
 
 /** What changes the state. */
 export type Message =
-  | Typed
+  | TypedInput
   | { kind: 'resized'; size: Size }
   | { kind: 'ticked'; now: number }
   | { kind: 'connection'; connection: Connection; address?: string }
   | { kind: 'lists'; services: readonly Service[]; agents: readonly Agent[] }
   | { kind: 'workloads'; workloads: readonly Workload[] }
-  | { kind: 'usages'; usages: ReadonlyMap<string, Usage> }
+  | { kind: 'usages'; usages: ReadonlyMap<string, ServiceUse> }
   | { kind: 'happened'; names: ReadonlySet<string> }
   | { kind: 'details'; name: string; details: Details }
   | { kind: 'noDetails'; name: string; reason: string }
@@ -136,7 +148,7 @@ export type Effect =
   | { kind: 'prompt'; name: string; text: string }
   | { kind: 'attach'; name: string }
   | { kind: 'readDetails'; name: string }
-  | { kind: 'openLog'; selection: LogSelection }
+  | { kind: 'openLog'; selection: ShownLogs }
   | { kind: 'closeLog' };
 
 /** A new state, and what it asks for. */

@@ -11,7 +11,7 @@ import { type Effect, initialModel, type Message, type Model } from './model.ts'
 import { frameChanges, writtenLine } from './styled_line.ts';
 import { UserTerminal } from './terminal.ts';
 import { update } from './update.ts';
-import { screenLines } from './view.ts';
+import { frameLines } from './view.ts';
 
 /** A frame at most this often, but at once after a key. */
 const FRAME_MS = 33;
@@ -136,7 +136,7 @@ class Interface {
     }
     try {
       const { columns } = this.model.size;
-      const lines = screenLines(this.model).map((line) => writtenLine(line, columns, this.hasColours));
+      const lines = frameLines(this.model).map((line) => writtenLine(line, columns, this.hasColours));
       const changes = frameChanges(this.shown, lines);
       this.shown = lines;
       if (changes !== '') this.terminal.write(changes);

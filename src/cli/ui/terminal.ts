@@ -1,7 +1,7 @@
-// The terminal that the interface is drawn on: raw mode, the alternate screen, its size, and leaving it as it was.
+// The terminal that the interface is drawn on: raw mode, the alternate screen, its size, and how it is left.
 import { constants } from 'node:os';
 import { stdout } from '../kit/standard_streams.ts';
-import { KeyReader, type Typed } from './keys.ts';
+import { KeyReader, type TypedInput } from './keys.ts';
 import type { Size } from './model.ts';
 
 /** The alternate screen without a cursor; pastes are marked; nothing wraps. */
@@ -14,7 +14,7 @@ const RESUME_MS = 200;
 const FALLBACK: Size = { columns: 80, rows: 24 };
 
 export interface TerminalEvents {
-  typed: (typed: readonly Typed[]) => void;
+  typed: (typed: readonly TypedInput[]) => void;
   /** Everything must be drawn: the size has changed, or others have used the screen. */
   resized: (size: Size) => void;
   /** Nobody can type any more. */

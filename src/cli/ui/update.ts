@@ -1,8 +1,8 @@
 // What a message makes of the state. Pure: everything else is asked for as an effect.
 import { sendPrompt } from './action_steps.ts';
 import { refreshDetails, scrollText, takeDetails } from './details_steps.ts';
-import { KEYS } from './key_table.ts';
-import type { Typed } from './keys.ts';
+import { KEY_TABLE } from './key_table.ts';
+import type { TypedInput } from './keys.ts';
 import { inSight, withFilter, withRows } from './list_steps.ts';
 import { findInLog, withEntries, withLog } from './log_steps.ts';
 import { type Dialog, type Message, type Model, type Purpose, type Step, viewOf } from './model.ts';
@@ -67,12 +67,12 @@ function press(model: Model, key: string): Step {
   const { dialog } = model;
   if (dialog?.kind === 'input') return typeInto(model, dialog, key);
   if (dialog) return answer(model, dialog, key);
-  const row = KEYS[viewOf(model).kind].find(({ keys }) => keys.includes(key));
+  const row = KEY_TABLE[viewOf(model).kind].find(({ keys }) => keys.includes(key));
   return row ? row.run({ ...model, notice: null }) : [model];
 }
 
 /** A paste is text and never keys: without an input line it does nothing. */
-function paste(model: Model, { text, isCut }: Extract<Typed, { kind: 'paste' }>): Step {
+function paste(model: Model, { text, isCut }: Extract<TypedInput, { kind: 'paste' }>): Step {
   const { dialog } = model;
   if (dialog?.kind !== 'input') {
     const notice = {

@@ -2,7 +2,7 @@
 
 import { countText } from '../../presentation/format.ts';
 import { attentionOf, isOfAgents } from '../../presentation/sections.ts';
-import { KEYS } from './key_table.ts';
+import { KEY_TABLE } from './key_table.ts';
 import { type Dialog, layoutOf, type Model, viewOf } from './model.ts';
 import { shapeOf } from './state_marks.ts';
 import { fitPieces, justify, type Piece, piece, type ScreenLine, spaced, widthOf } from './styled_line.ts';
@@ -66,7 +66,7 @@ function saidPieces({ notice, underWay, filter }: Model): Piece[] {
 
 /** The keys that matter most; where there is no room for all, those of the help and of the way out stay. */
 function keyPieces(model: Model): Piece[] {
-  const hints = KEYS[viewOf(model).kind].filter(({ hint }) => hint !== undefined);
+  const hints = KEY_TABLE[viewOf(model).kind].filter(({ hint }) => hint !== undefined);
   const shown = hints.map(({ label, hint = '' }) => [
     piece(` ${label.split(',')[0]} `, 'key'),
     piece(`${hint} `, 'dim'),
@@ -91,12 +91,12 @@ function bodyLines(model: Model): ScreenLine[] {
 function titleOf(model: Model): ScreenLine {
   const view = viewOf(model);
   if (view.kind === 'list') return titleLine(model);
-  const title = { details: 'DETAILS', log: 'LOG', help: 'KEYS' }[view.kind];
+  const title = { details: 'DETAILS', log: 'LOG', help: 'KEY_TABLE' }[view.kind];
   return { pieces: [piece(` ${title}`, 'dim')] };
 }
 
 /** Exactly as many lines as the terminal has rows. */
-export function screenLines(model: Model): ScreenLine[] {
+export function frameLines(model: Model): ScreenLine[] {
   const { rows, columns } = model.size;
   const { hasTitles, hasKeys, bodyRows } = layoutOf(model.size);
   const said = { pieces: model.dialog ? dialogPieces(model.dialog, columns) : saidPieces(model) };

@@ -2,8 +2,7 @@
 import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { listedName } from '../../presentation/sections.ts';
 import { EVENTS } from '../../settings/limits.ts';
-import type { ListRow } from './list_rows.ts';
-import { layoutOf, type Model } from './model.ts';
+import { layoutOf, type Model, type UiRow } from './model.ts';
 import { lookOf, shapeOf, stateOf, stateText, workloadText } from './state_marks.ts';
 import {
   cell,
@@ -16,8 +15,8 @@ import {
   wrapPieces,
 } from './styled_line.ts';
 
-type ServiceRow = Extract<ListRow, { kind: 'service' }>;
-type WorkloadRow = Extract<ListRow, { kind: 'workload' }>;
+type ServiceRow = Extract<UiRow, { kind: 'service' }>;
+type WorkloadRow = Extract<UiRow, { kind: 'workload' }>;
 
 interface ListColumn {
   title: string;
@@ -129,7 +128,7 @@ function rowPieces(row: ServiceRow | WorkloadRow, model: Model): Piece[] {
   return [piece(' '), shapeOf(state), piece(' '), ...cell(name, nameWidth), ...cells];
 }
 
-function headPieces({ title, note, isFolded }: Extract<ListRow, { kind: 'head' }>, columns: number): Piece[] {
+function headPieces({ title, note, isFolded }: Extract<UiRow, { kind: 'head' }>, columns: number): Piece[] {
   const left = [piece(isFolded ? '▸ ' : '▾ ', 'dim'), piece(title, 'strong')];
   return justify(left, [piece(`${note} `, 'dim')], columns - 1);
 }

@@ -2,10 +2,10 @@
 import { countText } from '../../presentation/format.ts';
 import { entryPieces, nameWidthOf } from './log_lines.ts';
 import { firstShown, logRows } from './log_steps.ts';
-import type { LogView, Model } from './model.ts';
+import type { Model, OpenLog } from './model.ts';
 import { fitPieces, justify, piece, type ScreenLine, spaced, wrapPieces } from './styled_line.ts';
 
-function headLine(log: LogView, columns: number): ScreenLine {
+function headLine(log: OpenLog, columns: number): ScreenLine {
   const { selection, entries, isFollowing, search, trouble } = log;
   const state =
     trouble !== ''
@@ -19,7 +19,7 @@ function headLine(log: LogView, columns: number): ScreenLine {
 }
 
 /** The lines of a log: its head, then entries. */
-export function logLines(log: LogView, model: Model): ScreenLine[] {
+export function logLines(log: OpenLog, model: Model): ScreenLine[] {
   const { columns } = model.size;
   const rows = logRows(model);
   const nameWidth = nameWidthOf(log);

@@ -1,12 +1,12 @@
 // Keys from the bytes of a terminal, however they are cut into pieces.
 import { expect, it } from 'vitest';
-import { KeyReader, MAX_PASTE, type Typed } from '../../../src/cli/ui/keys.ts';
+import { KeyReader, MAX_PASTE, type TypedInput } from '../../../src/cli/ui/keys.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
-const key = (name: string): Typed => ({ kind: 'key', key: name });
-const paste = (text: string): Typed => ({ kind: 'paste', text, isCut: false });
+const key = (name: string): TypedInput => ({ kind: 'key', key: name });
+const paste = (text: string): TypedInput => ({ kind: 'paste', text, isCut: false });
 
-const TYPED: readonly [string, readonly Typed[]][] = [
+const TYPED: readonly [string, readonly TypedInput[]][] = [
   ['jk/ä漢😀', [...'jk/ä漢😀'].map(key)],
   ['\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[1~\x1bOF', ['Up', 'Down', 'PageUp', 'PageDown', 'Home', 'End'].map(key)],
   ['\r\t\x7f\x03\x1a', ['Enter', 'Tab', 'Backspace', 'C-c', 'C-z'].map(key)],

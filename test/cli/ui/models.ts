@@ -3,7 +3,7 @@
 import { initialModel, type Message, type Model, type Step } from '../../../src/cli/ui/model.ts';
 import { textOf } from '../../../src/cli/ui/styled_line.ts';
 import { update } from '../../../src/cli/ui/update.ts';
-import { screenLines } from '../../../src/cli/ui/view.ts';
+import { frameLines } from '../../../src/cli/ui/view.ts';
 import type { Agent, Service } from '../../../src/client/records.ts';
 
 export const NOW = Date.parse('2026-01-02T03:04:05.000Z');
@@ -73,4 +73,4 @@ export function showing(
 }
 
 /** The screen as text. */
-export const screenOf = (model: Model): string[] => screenLines(model).map(textOf);
+export const screenOf = (model: Model): string[] => frameLines(model).map(textOf);

@@ -140,6 +140,7 @@ it('attaches to an agent, comes back, and prompts it', async () => {
   screen.type('\x1d');
   await screen.until(/Left bot, which goes on/);
   await screen.until(/^› . bot /);
+  await screen.until(/^› . bot +idle/);
   screen.type('p');
   await screen.until(/^ prompt for bot:/);
   screen.type('sent as a prompt\r');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { displayWidth } from '../../../src/cli/kit/text_width.ts';
 import { initialModel, type Message, type Model } from '../../../src/cli/ui/model.ts';
 import { frameChanges, writtenLine } from '../../../src/cli/ui/styled_line.ts';
-import { screenLines } from '../../../src/cli/ui/view.ts';
+import { frameLines } from '../../../src/cli/ui/view.ts';
 import { hostileSequences } from '../../kit/hostile_output.ts';
 import { shownScreen } from '../../kit/shown_screen.ts';
 import { agentOf, agentService, pressed, screenOf, serviceOf, showing, told } from './models.ts';
@@ -19,7 +19,7 @@ const SIZES = [
 ] as const;
 
 const written = (model: Model, hasColours = true): string[] =>
-  screenLines(model).map((line) => writtenLine(line, model.size.columns, hasColours));
+  frameLines(model).map((line) => writtenLine(line, model.size.columns, hasColours));
 
 /** Every view of a model. */
 const viewsOf = (model: Model): Model[] => [
@@ -43,7 +43,7 @@ describe.each(SIZES)('a terminal of %i x %i', (columns, rows) => {
     for (const model of viewsOf(showing(services, { columns, rows, agents }))) {
       const lines = written(model);
       expect(lines).toHaveLength(rows);
-      for (const text of screenLines(model).map((line) => writtenLine(line, columns, false)))
+      for (const text of frameLines(model).map((line) => writtenLine(line, columns, false)))
         expect(displayWidth(text), text).toBeLessThanOrEqual(columns);
     }
   });
