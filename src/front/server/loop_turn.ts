@@ -1,0 +1,46 @@
+// What one turn of the event loop does for clients. uWebSockets.js reads up to 512 KiB of each connection in a
+// turn, which is thousands of requests or frames, and calls a handler for each before anything else runs.
+import { FAIRNESS } from '../../settings/limits.ts';
+
+/** Calls between two looks at the clock, which costs as much as a small request. */
+const CALLS_PER_LOOK = 16;
+
+/** The turn under way, of one server. */
+export class LoopTurn {
+  /** Rises with each turn that does something for clients. */
+  number = 0;
+  private isUnderWay = false;
+  private begunAt = 0;
+  private calls = 0;
+  private answeredBytes = 0;
+  private isSpent = false;
+
+  /** Counts a request or a message. Whether the turn has been at it for `FAIRNESS.turnMs`, so the rest waits. */
+  count(): boolean {
+    this.begin();
+    this.calls += 1;
+    if (!this.isSpent && this.calls % CALLS_PER_LOOK === 0)
+      this.isSpent = performance.now() - this.begunAt > FAIRNESS.turnMs;
+    return this.isSpent;
+  }
+
+  /** Counts bytes of an answer. Returns those of all answers of this turn. */
+  answer(bytes: number): number {
+    this.begin();
+    this.answeredBytes += bytes;
+    return this.answeredBytes;
+  }
+
+  private begin(): void {
+    if (this.isUnderWay) return;
+    this.isUnderWay = true;
+    this.number += 1;
+    this.begunAt = performance.now();
+    setImmediate(() => {
+      this.isUnderWay = false;
+      this.calls = 0;
+      this.answeredBytes = 0;
+      this.isSpent = false;
+    });
+  }
+}
