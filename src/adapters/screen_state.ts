@@ -116,19 +116,20 @@ export async function tryRules(
 
 /** Draws a screen and tries the rules on it. The job of that name. */
 export async function readState(task: ReadStateTask): Promise<StateReading> {
-  const { cols, rows, modes, bytes, budgetMs, maxBytes } = task;
+  const { cols, rows, modes, budgetMs, maxBytes } = task;
   const terminal = await openTerminalScreen(cols, rows);
   const began = performance.now();
   try {
     const until = began + budgetMs;
     await terminal.write(modes);
-    await terminal.writeRest(bytes, () => performance.now() > until);
+    await terminal.writeRest(task, () => performance.now() > until);
     const { lines, title: drawn } = terminal.read(false);
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
     const said = await tryRules(task.rules, { lines, title, notification: task.notification });
     const kept = snapshot.length <= maxBytes ? snapshot : null;
-    return { ...said, snapshot: kept, title, ms: performance.now() - began };
+    const isBlank = lines.every((line) => line.trim() === '');
+    return { ...said, isBlank, snapshot: kept, title, ms: performance.now() - began };
   } finally {
     terminal.close();
   }

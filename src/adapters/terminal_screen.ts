@@ -12,17 +12,20 @@ const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
 
+/** Output, and the sizes that its terminal gets in the course of it. */
+export type SizedOutput = Pick<ScreenTask, 'bytes' | 'resizes'>;
+
 /** The screen of a terminal after the bytes that it was given. */
 export interface TerminalScreen {
   /** Resolves when the screen shows `bytes`. */
   write(bytes: Uint8Array): Promise<void>;
   /**
-   * Shows the whole lines of `bytes`, until `isOver` says that it has taken long enough. Resolves with the
+   * Shows the whole lines of `output`, until `isOver` says that it has taken long enough. Resolves with the
    * number of bytes shown: what follows may be sent to a terminal as it is.
    */
-  writeLines(bytes: Uint8Array, isOver: () => boolean): Promise<number>;
+  writeLines(output: SizedOutput, isOver: () => boolean): Promise<number>;
   /** As `writeLines`, and with the line that is not finished yet, unless the time is over. */
-  writeRest(bytes: Uint8Array, isOver: () => boolean): Promise<void>;
+  writeRest(output: SizedOutput, isOver: () => boolean): Promise<void>;
   /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
   /** What it shows, as text; `isWhole`: after the lines that have left it upwards. */
@@ -89,6 +92,34 @@ function writeSlices(terminal: Terminal, bytes: Uint8Array, isOver: () => boolea
   });
 }
 
+/** As `writeSlices`, with a line that is not finished too, unless the time is over. */
+async function writeWhole(terminal: Terminal, bytes: Uint8Array, isOver: () => boolean): Promise<number> {
+  const drawn = await writeSlices(terminal, bytes, isOver);
+  // What is left is the end of a line: less than a slice, unless the time is over.
+  if (bytes.length - drawn > SLICE_BYTES) return drawn;
+  await new Promise<void>((resolve) => terminal.write(bytes.subarray(drawn), resolve));
+  return bytes.length;
+}
+
+/**
+ * Shows the output before the last change of size, each stretch at its own size. Resolves with the bytes that
+ * are shown: less only when the time is over. The terminal has the last size then too.
+ */
+async function writeResized(
+  terminal: Terminal,
+  { bytes, resizes }: SizedOutput,
+  isOver: () => boolean,
+): Promise<number> {
+  let drawn = 0;
+  let isWhole = true;
+  for (const { at, cols, rows } of resizes) {
+    if (isWhole) drawn += await writeWhole(terminal, bytes.subarray(drawn, at), isOver);
+    isWhole = drawn === at;
+    terminal.resize(cols, rows);
+  }
+  return drawn;
+}
+
 /** An empty screen of `cols` columns and `rows` rows. Rejects when the emulator cannot be loaded. */
 export async function openTerminalScreen(cols: number, rows: number): Promise<TerminalScreen> {
   const [headless, serialize] = await Promise.all([
@@ -113,18 +144,22 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   terminal.loadAddon(serializer as unknown as Parameters<typeof terminal.loadAddon>[0]);
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
-    writeLines: (bytes, isOver) => writeSlices(terminal, bytes, isOver),
-    writeRest: async (bytes, isOver) => {
-      const drawn = await writeSlices(terminal, bytes, isOver);
-      // What is left is the end of a line: less than a slice, unless the time is over.
-      if (bytes.length - drawn > SLICE_BYTES) return;
-      await new Promise<void>((resolve) => terminal.write(bytes.subarray(drawn), resolve));
+    writeLines: async (output, isOver) => {
+      const drawn = await writeResized(terminal, output, isOver);
+      return drawn + (await writeSlices(terminal, output.bytes.subarray(drawn), isOver));
+    },
+    writeRest: async (output, isOver) => {
+      const drawn = await writeResized(terminal, output, isOver);
+      if (!isOver()) await writeWhole(terminal, output.bytes.subarray(drawn), isOver);
     },
     snapshot: (lines = SCROLLBACK_LINES) =>
       Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
     read: (ansi, isWhole = false) => ({
-      ...{ cols, rows, title, lines: screenLines(terminal, ansi, isWhole) },
-      cursor: { x: Math.min(terminal.buffer.active.cursorX, cols - 1), y: terminal.buffer.active.cursorY },
+      ...{ cols: terminal.cols, rows: terminal.rows, title, lines: screenLines(terminal, ansi, isWhole) },
+      cursor: {
+        x: Math.min(terminal.buffer.active.cursorX, terminal.cols - 1),
+        y: terminal.buffer.active.cursorY,
+      },
       altScreen: terminal.buffer.active.type === 'alternate',
     }),
     close: () => terminal.dispose(),
@@ -137,6 +172,7 @@ export async function drawScreen({
   rows,
   modes,
   bytes,
+  resizes,
   maxBytes,
   budgetMs,
 }: ScreenTask): Promise<DrawnScreen> {
@@ -144,7 +180,7 @@ export async function drawScreen({
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
-    const drawnBytes = await terminal.writeLines(bytes, () => performance.now() > until);
+    const drawnBytes = await terminal.writeLines({ bytes, resizes }, () => performance.now() > until);
     // The bare screen first: a large one with its scrollback may be too long for a string.
     let screen: Uint8Array | null = null;
     for (const lines of [0, SCROLLBACK_LINES]) {
@@ -164,6 +200,7 @@ export async function readScreen({
   rows,
   modes,
   bytes,
+  resizes,
   budgetMs,
   ansi,
   isWhole,
@@ -172,7 +209,7 @@ export async function readScreen({
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
-    await terminal.writeRest(bytes, () => performance.now() > until);
+    await terminal.writeRest({ bytes, resizes }, () => performance.now() > until);
     return terminal.read(ansi, isWhole);
   } finally {
     terminal.close();

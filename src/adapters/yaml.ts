@@ -252,7 +252,7 @@ export interface YamlRow {
   value: YamlNode;
 }
 
-/** The most nodes that are read: with its aliases followed, a small text may be a large document. */
+/** The usual limit of nodes: with its aliases followed, a small text may be a large document. */
 const MAX_NODES = 20_000;
 
 interface ParseContext {
@@ -338,9 +338,10 @@ function mapRowsOf(
 
 /**
  * Parses a document of the user's, such as a project file. Anchors, aliases and merge keys are followed; keys
- * are unique strings; it is nested at most `depth` deep. An empty text is null. Throws a YamlPositionError.
+ * are unique strings; it is nested at most `depth` deep and has at most `maxNodes`. An empty text is null.
+ * Throws a YamlPositionError.
  */
-export function parseYamlNodes(text: string, depth: number): YamlNode {
+export function parseYamlNodes(text: string, depth: number, maxNodes = MAX_NODES): YamlNode {
   const lines = new LineCounter();
   let document: Document.Parsed<ParsedNode>;
   try {
@@ -352,7 +353,7 @@ export function parseYamlNodes(text: string, depth: number): YamlNode {
   const reading: ParseContext = {
     targets: aliasTargets(document),
     positionOf: (node) => (node.range ? positionIn(lines, node.range[0]) : FIRST_POSITION),
-    remainingNodes: MAX_NODES,
+    remainingNodes: maxNodes,
   };
   return nodeOf(reading, document.contents, FIRST_POSITION, depth);
 }

@@ -20,12 +20,17 @@ const namespacesField = z
   .max(CLOUD.maxNamespaces, NAMESPACES_RULE)
   .describe('Where an account without rights on all namespaces has some');
 
+const renewTokenField = flagField().describe(
+  "Berth renews the token of the kubeconfig, which is a ServiceAccount's, before it ends",
+);
+
 const ClusterShape = objectShape({
   name: nameField,
   provider: providerField.optional(),
   kubeconfig: kubeconfigField.optional(),
   in_cluster: flagField().optional(),
   namespaces: namespacesField.optional(),
+  renew_token: renewTokenField.optional(),
 }).meta({ id: 'ClusterInput' });
 
 const ClusterChangeShape = objectShape({
@@ -33,6 +38,7 @@ const ClusterChangeShape = objectShape({
   provider: providerField.optional(),
   kubeconfig: kubeconfigField.optional(),
   namespaces: namespacesField.optional(),
+  renew_token: renewTokenField.optional(),
 }).meta({ id: 'ClusterChangeInput' });
 
 function parseCluster(value: unknown): ClusterInput {
@@ -43,12 +49,14 @@ function parseCluster(value: unknown): ClusterInput {
     kubeconfig: given.kubeconfig ?? null,
     inCluster: given.in_cluster ?? false,
     namespaces: [...new Set(given.namespaces)],
+    renewToken: given.renew_token ?? false,
   };
 }
 
 function parseClusterChange(value: unknown): ClusterChange {
-  const { name = null, provider = null, kubeconfig = null, namespaces } = validate(ClusterChangeShape, value);
-  return { name, provider, kubeconfig, namespaces: namespaces ? [...new Set(namespaces)] : null };
+  const { name = null, provider = null, kubeconfig = null, ...more } = validate(ClusterChangeShape, value);
+  const namespaces = more.namespaces ? [...new Set(more.namespaces)] : null;
+  return { name, provider, kubeconfig, namespaces, renewToken: more.renew_token ?? false };
 }
 
 export type NewCluster = z.input<typeof ClusterShape>;
@@ -85,6 +93,14 @@ const scope = z.object({
   namespaces: z.array(z.string()).nullable().describe('null: all'),
 });
 
+const tokenRenewal = z.object({
+  namespace: z.string(),
+  service_account: z.string(),
+  uid: z.string(),
+  due_at: utcTimeShape.describe('When the token is renewed'),
+  last_error: z.string().nullable().describe('Why the last attempt has failed'),
+});
+
 /** A cluster read on its own. */
 export type ClusterDetail = z.infer<typeof ClusterDetail>;
 export const ClusterDetail = z
@@ -99,10 +115,26 @@ export const ClusterDetail = z
     credentials_expire_at: utcTimeShape.nullable().describe('The end of the certificate or token, if known'),
     namespaces: z.array(z.string()).describe('As registered'),
     scope: z.array(scope).nullable().describe('What is listed and watched; null: never synced'),
+    token_renewal: tokenRenewal.nullable().describe('null: its token is not renewed, or it has none'),
   })
   .meta({ id: 'ClusterDetail' });
 
 export const ClusterAdded = z.object({ id, name: z.string() });
 export const ClusterChanged = z.object({ id, name: z.string() });
 export const ClusterRemoved = z.object({ removed: z.literal(true), id });
+const clusterRight = z
+  .object({
+    namespace: z.string().nullable().describe('null: all namespaces'),
+    verb: z.string(),
+    resource: z.string().describe('As in deployments.apps or pods/portforward'),
+    allowed: z.boolean(),
+    optional: z.boolean().describe('Things go without it'),
+    without: z.string().describe('What is lost without it'),
+  })
+  .meta({ id: 'ClusterRight' });
+
+/** Which of the rights that Berth uses an account has. */
+export type ClusterRights = z.infer<typeof ClusterRights>;
+export const ClusterRights = z.object({ rights: z.array(clusterRight) });
+
 export const Synced = z.object({ synced: z.int() });

@@ -2,8 +2,9 @@
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from '../adapters/zod.ts';
 import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
+import { CLOUD_OPERATIONS } from '../settings/cloud_limits.ts';
 import { VERSION } from '../settings/version.ts';
-import type { Operation, ResourceName } from './operation.ts';
+import { isCloudChange, type Operation, type ResourceName } from './operation.ts';
 import type { QueryField } from './query.ts';
 import { SHAPES } from './shapes.ts';
 import { ErrorBody } from './system_shapes.ts';
@@ -33,6 +34,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   clusters: 'Kubernetes clusters',
   workloads: 'Deployments and StatefulSets, put to sleep and woken',
   tethers: 'Local ports that lead to workloads',
+  cloudEvents: 'What happens in the clusters and who asked for it: the audit log',
   mcp: 'The Model Context Protocol, for agents',
 };
 
@@ -79,11 +81,15 @@ function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'
         ...(field.kind === 'list' ? { param: { style: 'form', explode: false } } : {}),
       }),
   ]);
+  const key = z.string().max(CLOUD_OPERATIONS.maxKeyLength).optional().meta({
+    description: 'A request with the same key as an earlier one is answered as that, not done again',
+  });
   const lastId = z.string().optional().meta({ description: 'The id of the last event that was seen' });
   return {
     ...(inPath.length > 0 ? { path: z.object(Object.fromEntries(inPath)) } : {}),
     ...(inQuery.length > 0 ? { query: z.object(Object.fromEntries(inQuery)) } : {}),
     ...(row.kind === 'stream' ? { header: z.object({ 'Last-Event-ID': lastId }) } : {}),
+    ...(isCloudChange(row) ? { header: z.object({ 'Idempotency-Key': key }) } : {}),
   };
 }
 
@@ -92,6 +98,7 @@ function codesOf(row: Operation): ErrorCode[] {
   const all: ErrorCode[] = [
     ...row.errors,
     ...COMMON_ERRORS,
+    ...(isCloudChange(row) ? (['key_reused'] as const) : []),
     ...(row.isPublic ? [] : (['unauthorized', 'forbidden_token'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),

@@ -141,6 +141,10 @@ export const operationsOf =
     };
   };
 
+/** Whether it changes something of the cloud part: docs/reference.md "Operations and retries". */
+export const isCloudChange = ({ needs, method }: Pick<Operation, 'needs' | 'method'>): boolean =>
+  needs === 'cloud' && method !== 'GET';
+
 type ShapesOf<O extends Operation> = ResourceShapes[O['resource']];
 type ShapeOf<O extends Operation, N> = N extends keyof ShapesOf<O> ? ShapesOf<O>[N] : never;
 

@@ -1,6 +1,7 @@
 // Every operation of the API, by resource, in the order of the API's document.
 import { access } from './access.ts';
 import { agents } from './agents.ts';
+import { cloudEvents } from './cloud_events.ts';
 import { clusters } from './clusters.ts';
 import { commands } from './commands.ts';
 import { events } from './events.ts';
@@ -27,6 +28,7 @@ export const OPERATIONS = {
   clusters,
   workloads,
   tethers,
+  cloudEvents,
   mcp,
 };
 

@@ -4,6 +4,7 @@ import type { CommandRow } from './kit/command_table.ts';
 const KUBERNETES = 'Kubernetes';
 
 const lazyCommands = () => import('./lazy_commands.ts');
+const clusterCommands = () => import('./cluster_commands.ts');
 
 export const K8S_ROWS: readonly CommandRow[] = [
   {
@@ -14,21 +15,27 @@ export const K8S_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s add',
-    summary: 'register a cluster',
+    summary: 'register a cluster of your kubeconfig',
     heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterAddCommand,
+    load: async () => (await clusterCommands()).clusterAddCommand,
   },
   {
     name: 'k8s renew',
     summary: 'give a cluster new credentials',
     heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterRenewCommand,
+    load: async () => (await clusterCommands()).clusterRenewCommand,
   },
   {
     name: 'k8s rm',
     summary: 'remove clusters; their workloads stay as they are',
     heading: KUBERNETES,
-    load: async () => (await lazyCommands()).clusterRemoveCommand,
+    load: async () => (await clusterCommands()).clusterRemoveCommand,
+  },
+  {
+    name: 'k8s rights',
+    summary: 'show what the accounts of clusters may do, and what a missing right costs',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).clusterRightsCommand,
   },
   {
     name: 'k8s sync',
@@ -78,6 +85,18 @@ export const K8S_ROWS: readonly CommandRow[] = [
     summary: 'close and remove tethers',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).untetherCommand,
+  },
+  {
+    name: 'k8s events',
+    summary: 'show what happens in the clusters',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudEventsCommand,
+  },
+  {
+    name: 'k8s history',
+    summary: 'show the audit log: who has changed what',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).cloudHistoryCommand,
   },
   {
     name: 'cloud token',

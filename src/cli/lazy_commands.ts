@@ -1,4 +1,4 @@
-// One of the three parts that the command line is built as. It holds the commands that are called rarely:
+// One of the parts that the command line is built as. It holds the commands that are called rarely:
 // loading it takes 4 ms, which `berth ps` and `berth url` do not pay. The build makes one file of it, as one
 // file loads faster than many.
 export { addCommand } from './commands/add.ts';
@@ -40,13 +40,9 @@ export {
   groupStartCommand,
   groupStopCommand,
 } from './commands/group.ts';
-export {
-  clusterAddCommand,
-  clusterListCommand,
-  clusterRemoveCommand,
-  clusterRenewCommand,
-  clusterSyncCommand,
-} from './commands/k8s_clusters.ts';
+export { clusterListCommand, clusterSyncCommand } from './commands/k8s_clusters.ts';
+export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
+export { clusterRightsCommand } from './commands/k8s_rights.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
 export {
   autoSleepCommand,

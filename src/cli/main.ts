@@ -14,13 +14,16 @@ import { readPlainCall } from './kit/plain_call.ts';
 import { safeJson, sanitize } from './kit/sanitize.ts';
 import { stderr, stdout } from './kit/standard_streams.ts';
 
+const OWN_ERRORS = [
+  ...['UsageError', 'CommandError', 'SettingsError', 'StateFileError', 'ProjectError'],
+  ...['KubeconfigError', 'LoginError'],
+];
+
 /** An error as --json prints it: the daemon's error body, or one in its form. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
   if (!(error instanceof Error)) return { code: 'internal', message: String(error), hint: '' };
-  const isOurs = ['UsageError', 'CommandError', 'SettingsError', 'StateFileError', 'ProjectError'].includes(
-    error.name,
-  );
+  const isOurs = OWN_ERRORS.includes(error.name);
   const hint = 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
   if (isOurs)
     return { code: exitCodeOf(error) === EXIT_CODE.usage ? 'usage' : 'failed', message: error.message, hint };

@@ -1,4 +1,4 @@
-// One of the three parts that the command line is built as. It holds the commands that read project files:
+// One of the parts that the command line is built as. It holds the commands that read project files:
 // zod and yaml, which only they need, take up to 90 ms to load.
 export { configCommand } from './commands/config.ts';
 export { downCommand } from './commands/down.ts';

@@ -27,15 +27,20 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+export interface ChangeOptions extends CallOptions {
+  /** A request with the same key as an earlier one is answered as that, and not done again. */
+  idempotencyKey?: string | undefined;
+}
+
 /** The input of an operation, typed by it. */
-export type ApiRequest<O extends Operation = Operation> = CallOptions & {
+export type ApiRequest<O extends Operation = Operation> = ChangeOptions & {
   /** `{name}` of the path. */
   name?: string;
   query?: QueryInputOf<O>;
 } & ([InputOf<O>] extends [undefined] ? unknown : { body: InputOf<O> });
 
 /** An ApiRequest of any operation. */
-interface AnyRequest extends CallOptions {
+interface AnyRequest extends ChangeOptions {
   name?: string;
   query?: Readonly<Record<string, unknown>>;
   body?: unknown;
@@ -63,10 +68,11 @@ export function sendRequest(
   request: AnyRequest,
   { lastEventId = null, isBuffered = false }: { lastEventId?: string | null; isBuffered?: boolean } = {},
 ): Promise<HttpAnswer> {
-  const { name, query, body, signal } = request;
+  const { name, query, body, signal, idempotencyKey } = request;
   const headers: [string, string][] = [];
   if (body !== undefined) headers.push(['Content-Type', 'application/json']);
   if (endpoint.forcedIn !== undefined) headers.push(['Berth-Agent', endpoint.forcedIn]);
+  if (idempotencyKey !== undefined) headers.push(['Idempotency-Key', idempotencyKey]);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
   return endpoint.transport.request({
     method: operation.method,

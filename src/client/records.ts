@@ -16,6 +16,7 @@ export type {
   SpinupRequest,
   SpunUp,
 } from '../api/agents_shapes.ts';
+export type { CloudEvent, CloudOperation } from '../api/cloud_events_shapes.ts';
 export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/clusters_shapes.ts';
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';

@@ -1,6 +1,8 @@
 // The contents of the cloud thread.
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
+import { cloudEventsActor } from '../actors/cloud/cloud_events.ts';
+import { cloudOperationsActor } from '../actors/cloud/cloud_operations.ts';
 import { clustersActor } from '../actors/cloud/clusters.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
@@ -11,6 +13,7 @@ import { embeddedCloudStore } from '../adapters/storage/cloud_store.ts';
 import { openSharedStore } from '../adapters/storage/daemon_store.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
 import type { Node } from '../runtime/actor.ts';
+import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
 import { SettingsError } from '../settings/config.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report, reportCrash } from './daemon_log.ts';
@@ -44,6 +47,12 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     node.ref('cloudviews').tell('unavailable', { reason: error.message, hint });
     return;
   }
+  await node.start('cloudevents', cloudEventsActor, {
+    folder: paths.cloudEvents,
+    limits: CLOUD_EVENTS.history,
+    report,
+    subscribed: false,
+  });
   const rule = data.addressRule;
   const pod = readOwnPod(process.env) ?? null;
   await node.start('workloads', workloadsActor, {
@@ -55,6 +64,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     self: berthName(data.stateDir),
   });
   const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
+  await node.start('operations', cloudOperationsActor, { store });
   await node.start('clusters', clustersActor, {
     store,
     vault,

@@ -5,7 +5,7 @@ import { type TaskState, taskState } from '../adapters/process/task_state.ts';
 import { THREADS } from '../settings/limits.ts';
 import type { WatchedHeartbeat } from './heartbeat.ts';
 
-/** `cpuMs`: its processor time at the first missed beat. `slept`: the last checks in a row that found it asleep. */
+/** `cpuMs`: processor time at the first missed beat. `slept`: checks in a row that have found it asleep. */
 interface Silence {
   missed: number;
   cpuMs: number;

@@ -48,7 +48,7 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
-/** What follows the death of a thread: it starts again, or it stays away, since it has refused or died too often. */
+/** After its death a thread starts again, or stays away because it has refused to start or died too often. */
 export type DeathSequel = 'restarts' | 'refused' | 'died_too_often';
 
 export interface ThreadSupervisorOptions {

@@ -31,6 +31,7 @@ import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { AgentConnections } from './streams/agent_connections.ts';
 import { AgentWaits } from './streams/agent_waits.ts';
+import { CloudEventStreams } from './streams/cloud_event_streams.ts';
 import { EventFeed } from './streams/event_feed.ts';
 import { LogStreams } from './streams/log_streams.ts';
 import { mcpCallersActor } from './streams/mcp_callers_actor.ts';
@@ -150,7 +151,7 @@ interface ApiListener {
 
 class HttpFront implements Front {
   private readonly options: FrontOptions;
-  private readonly events: EventFeed;
+  private readonly events: EventFeed<EventRecord>;
   private readonly logs: LogStreams;
   private readonly mergedLogs: MergedLogs;
   private readonly terminals: TerminalSockets;
@@ -167,7 +168,11 @@ class HttpFront implements Front {
     const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
     this.callers = { allowedExtensions, allowedOrigins };
-    this.events = new EventFeed(node, options.onEvents ?? ((): void => undefined));
+    const subscribe = () => node.ref('events').ask('subscribe', {});
+    this.events = new EventFeed(
+      { clock: node.clock, subscribe },
+      options.onEvents ?? ((): void => undefined),
+    );
     this.logs = new LogStreams(options.onDefect);
     this.mergedLogs = new MergedLogs({
       jobs: options.logJobs,
@@ -187,6 +192,7 @@ class HttpFront implements Front {
       views,
       cloud: new CloudGate(cloud ?? noCloud()),
       hub: this.events.hub,
+      cloudEvents: new CloudEventStreams(node),
       logs: this.logs,
       mergedLogs: this.mergedLogs,
       logJobs: options.logJobs,
@@ -227,9 +233,11 @@ class HttpFront implements Front {
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged, onAgentsChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
+    this.app.cloud.views.onEvents = (records) => this.app.cloudEvents.receive(records);
     await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
     node.onPeerLost((peer) => {
       if (peer === 'mcp') this.app.mcp.cut();
+      if (peer === 'cloud') this.app.cloudEvents.onCloudLost();
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
       this.mergedLogs.onServicesLost();
@@ -238,6 +246,7 @@ class HttpFront implements Front {
     });
     this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
       this.app.hub.keepAlive();
+      this.app.cloudEvents.keepAlive();
       this.logs.keepAlive();
       this.mergedLogs.keepAlive();
     });
@@ -300,6 +309,7 @@ class HttpFront implements Front {
     for (const server of this.servers) server.stopListening();
     this.app.agentWaits.end();
     this.events.close();
+    this.app.cloudEvents.close();
     this.logs.end();
     this.mergedLogs.end();
     this.app.mcp.close();

@@ -33,9 +33,9 @@ function linesAfter({ folder, filter, run }: SearchedLog, offset: number, count:
 const offsetOf = ({ line }: ScannedEntry): number => line?.offset ?? 0;
 
 /**
- * The lines of one log that a page has, `found` in their order, each with the lines around it, in their order.
- * A line between two of them is around one alone, and a line that is found itself, on this page or the next
- * one, is around none.
+ * The lines of one log that a page has, `found` in their order, each with the lines around it, in their
+ * order. A line between two of them is around one alone, and a line that is found itself, on this page or the
+ * next one, is around none.
  */
 export function* withLinesAround(
   log: SearchedLog,

@@ -4,7 +4,10 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
-import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CloudEventsProtocol } from './cloud_events.ts';
+import type { CloudOperationsProtocol } from './cloud_operations.ts';
+import type { CloudViewsProtocol } from './cloud_views.ts';
 import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';
@@ -53,11 +56,13 @@ interface Actors {
   [door: `door:${string}`]: DoorProtocol;
   gateway: GatewayProtocol;
   sweeper: SweeperProtocol;
+  operations: CloudOperationsProtocol;
   clusters: ClustersProtocol;
   tethers: TethersProtocol;
   threads: ThreadsProtocol;
   [tether: `tether:${string}`]: TetherProtocol;
   workloads: WorkloadsProtocol;
+  cloudevents: CloudEventsProtocol;
 }
 
 /** The family of the actors of services. */
@@ -109,12 +114,14 @@ const PLACEMENTS = {
   host: { node: 'host', rank: 80 },
   gateway: { node: 'gateway', rank: 5 },
   sweeper: { node: 'cloud', rank: 110 },
+  operations: { node: 'cloud', rank: 115 },
   clusters: { node: 'cloud', rank: 120 },
   tethers: { node: 'cloud', rank: 125 },
   threads: { node: 'front', rank: 127 },
   'tether:': { node: 'tethers', rank: 130 },
   'door:': { node: 'doors', rank: 135 },
   workloads: { node: 'cloud', rank: 140 },
+  cloudevents: { node: 'cloud', rank: 145 },
 } as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;
 
 const placements: ReadonlyMap<string, Placement> = new Map(Object.entries(PLACEMENTS));

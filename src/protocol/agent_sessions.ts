@@ -1,4 +1,5 @@
 // Conversations of coding agents, which outlive their processes: docs/reference.md "Sessions of agents".
+import type { SizeMark } from './terminal.ts';
 
 /**
  * How a type of agent continues a conversation. Texts are of shell command lines; `$SESSION` stands for the
@@ -48,6 +49,8 @@ export interface StoredSession {
 export interface KeptScreen {
   cols: number;
   rows: number;
+  /** As in the metadata of its run. Absent in those of earlier versions. */
+  sizes?: readonly SizeMark[];
   /** The offset in its log up to which it shows the output. */
   end: number;
 }

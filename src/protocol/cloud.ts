@@ -1,8 +1,8 @@
 // The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
+import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { LabelText } from './labels.ts';
-import type { TetherRow } from './tethers.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
@@ -54,6 +54,8 @@ export interface StoredCluster {
   scope?: ClusterScope[];
   /** When the certificate or token ends; null: not known. Absent in older records. */
   credentialEndsAt?: number | null;
+  /** How its token is renewed; null: it is not. Absent in older records. */
+  renewal?: TokenRenewal | null;
 }
 
 /** Of one kind of workload, the namespaces that are listed and watched; null: all. */
@@ -81,6 +83,8 @@ export interface SleepReceipt {
   from: string | null;
   /** Until when connections through tethers do not wake it; null: they do at once. */
   holdUntil: number | null;
+  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
+  operation?: string;
 }
 export type SleepCause = 'request' | 'idle';
 
@@ -89,6 +93,8 @@ export interface WakeReceipt {
   at: number;
   by: WakeCause;
   from: string;
+  /** As in SleepReceipt. */
+  operation?: string;
 }
 export type WakeCause = 'request' | 'connection';
 
@@ -190,6 +196,8 @@ export interface ClusterInput {
   kubeconfig: string | null;
   inCluster: boolean;
   namespaces: string[];
+  /** Its token is renewed before it ends. */
+  renewToken: boolean;
 }
 
 /** A change of a cluster; null for what stays. */
@@ -198,14 +206,19 @@ export interface ClusterChange {
   provider: string | null;
   kubeconfig: string | null;
   namespaces: string[] | null;
+  /** Of the token in `kubeconfig`, as in `ClusterInput`. */
+  renewToken: boolean;
 }
 
 /**
  * Owns the registered clusters. Asks workloads and tethers. At its start it sends every cluster to the views.
  */
 export interface ClustersProtocol {
-  /** Does not connect. Fails invalid_spec, name_in_use, storage_full. */
-  register(message: { input: ClusterInput }): { id: string; name: string };
+  /**
+   * Does not connect. `id`: of the cluster to be; one that has it is this one, registered before. Fails
+   * invalid_spec, name_in_use, storage_full.
+   */
+  register(message: { input: ClusterInput; id?: string }): { id: string; name: string };
   /**
    * Changes its record; new credentials are used from the next call on. Fails unknown_cluster, invalid_spec,
    * name_in_use, storage_full.
@@ -217,6 +230,8 @@ export interface ClustersProtocol {
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
+  /** What the account may do of what Berth uses, wherever the cluster is listed. Fails as `sync`. */
+  rights(message: { id: string }): ReviewedRight[];
   /** A reply implies that the initial rows of this thread's actors have reached the views. */
   viewsReady(message: Record<string, never>): null;
   /** From workloads: facts from the latest contact with the cluster. */
@@ -256,6 +271,8 @@ export interface WorkloadSelection {
 
 /** A sleep or wake of many workloads. */
 export interface BulkChange extends WorkloadSelection {
+  /** The id of the operation; each workload is changed once for it. */
+  operation?: string;
   to: 'asleep' | 'awake';
   /** Of a sleep: for so long connections do not wake them. */
   holdMs: number | null;
@@ -287,6 +304,12 @@ export interface WorkloadsProtocol {
    * clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
+  /** The rights of the account in `namespaces`, or (null) in all. Fails as `sync`. */
+  rights(message: { clusterId: string; namespaces: readonly string[] | null }): ReviewedRight[];
+  /** A new token of a ServiceAccount, a secret, by its present token. Fails as `sync`. */
+  requestToken(message: { clusterId: string; account: ServiceAccountName; lifetimeS: number }): {
+    token: string;
+  };
   /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
   /** The record of the cluster has changed: connects anew, with the records of its workloads kept. */
@@ -297,7 +320,7 @@ export interface WorkloadsProtocol {
    * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
    * only if it is still idle. `holdMs`: for so long connections do not wake it.
    */
-  sleep(message: { id: string; by: SleepCause; holdMs: number | null }): {
+  sleep(message: { id: string; by: SleepCause; holdMs: number | null; operation?: string }): {
     replicas: number;
     slept: boolean;
   };
@@ -306,7 +329,14 @@ export interface WorkloadsProtocol {
    * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
    * by request holds the door.
    */
-  wake(message: { id: string; by: WakeCause; waitMs: number | null }): { replicas: number };
+  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string }): {
+    replicas: number;
+  };
+  /**
+   * What a sleep or wake has made of a workload, as the workload itself tells: the count of replicas that it
+   * was answered with; null: the operation has not changed it. Fails as `wake` does.
+   */
+  outcome(message: { id: string; operation: string }): { replicas: number | null };
   /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
@@ -316,6 +346,14 @@ export interface WorkloadsProtocol {
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
   tetherTarget(message: { id: string }): TetherTarget;
+  /** From tethers: one of the workload `id` has been opened or closed. */
+  tetherChanged(message: {
+    id: string;
+    clusterId: string;
+    tetherId: string;
+    isOpen: boolean;
+    reason: string | null;
+  }): null;
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /**
@@ -339,6 +377,8 @@ export interface ClusterRow extends Omit<StoredCluster, 'access'> {
   authenticated: boolean | null;
   /** Since when that is so. */
   authenticatedSince: number | null;
+  /** Why the last attempt to renew its token has failed; null: it has not. */
+  renewalError: string | null;
 }
 /** A workload as clients see it. */
 export interface WorkloadRow
@@ -348,21 +388,4 @@ export interface WorkloadRow
   wakeReason: string | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
-}
-
-/** The front's copies of the cloud's rows, from which it answers all reads. */
-export interface CloudViewsProtocol {
-  /** The cloud part is unavailable (a wrong key file): every request under /k8s gets this error. */
-  unavailable(message: { reason: string; hint: string }): null;
-  /** `all`: the rows are complete; any other cluster is dropped. */
-  clusters(message: { rows: ClusterRow[]; all: boolean }): null;
-  /** Drops the cluster and all its workloads. */
-  clusterRemoved(message: { id: string }): null;
-  workloads(message: { rows: WorkloadRow[] }): null;
-  workloadsRemoved(message: { ids: string[] }): null;
-  /** Drops every workload that is not listed. Sent at boot. */
-  workloadsRetained(message: { ids: string[] }): null;
-  /** `all`: the rows are complete; any other tether is dropped. */
-  tethers(message: { rows: TetherRow[]; all: boolean }): null;
-  tethersRemoved(message: { ids: string[] }): null;
 }

@@ -37,6 +37,10 @@ export const ERRORS = {
     status: 404,
     hint: 'GET /k8s/workloads lists the workloads; sync the cluster if it is new.',
   },
+  unknown_operation: {
+    status: 404,
+    hint: 'Operations are kept for a day; GET /k8s/events/history for longer.',
+  },
   unknown_tether: { status: 404, hint: 'GET /k8s/tethers lists the tethers.' },
   method_not_allowed: { status: 405, hint: 'The header Allow names the methods of this path.' },
   request_timeout: { status: 408, hint: 'Send the whole body within 8 seconds of its head.' },
@@ -56,6 +60,7 @@ export const ERRORS = {
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
   workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },
+  key_reused: { status: 422, hint: 'Send each new request with an Idempotency-Key of its own.' },
   payload_too_large: { status: 413, hint: 'Send a smaller body.' },
   unsupported_media_type: { status: 415, hint: 'Send the header Content-Type: application/json.' },
   internal: { status: 500, hint: 'This is a defect in berth; its log on stderr says more.' },

@@ -1,8 +1,6 @@
 // The events that the journal and the front keep in memory: docs/reference.md "Replay and retention".
-import type { EventType } from './events.ts';
-
 /** Whether an event carries only statistics. Such an event never displaces another kind of event. */
-export const isStatistics = ({ type }: { type: EventType }): boolean => type === 'service.stats';
+export const isStatistics = ({ type }: { type: string }): boolean => type === 'service.stats';
 
 /** The newest `size` items. A push takes constant time. */
 class RingBuffer<T> {
@@ -37,7 +35,7 @@ class RingBuffer<T> {
  * The newest `size` events of any type, and in addition the newest `size` lifecycle events (all except
  * statistics). `E` is the owner's form of an event.
  */
-export class EventRing<E extends { readonly id: number; readonly type: EventType }> {
+export class EventRing<E extends { readonly id: number; readonly type: string }> {
   private readonly recent: RingBuffer<E>;
   private readonly lifecycle: RingBuffer<E>;
   private completeSince: number;

@@ -6,6 +6,7 @@ import type { HookWord, TerminalReading, ToldState } from './agent_state.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { EndCause, RunEnd, RunLimits } from './service.ts';
 import type { HostReading } from './system.ts';
+import type { SizeMark } from './terminal.ts';
 
 /** Sent in the hello. A daemon supports hosts of its own version and of the one before. */
 export const HOST_PROTOCOL_VERSION = 1;
@@ -62,6 +63,8 @@ export interface RunMetadata {
   awake?: true;
   /** Of an agent: the conversation that it was given. */
   session?: RunSession;
+  /** Of an agent: the sizes of its terminal, by the offset in its log from which on it had each. */
+  sizes?: SizeMark[];
   /** Of an agent: the state that was told last. */
   told?: ToldState;
   /** Of an agent: what its own hook has told last, and the id of its conversation. */

@@ -57,10 +57,20 @@ export const TAKEN_OVER_CODE = 4001;
 export const viewerShare = (viewers: number): number =>
   Math.min(AGENT.maxUnacknowledgedBytes, Math.floor(AGENT.maxViewerBytes / Math.max(1, viewers)));
 
-/** The job that draws output on an empty screen. Plain data. */
-export interface ScreenTask {
+/** The size that a terminal has from the byte `at` on: of its log, or of the output that is drawn. */
+export interface SizeMark {
+  at: number;
   cols: number;
   rows: number;
+}
+
+/** The job that draws output on an empty screen. Plain data. */
+export interface ScreenTask {
+  /** At the first byte. */
+  cols: number;
+  rows: number;
+  /** Later sizes, by the byte of `bytes` before which they begin; ascending. */
+  resizes: readonly SizeMark[];
   /** Sequences that come before the output and count for nothing. */
   modes: Uint8Array;
   bytes: Uint8Array;

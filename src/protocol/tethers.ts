@@ -62,8 +62,11 @@ export interface TetherStats {
 export interface TethersProtocol {
   /** Sends every tether to the views and opens those that were active. Harmless when repeated. */
   boot(message: Record<string, never>): null;
-  /** Takes a port of the pool. Fails unknown_workload, invalid_spec, port_in_use, storage_full. */
-  create(message: TetherInput): { tether_id: string; local_port: number };
+  /**
+   * Takes a port of the pool. `id`: of the tether to be; one that has it is this one, made before. Fails
+   * unknown_workload, invalid_spec, port_in_use, storage_full.
+   */
+  create(message: TetherInput & { id?: string }): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
   /**

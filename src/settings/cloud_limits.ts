@@ -59,6 +59,20 @@ export const CLOUD = {
   accountCheckMs: 30_000,
   /** Credentials that end within this time are warned of. */
   expiryWarningMs: 7 * 86_400_000,
+  /**
+   * A token is renewed after `renewAt` of its life, at the latest `maxAgeMs` old. From `warnAt` of its life
+   * on users are told that this fails. `lifetimeS`: what a new account asks for. Clusters may give less, but
+   * never less than `minLifetimeS`.
+   */
+  tokenRenewal: {
+    lifetimeS: 7 * 86_400,
+    minLifetimeS: 600,
+    renewAt: 1 / 3,
+    maxAgeMs: 86_400_000,
+    warnAt: 2 / 3,
+    checkMs: 3_600_000,
+    retry: { initialDelayMs: 60_000, maxDelayMs: 3_600_000 },
+  },
   /** Namespaces that are listed and watched one by one for an account without rights on all. */
   maxNamespaces: 50,
   /** Interval between reads of the token of the pod's service account. */
@@ -83,6 +97,32 @@ export const CLOUD = {
   maxPage: 1_000,
   /** A list of more workloads than this is composed and sent in parts. */
   maxWholeList: 10_000,
+} as const;
+
+/** The events and the audit log of the cloud part: docs/reference.md "Cloud events". */
+export const CLOUD_EVENTS = {
+  /** The newest events, which are in memory. */
+  kept: 1_024,
+  /** Events that wait for room on a full disk, and the pause before the next attempt. */
+  maxWaiting: 1_024,
+  retryMs: 10_000,
+  /** The history on disk: its oldest files go when it is larger, or they older, than this. */
+  history: { fileBytes: MIB, fileMs: 86_400_000, totalBytes: 64 * MIB, maxAgeMs: 90 * 86_400_000 },
+  /** Events of a page at most, and by default. */
+  maxPage: 1_000,
+  defaultPage: 100,
+  /** Events that a replay from disk reads at once, and the unread bytes above which it waits. */
+  replayBatch: 2_000,
+  maxUnreadReplayBytes: 256 * KIB,
+} as const;
+
+/** Operations of the cloud part: docs/reference.md "Operations and retries". */
+export const CLOUD_OPERATIONS = {
+  /** The newest are kept for so long, so many of them, and so many bytes of their answers. */
+  keptMs: 86_400_000,
+  maxKept: 5_000,
+  maxKeptBytes: 4 * MIB,
+  maxKeyLength: 255,
 } as const;
 
 /** Tethers: docs/reference.md "Tethers", "Connections of a tether". */

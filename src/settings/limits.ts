@@ -295,6 +295,8 @@ export const AGENT = {
   maxViewerBytes: 64 * MIB,
   /** The end of the output, from which a screen is drawn. A viewer that is further behind gets a screen. */
   replayBytes: MIB,
+  /** Sizes of a terminal that are kept; output before them is drawn at the oldest of them. */
+  maxSizeMarks: 32,
   /** Time for drawing; the rest of the output is sent as it is. */
   drawBudgetMs: 500,
   /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */

@@ -14,6 +14,8 @@ export interface StatePaths {
   damaged: string;
   /** The folder of the event journal. */
   events: string;
+  /** The folder of the events of the cloud part. */
+  cloudEvents: string;
   /** The folder of the services' output. */
   logs: string;
   /** The folder of the pipes to running processes. */
@@ -47,6 +49,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   storeCopy: join(stateDir, 'store.copy'),
   damaged: join(stateDir, 'damaged'),
   events: join(stateDir, 'events'),
+  cloudEvents: join(stateDir, 'cloud-events'),
   logs: join(stateDir, 'logs'),
   runs: join(stateDir, 'runs'),
   host: join(stateDir, 'host'),

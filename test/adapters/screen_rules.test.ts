@@ -85,7 +85,7 @@ it('begins a drawing where the last one ended', async () => {
   const { of } = await loaded({ 'any.toml': rule('both', 'contains = ["first", "second"]') });
   const task = {
     ...{ cols: 40, rows: 6, rules: of('any'), title: '', notification: '' },
-    ...{ maxBytes: 100_000, budgetMs: 1_000 },
+    ...{ maxBytes: 100_000, budgetMs: 1_000, resizes: [] },
   };
   const none = new Uint8Array();
   const one = await readState({ ...task, modes: none, bytes: Buffer.from('first\r\n\x1b]2;a title\x07') });

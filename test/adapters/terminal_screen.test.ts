@@ -17,6 +17,7 @@ const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
   cols: COLS,
   rows: ROWS,
   modes: Buffer.alloc(0),
+  resizes: [],
   bytes,
   maxBytes: MIB,
   budgetMs: AGENT.drawBudgetMs,

@@ -1,7 +1,9 @@
 // Terminals of agents in the page: what they show is what the daemon says that the screen is.
+import { spawnSync } from 'node:child_process';
 import type { Page } from 'playwright-core';
-import { it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Daemon, eventually } from '../kit/daemon.ts';
+import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { ask, daemonOn, openBerth } from './page_services.ts';
 
@@ -19,11 +21,17 @@ async function trueScreen(daemon: Daemon, name: string): Promise<string> {
 const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor();
 
 /** Waits until both are the same, and have `part`. */
-const isSame = (daemon: Daemon, page: Page, name: string, part: string) =>
-  eventually(async () => {
-    const screen = await trueScreen(daemon, name);
-    return screen.includes(part) && (await shownScreen(page)) === screen;
-  });
+async function isSame(daemon: Daemon, page: Page, name: string, part: string): Promise<void> {
+  const saw = { screen: '', shown: '' };
+  await eventually(
+    async () => {
+      saw.screen = await trueScreen(daemon, name);
+      saw.shown = await shownScreen(page);
+      return saw.screen.includes(part) && saw.shown === saw.screen;
+    },
+    () => saw,
+  );
+}
 
 const PROGRAMS: readonly [name: string, cmd: string, part: string][] = [
   ['painter', `printf '\\033[?1049h\\033[2J\\033[3;4Hcolumn four'; sleep 600`, 'column four'],
@@ -38,10 +46,26 @@ const PROGRAMS: readonly [name: string, cmd: string, part: string][] = [
     `printf '\\033[5;10r\\033[5;1H'; seq 1 40; printf '\\033[r\\033[20;1Hbelow'; sleep 600`,
     'below',
   ],
+  ['editor', 'seq 1 300 | vim.tiny -u NONE -', '1\n2\n3\n'],
+  [
+    'tabs',
+    `printf 'a\\tb\\033[3g\\033[12G\\033H\\rx\\ty\\n\\033(0lqqk\\033(B\\033[4hin\\033[2D+\\033[4l done'; sleep 600`,
+    'done',
+  ],
+  [
+    'erased',
+    `seq 1 60; printf '\\033[5;5H\\033[1J\\033[10;1H\\033[3M\\033[2L\\033[7Pgone\\033[3X'; sleep 600`,
+    'gone',
+  ],
 ];
 
-it.runIf(hasChromium)(browserTest('show what the screen is, in every size'), BROWSER_TEST, async () => {
-  const daemon = await daemonOn(0);
+const hasVim = spawnSync('vim.tiny', ['--version']).error === undefined;
+const NAME = hasVim
+  ? browserTest('show what the screen is, in every size')
+  : 'show what the screen is, in every size (skipped: vim.tiny is not installed)';
+
+it.runIf(hasChromium && hasVim)(NAME, BROWSER_TEST, async () => {
+  const daemon = await daemonOn(freePort());
   for (const [name, cmd] of PROGRAMS) await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd });
   const page = await openBerth(daemon);
   for (const [name, , part] of PROGRAMS) {
@@ -50,8 +74,23 @@ it.runIf(hasChromium)(browserTest('show what the screen is, in every size'), BRO
     await attached(page);
     await isSame(daemon, page, name, part);
   }
-  await page.evaluate(`location.assign('#/agents/painter')`);
-  await page.setViewportSize({ width: 900, height: 500 });
-  await eventually(async () => (await ask(daemon, 'GET', '/v1/agents/painter/screen')).rows < 32);
-  await isSame(daemon, page, 'painter', 'column four');
+  // Smaller, larger, and by a daemon that has not seen any of it: vim draws only what has changed.
+  await page.evaluate(`location.assign('#/agents/editor')`);
+  const rowsOf = async (): Promise<number> => (await ask(daemon, 'GET', '/v1/agents/editor/screen')).rows;
+  for (const [width, height] of [
+    [900, 500],
+    [1440, 1000],
+  ] as const) {
+    const before = await rowsOf();
+    await page.setViewportSize({ width, height });
+    await eventually(async () => (await rowsOf()) !== before);
+    await ask(daemon, 'POST', '/v1/agents/editor/keys', { text: `${height / 5}G` });
+    await isSame(daemon, page, 'editor', `\n${height / 5}`);
+  }
+  const rows = await rowsOf();
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  const next = await daemonOn(daemon.port, daemon.stateDir);
+  expect((await ask(next, 'GET', '/v1/agents/editor/screen')).rows).toBe(rows);
+  await isSame(next, page, 'editor', '\n200');
 });

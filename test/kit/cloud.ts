@@ -2,6 +2,8 @@
 // stand-in.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { cloudEventsActor } from '../../src/actors/cloud/cloud_events.ts';
+import { cloudOperationsActor } from '../../src/actors/cloud/cloud_operations.ts';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
@@ -10,6 +12,7 @@ import type { AddressRule } from '../../src/adapters/address_rule.ts';
 import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_cluster.ts';
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import { type CloudStore, embeddedCloudStore } from '../../src/adapters/storage/cloud_store.ts';
+import type { EventHistoryLimits } from '../../src/adapters/storage/event_history.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
@@ -21,14 +24,34 @@ import type {
   SweeperProtocol,
   WorkloadsProtocol,
 } from '../../src/protocol/cloud.ts';
+import type { CloudEventFilter, CloudEventsProtocol } from '../../src/protocol/cloud_events.ts';
+import type { CloudOperationsProtocol } from '../../src/protocol/cloud_operations.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
+import { CLOUD_EVENTS } from '../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, type Stand, type TestClock, tempDir, type World, world } from './actors.ts';
 import { eventually } from './eventually.ts';
 import { type Double, type Json, kubeDouble, workload } from './kube_double.ts';
 
 export { eventually };
+
+export const ALL_CLOUD_EVENTS: CloudEventFilter = {
+  types: null,
+  clusterId: null,
+  namespaces: null,
+  workloadId: null,
+  who: null,
+  operationId: null,
+  since: null,
+  until: null,
+};
+
+/** The whole audit log of a cloud, oldest first. */
+export async function auditOf({ cloudEvents }: Pick<Cloud, 'cloudEvents'>): Promise<Json[]> {
+  const { rows } = await cloudEvents.ask('page', { filter: ALL_CLOUD_EVENTS, before: null, limit: 10_000 });
+  return rows.map((row) => JSON.parse(row)).reverse();
+}
 
 export const ANY = { allow: 'any', apiOnLoopback: true };
 
@@ -54,6 +77,7 @@ export interface CloudOptions {
   /** Replaces the store below `folder`. */
   shared?: CloudStore;
   sweepMs?: number;
+  historyLimits?: EventHistoryLimits;
 }
 
 export interface Cloud {
@@ -62,6 +86,8 @@ export interface Cloud {
   clusters: Ref<ClustersProtocol>;
   workloads: Ref<WorkloadsProtocol>;
   sweeper: Ref<SweeperProtocol>;
+  operations: Ref<CloudOperationsProtocol>;
+  cloudEvents: Ref<CloudEventsProtocol>;
   tethers: Stand<TethersProtocol>;
   events: Stand<EventsProtocol>;
   folder: string;
@@ -94,6 +120,7 @@ export const clusterInput = (more: Partial<ClusterInput>): ClusterInput => ({
   kubeconfig: null,
   inCluster: false,
   namespaces: [],
+  renewToken: false,
   ...more,
 });
 
@@ -119,6 +146,12 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const here = options.world ?? world({ clock: options.clock ?? realTime });
   const views = options.views ?? new CloudViews();
   await here.start('cloudviews', cloudViewsActor, views);
+  const cloudEvents = await here.start('cloudevents', cloudEventsActor, {
+    folder: join(folder, 'cloud-events'),
+    limits: options.historyLimits ?? CLOUD_EVENTS.history,
+    report: () => undefined,
+    subscribed: false,
+  });
   const workloads = await here.start('workloads', workloadsActor, {
     store: cloudStore,
     vault: key,
@@ -132,6 +165,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     closeCluster: () => null,
     renewCluster: () => null,
   });
+  const operations = await here.start('operations', cloudOperationsActor, { store: cloudStore });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,
@@ -151,6 +185,8 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     clusters,
     workloads,
     sweeper,
+    operations,
+    cloudEvents,
     tethers,
     events,
     folder,

@@ -79,6 +79,12 @@ export interface Double {
   allowedIn: Set<string>;
   /** Accepts no token any more. */
   isRevoked: boolean;
+  /** Has it accept tokens of a ServiceAccount that live for so long (seconds) from `now` (epoch ms) on. */
+  accountToken(now: number, lifetimeS: number, name?: string): string;
+  /** Objects of accounts by their paths: applied, read and deleted. */
+  manifests: Map<string, Json>;
+  /** The clock by which it makes tokens when it is asked for one. */
+  now: () => number;
   addAutoscaler(
     namespace: string,
     name: string,
@@ -203,7 +209,10 @@ class Server implements Double {
   readonly namespaces: string[] = [];
   readonly allowedIn = new Set<string>();
   isRevoked = false;
+  now = Date.now;
+  readonly manifests = new Map<string, Json>();
   private readonly token = randomBytes(16).toString('hex');
+  private readonly tokens = new Set([this.token]);
   private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
   private readonly leaf = certificate({
     commonName: 'double',
@@ -265,6 +274,33 @@ class Server implements Double {
     const object = this.get(kind, namespace, name);
     this.of(pluralOf(kind)).delete(keyOf(namespace, name));
     this.tell(pluralOf(kind), 'DELETED', this.stamped(kind, object));
+  }
+
+  private accountAnswer({ path, method, body, contentType }: Seen): [number, Json] | null {
+    const [, name] = /^\/api\/v1\/namespaces\/berth\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
+    if (name !== undefined)
+      return this.isDenied('create serviceaccounts/token', 'berth')
+        ? [403, status(403, 'Forbidden', `serviceaccounts "${name}" is forbidden`)]
+        : [201, { status: { token: this.accountToken(this.now(), body.spec.expirationSeconds, name) } }];
+    if (contentType === 'application/apply-patch+yaml')
+      this.manifests.set(path, { ...body, metadata: { ...body.metadata, uid: 'the-uid' } });
+    const object = this.manifests.get(path);
+    if (method === 'DELETE') this.manifests.delete(path);
+    if (object) return [200, object];
+    if (method === 'GET' && /^\/api\/v1\/namespaces\/berth\/[a-z]+$/.test(path)) return [200, { items: [] }];
+    return method === 'DELETE' ? [404, status(404, 'NotFound', 'not found')] : null;
+  }
+
+  accountToken(now: number, lifetimeS: number, name = 'berth-ada'): string {
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const iat = Math.floor(now / 1_000);
+    const claims = {
+      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: `system:serviceaccount:berth:${name}` },
+      'kubernetes.io': { namespace: 'berth', serviceaccount: { name, uid: 'the-uid' } },
+    };
+    const token = `${part({ alg: 'RS256' })}.${part(claims)}.${randomBytes(8).toString('base64url')}`;
+    this.tokens.add(token);
+    return token;
   }
 
   fault(fits: (request: Seen) => boolean, fault: Fault, times = 1): void {
@@ -383,7 +419,7 @@ class Server implements Double {
     const row = this.faults.find(({ fits, times }) => times > 0 && fits(seen));
     if (row) row.times -= 1;
     if (row && (await this.goWrong(row.fault, seen, response))) return;
-    const isKnown = !this.isRevoked && request.headers.authorization === `Bearer ${this.token}`;
+    const isKnown = !this.isRevoked && this.tokens.has(request.headers.authorization?.slice(7) ?? '');
     const [code, body] = isKnown
       ? this.handle(seen, response)
       : [401, status(401, 'Unauthorized', 'Unauthorized')];
@@ -445,6 +481,8 @@ class Server implements Double {
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
     if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.review(seen.body)];
     if (path.endsWith('/selfsubjectrulesreviews')) return [201, this.rules(seen.body)];
+    const account = this.accountAnswer(seen);
+    if (account) return account;
     const extra = this.answerExtra(path, query);
     if (extra) return extra;
     const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);

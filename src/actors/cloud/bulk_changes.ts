@@ -5,12 +5,13 @@ import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { isSleptBy, isWokenBy } from './sleep.ts';
 
 export interface BulkChangesOwner {
   rows(): StoredWorkload[];
   /** Resolves with the count of replicas after the change. */
-  sleep(id: string, holdMs: number | null): Promise<number>;
-  wake(id: string): Promise<number>;
+  sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
+  wake(id: string, operation: string | undefined): Promise<number>;
 }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
@@ -57,17 +58,20 @@ export class BulkChanges {
 
   private async changeOne(
     { id, clusterId, seen }: StoredWorkload,
-    { to, holdMs, isDryRun }: BulkChange,
+    { to, holdMs, isDryRun, operation }: BulkChange,
   ): Promise<BulkResult> {
     const { kind, namespace, name, replicas } = seen;
     const subject = { id, clusterId, kind, namespace, name };
     const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
+    // Done before for this very operation: it is answered as it was then.
+    if (isThere(replicas) && (isSleptBy(seen, operation) || isWokenBy(seen, operation)))
+      return { ...subject, outcome: 'changed', replicas, code: null, message: null };
     if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };
     if (isDryRun) return { ...subject, outcome: 'would_change', replicas, code: null, message: null };
     this.count += 1;
     const lane = `${clusterId}/${this.count % CLOUD.bulkLanes}`;
     const changed = this.lanes.runExclusive(lane, () =>
-      to === 'asleep' ? this.owner.sleep(id, holdMs) : this.owner.wake(id),
+      to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, operation),
     );
     const done = changed.then((count): BulkResult => {
       const outcome = isThere(count) ? 'changed' : 'failed';

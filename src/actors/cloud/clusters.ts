@@ -1,16 +1,13 @@
 // State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of
 // each cluster.
-import { isIP } from 'node:net';
-import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
+
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
+import { tokenRenewal } from '../../adapters/kube/service_account.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { Vault } from '../../adapters/storage/vault.ts';
-import { unbracketedHost } from '../../adapters/url_host.ts';
 import type {
-  CloudViewsProtocol,
   ClusterAccess,
   ClusterChange,
-  ClusterFacts,
   ClusterInput,
   ClusterRow,
   ClustersProtocol,
@@ -18,36 +15,35 @@ import type {
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { EventType, NewEvent } from '../../protocol/events.ts';
-import { utcTime } from '../../protocol/timestamps.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import {
   actor,
   type Context,
   type Handlers,
+  isFailure,
   type MessageOf,
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import {
+  accessOfInput,
+  type CheckedAccess,
+  type ClusterAccessConfig,
+  checkAccess,
+  invalidField,
+} from './cluster_access.ts';
+import { ClusterHealth } from './cluster_health.ts';
+import { namespacesOf } from './cluster_scopes.ts';
+import { TokenRenewals } from './token_renewals.ts';
 
-export interface ClustersConfig {
+export interface ClustersConfig extends ClusterAccessConfig {
   store: CloudStore;
   vault: Vault;
-  /** Parses an uploaded kubeconfig, on a job thread. Fails invalid_spec. */
-  parse: (text: string) => Promise<ClusterAccess>;
-  rule: AddressRule;
-  /** The setting `cloud.allow_in_cluster`. */
-  allowInCluster: boolean;
-  /** Whether this runs in a pod with a service account. */
-  inPod: boolean;
 }
-
-/** What the calls since the start have told. */
-type Contact = Pick<ClusterRow, 'reachable' | 'authenticated' | 'authenticatedSince'>;
-
-const NO_CONTACT: Contact = { reachable: null, authenticated: null, authenticatedSince: null };
 
 /** Interval of the check for credentials that end soon. */
 const EXPIRY_CHECK_MS = 3_600_000;
@@ -58,9 +54,8 @@ class Clusters {
   private readonly context: Context;
   private readonly config: ClustersConfig;
   private readonly rows: Map<string, StoredCluster>;
-  private readonly contacts = new Map<string, Contact>();
-  /** The end of the credentials that was warned of, by cluster. */
-  private readonly warnedOf = new Map<string, number>();
+  private readonly health: ClusterHealth;
+  private readonly renewals: TokenRenewals;
   /** Names of registrations under way. */
   private readonly registering = new Set<string>();
   private readonly removing = new Map<string, Promise<RemovedCluster>>();
@@ -75,20 +70,34 @@ class Clusters {
     this.rows = new Map(rows.map((row) => [row.id, row]));
     this.views = context.ref('cloudviews');
     this.workloads = context.ref('workloads');
+    this.health = new ClusterHealth(context.clock, context.ref('events'), context.ref('cloudevents'));
+    this.renewals = new TokenRenewals(
+      context.clock,
+      (id) => this.renewToken(id),
+      (error) => context.crash(error),
+    );
+    for (const row of rows) this.renewals.schedule(row);
+    context.scope.defer(() => {
+      for (const id of this.rows.keys()) this.renewals.cancel(id);
+    });
     this.views.tell('clusters', {
       rows: [...this.rows.values()].map((row) => this.shownRow(row)),
       all: true,
     });
+    const names = Object.fromEntries(rows.map(({ id, name }) => [id, name]));
+    this.context.ref('cloudevents').tell('named', { names });
   }
 
-  async register(input: ClusterInput): Promise<{ id: string; name: string }> {
+  async register(input: ClusterInput, wantedId?: string): Promise<{ id: string; name: string }> {
     const { name } = input;
+    const known = wantedId === undefined ? undefined : this.rows.get(wantedId);
+    if (known) return { id: known.id, name: known.name };
     this.refuseDuplicate(input);
     this.registering.add(name);
     try {
-      const access = await this.access(input);
+      const checked = await accessOfInput(this.config, input);
       const now = this.context.clock.now();
-      const id = newUlid(now);
+      const id = wantedId ?? newUlid(now);
       const row: StoredCluster = {
         id,
         name,
@@ -99,11 +108,11 @@ class Clusters {
         version: null,
         capabilities: null,
         namespaces: input.namespaces,
-        credentialEndsAt: access && credentialEnd(access.credential),
-        access: access && this.sealed(id, access),
+        ...(checked ? this.storedAccess(id, checked) : { access: null }),
       };
       if (!(await this.config.store.addCluster(row))) throw clusterNameInUse(input);
       this.rows.set(id, row);
+      this.renewals.schedule(row);
       this.publish(row);
       return { id, name };
     } finally {
@@ -113,27 +122,25 @@ class Clusters {
 
   async change(id: string, change: ClusterChange): Promise<{ id: string; name: string }> {
     const { name: before, inCluster } = this.get(id);
-    const { kubeconfig, namespaces } = change;
+    const { kubeconfig, namespaces, renewToken } = change;
     const name = change.name ?? before;
     if (name !== before) this.refuseDuplicate({ name, inCluster: false });
-    if (inCluster && kubeconfig !== null) throw invalid('kubeconfig', 'must be absent: in_cluster is true');
+    if (inCluster && kubeconfig !== null)
+      throw invalidField('kubeconfig', 'must be absent: in_cluster is true');
+    if (renewToken && kubeconfig === null)
+      throw invalidField('renew_token', 'is about the token of a new kubeconfig, which is absent');
     this.registering.add(name);
     try {
-      const access = kubeconfig === null ? null : await this.parsed(kubeconfig);
+      const checked = kubeconfig === null ? null : await checkAccess(this.config, kubeconfig, renewToken);
       const next: StoredCluster = {
         ...this.get(id),
         name,
         ...(change.provider === null ? {} : { provider: change.provider }),
         ...(namespaces === null ? {} : { namespaces }),
-        ...(access && {
-          access: this.sealed(id, access),
-          credentialEndsAt: credentialEnd(access.credential),
-        }),
+        ...(checked && this.storedAccess(id, checked)),
       };
-      await this.config.store.saveCluster(next);
-      this.rows.set(id, next);
-      this.publish(next);
-      if (access || namespaces) await this.renew(id);
+      await this.save(next);
+      if (checked || namespaces) await this.renew(id);
       return { id, name };
     } finally {
       this.registering.delete(name);
@@ -145,9 +152,66 @@ class Clusters {
    * works.
    */
   private async renew(id: string): Promise<void> {
-    this.contacts.delete(id);
+    this.health.forget(id);
     await this.workloads.ask('renew', { clusterId: id });
     await this.context.ref('tethers').ask('renewCluster', { clusterId: id });
+  }
+
+  /**
+   * Has a cluster make a new token of the account, by its present one, and uses it from then on. Resolves
+   * with whether it did.
+   */
+  private async renewToken(id: string): Promise<boolean> {
+    const { access: sealed, renewal, credentialEndsAt } = this.get(id);
+    if (!sealed || !renewal || !credentialEndsAt) return false;
+    const lifetimeS = Math.max(
+      Math.round((credentialEndsAt - renewal.issuedAt) / 1_000),
+      CLOUD.tokenRenewal.minLifetimeS,
+    );
+    const { namespace, name } = renewal;
+    try {
+      const { token } = await this.workloads.ask(
+        'requestToken',
+        { clusterId: id, account: { namespace, name }, lifetimeS },
+        { deadlineMs: CLOUD.syncTimeoutMs },
+      );
+      const row = this.rows.get(id);
+      // Meanwhile it was removed, or has got other credentials.
+      if (row?.access !== sealed) return false;
+      const access = { ...this.opened(id, sealed), credential: { kind: 'token' as const, token } };
+      const next = tokenRenewal(token);
+      if (!next) throw fail('cluster_unreachable', 'the new token does not say whose it is and when it ends');
+      const checked = { access, credentialEndsAt: credentialEnd(access.credential), renewal: next };
+      await this.save({ ...row, ...this.storedAccess(id, checked) });
+      await this.renew(id);
+      return true;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const row = this.rows.get(id);
+      if (!row) return false;
+      this.health.noteRenewal(id, error.message);
+      this.publish(row);
+      return false;
+    }
+  }
+
+  /** Stores a changed record, then shows it. */
+  private async save(row: StoredCluster): Promise<void> {
+    await this.config.store.saveCluster(row);
+    this.rows.set(row.id, row);
+    this.renewals.schedule(row);
+    this.publish(row);
+  }
+
+  /** What the account may do wherever the cluster is listed. */
+  rights(id: string): Promise<ReviewedRight[]> {
+    const { scope, namespaces = [] } = this.get(id);
+    const where = scope ? namespacesOf(scope) : namespaces.length > 0 ? namespaces : null;
+    return this.workloads.ask(
+      'rights',
+      { clusterId: id, namespaces: where },
+      { deadlineMs: CLOUD.syncTimeoutMs },
+    );
   }
 
   /** Joins a removal that is under way. */
@@ -170,7 +234,8 @@ class Clusters {
       throw error;
     }
     this.rows.delete(id);
-    this.contacts.delete(id);
+    this.renewals.cancel(id);
+    this.health.forget(id);
     this.views.tell('clusterRemoved', { id });
     return { removed: true, id };
   }
@@ -186,7 +251,7 @@ class Clusters {
   updateFacts(facts: MessageOf<ClustersProtocol, 'updateFacts'>): null {
     const row = this.rows.get(facts.id);
     if (!row) return null;
-    this.noteContact(row, facts);
+    this.health.note(row, facts);
     const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
     const next: StoredCluster = {
       ...row,
@@ -202,42 +267,22 @@ class Clusters {
     return null;
   }
 
-  private noteContact({ id }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
-    const known = this.contacts.get(id) ?? NO_CONTACT;
-    const isNews = authenticated !== undefined && authenticated !== known.authenticated;
-    if (isNews && (known.authenticated !== null || !authenticated)) this.tellAccount(id, authenticated);
-    this.contacts.set(id, {
-      ...known,
-      ...(reachable === null ? {} : { reachable }),
-      ...(isNews ? { authenticated, authenticatedSince: this.context.clock.now() } : {}),
-    });
-  }
-
-  /** Clients learn of it without asking; docs/reference.md "Event types". */
-  private tellAccount(id: string, isAccepted: boolean): void {
-    const { name } = this.get(id);
-    this.tellEvent(isAccepted ? 'cluster.accepted' : 'cluster.refused', name, { name, clusterId: id });
-  }
-
-  /** Warns, once per start and end, of credentials that end soon. */
   warnOfExpiry(): void {
-    const now = this.context.clock.now();
-    for (const { id, name, credentialEndsAt } of this.rows.values()) {
-      if (!credentialEndsAt || credentialEndsAt - now > CLOUD.expiryWarningMs) continue;
-      if (this.warnedOf.get(id) === credentialEndsAt) continue;
-      this.warnedOf.set(id, credentialEndsAt);
-      const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
-      this.tellEvent('cluster.expiring', name, data);
-    }
+    this.health.warnOfExpiry(this.rows.values());
   }
 
-  private tellEvent(type: EventType, name: string, data: object): void {
-    const event: NewEvent = { type, name, run: null, data: JSON.stringify(data) };
-    this.context.ref('events').tell('append', { events: [event] });
+  /** The fields of a record that an access gives. */
+  private storedAccess(
+    id: string,
+    { access, credentialEndsAt, renewal }: CheckedAccess,
+  ): Pick<StoredCluster, 'access' | 'credentialEndsAt' | 'renewal'> {
+    const sealed = this.config.vault.seal(id, Buffer.from(JSON.stringify(access)));
+    return { access: sealed, credentialEndsAt, renewal };
   }
 
-  private sealed(id: string, access: ClusterAccess): SealedSecret {
-    return this.config.vault.seal(id, Buffer.from(JSON.stringify(access)));
+  private opened(id: string, sealed: SealedSecret): ClusterAccess {
+    // The vault gives back what `storedAccess` has sealed.
+    return JSON.parse(this.config.vault.open(id, sealed).toString()) as ClusterAccess;
   }
 
   private get(id: string): StoredCluster {
@@ -252,46 +297,16 @@ class Clusters {
     if (isTaken || this.registering.has(input.name)) throw clusterNameInUse(input);
   }
 
-  /** The access in the kubeconfig, checked; null for the pod's own cluster. Fails invalid_spec. */
-  private async access({ kubeconfig, inCluster }: ClusterInput): Promise<ClusterAccess | null> {
-    if (inCluster) {
-      const { allowInCluster, inPod } = this.config;
-      if (!allowInCluster) throw invalid('in_cluster', 'is not allowed: cloud.allow_in_cluster is false');
-      if (!inPod) throw invalid('in_cluster', 'is not possible: this is no pod with a service account');
-      if (kubeconfig !== null) throw invalid('kubeconfig', 'must be absent when in_cluster is true');
-      return null;
-    }
-    if (kubeconfig === null) throw invalid('kubeconfig', 'is required unless in_cluster is true');
-    return this.parsed(kubeconfig);
-  }
-
-  /** The access in the kubeconfig, checked. Fails invalid_spec. */
-  private async parsed(kubeconfig: string): Promise<ClusterAccess> {
-    const access = await this.config.parse(kubeconfig);
-    const host = unbracketedHost(new URL(access.server));
-    // A name is checked when it is dialled. An address can be refused at once, and so can a name that is
-    // always one.
-    const address = LOOPBACK_NAME.test(host) ? '127.0.0.1' : host;
-    const reason = isIP(address) === 0 ? null : addressCheck(this.config.rule)(address);
-    if (reason !== null) throw invalid('kubeconfig', `its server ${host} ${reason}`);
-    return access;
-  }
-
   /** What the front may know of a cluster: everything but its secret. */
   private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
-    return { ...row, ...(this.contacts.get(row.id) ?? NO_CONTACT) };
+    return { ...row, ...this.health.get(row.id) };
   }
 
   private publish(row: StoredCluster): void {
+    this.context.ref('cloudevents').tell('named', { names: { [row.id]: row.name } });
     this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
   }
 }
-
-/** Names that lead to the own machine everywhere (RFC 6761). */
-const LOOPBACK_NAME = /^(.+\.)?localhost\.?$/i;
-
-const invalid = (path: string, message: string) =>
-  fail('invalid_spec', `${path} ${message}`, { details: [{ path, message: `${path} ${message}` }] });
 
 const clusterNameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCluster'>) =>
   fail(
@@ -304,10 +319,11 @@ async function init(context: Context, config: ClustersConfig): Promise<Handlers<
   clusters.warnOfExpiry();
   context.clock.every(EXPIRY_CHECK_MS, () => clusters.warnOfExpiry());
   return {
-    register: ({ input }) => context.replyLater(clusters.register(input)),
+    register: ({ input, id }) => context.replyLater(clusters.register(input, id)),
     change: ({ id, change }) => context.replyLater(clusters.change(id, change)),
     remove: ({ id }) => context.replyLater(clusters.remove(id)),
     sync: ({ id }) => context.replyLater(clusters.sync(id)),
+    rights: ({ id }) => context.replyLater(clusters.rights(id)),
     viewsReady: () => null,
     updateFacts: (facts) => clusters.updateFacts(facts),
   };

@@ -166,9 +166,19 @@ export interface SleepRequest {
   /** The name of this Berth. */
   from: string;
   ownPod: DaemonPod | null;
+  /** The id of the operation that asks for it, left on the workload: it is made once for it. */
+  operation: string | undefined;
   /** False leaves it awake after all, as it was just read: somebody has connected, or it was made anew. */
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
+
+/** Whether `operation` has put it to sleep before; what has undone that leaves the receipt behind. */
+export const isSleptBy = ({ receipt }: ObservedWorkload, operation: string | undefined): boolean =>
+  operation !== undefined && receipt?.operation === operation;
+
+/** Whether `operation` has woken it before. */
+export const isWokenBy = ({ wakeReceipt }: ObservedWorkload, operation: string | undefined): boolean =>
+  operation !== undefined && wakeReceipt?.operation === operation;
 
 /**
  * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the
@@ -178,14 +188,14 @@ export interface SleepRequest {
 export function putToSleep(
   cluster: KubeCluster,
   target: WorkloadReference,
-  { by, at, holdUntil, from, ownPod, isStillWanted }: SleepRequest,
+  { by, at, holdUntil, from, ownPod, operation, isStillWanted }: SleepRequest,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
-    if (replicas === 0 || !isStillWanted(fresh.seen)) return null;
+    if (replicas === 0 || isSleptBy(fresh.seen, operation) || !isStillWanted(fresh.seen)) return null;
     const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
-    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil };
+    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil, ...(operation && { operation }) };
     const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     // Volumes must not be lost to a policy that has just been set.
@@ -205,6 +215,8 @@ export interface WakeRequest {
   desired: number | null;
   /** The largest count that Berth has seen the workload have. */
   maxReplicas: number;
+  /** As in SleepRequest. */
+  operation: string | undefined;
 }
 
 /** Throws wake_refused for a count that the workload can hardly have had. docs/reference.md "Wake". */
@@ -235,17 +247,17 @@ async function checkCount(
 export function wakeUp(
   cluster: KubeCluster,
   target: WorkloadReference,
-  { by, at, from, desired, maxReplicas }: WakeRequest,
+  { by, at, from, desired, maxReplicas, operation }: WakeRequest,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, async (fresh) => {
     const { seen, annotations } = fresh;
-    if (seen.replicas > 0) return null;
+    if (seen.replicas > 0 || isWokenBy(seen, operation)) return null;
     if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
     const replicas = seen.receipt?.replicas ?? desired ?? 1;
     const path = pointerOf(RECEIPT_ANNOTATION);
     const held = annotations?.[RECEIPT_ANNOTATION];
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
-    const receipt: WakeReceipt = { at, by, from };
+    const receipt: WakeReceipt = { at, by, from, ...(operation && { operation }) };
     const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
     return [...sameReceipt, ...scaleSteps(0, replicas), ...annotationSteps(fresh, values)];
   });

@@ -87,7 +87,7 @@ function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: stri
 }
 
 /** Who has woken it; null: it sleeps, or Berth has not woken it. */
-function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
+export function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
   const { wakeReceipt } = seen;
   if (seen.replicas === 0 || wakeReceipt === null) return null;
   return WAKE_REASONS[wakeReceipt.by] + actorText(wakeReceipt.from, self);

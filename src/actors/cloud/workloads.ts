@@ -1,7 +1,6 @@
 // State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import {
   type AutoSleepReply,
   autoSleepSettings,
@@ -12,10 +11,10 @@ import {
   type ObservedWorkload,
   type StoredWorkload,
   type TetherTarget,
-  type WakeCause,
   type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   actor,
@@ -26,16 +25,17 @@ import {
   type Ref,
   tolerateFailure,
 } from '../../runtime/actor.ts';
-import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { HTTP, THREADS } from '../../settings/limits.ts';
+import { THREADS } from '../../settings/limits.ts';
 import { ActivityReports } from './activity_reports.ts';
 import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { ReadyWait } from './ready_wait.ts';
-import { type DaemonPod, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
+import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
+import { WorkloadEvents } from './workload_events.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
@@ -46,21 +46,19 @@ export interface WorkloadsConfig extends ClusterConnectionsConfig {
   self: string;
 }
 
-class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
+class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChangesOwner {
   readonly clock: Clock;
   readonly steady: Clock;
   readonly self: string;
   private readonly context: Context;
-  private readonly ownPod: DaemonPod | null;
+  readonly ownPod: DaemonPod | null;
+  readonly events: WorkloadEvents;
   private readonly clusters: Ref<ClustersProtocol>;
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
   private readonly readyWait: ReadyWait;
   private readonly activityReports: ActivityReports;
-  /** Serialises the sleeps and wakes of each workload. */
-  private readonly mutex = new KeyedMutex();
-  /** Wakes under way that later requests may join: no sleep was asked for since. */
-  private readonly waking = new Map<string, Promise<ObservedWorkload>>();
+  private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
   private readonly startedAt: number;
 
@@ -72,6 +70,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
     this.clusters = context.ref('clusters');
+    this.events = new WorkloadEvents(context.ref('cloudevents'));
+    this.scale = new ScaleChanges(this);
     this.activityReports = new ActivityReports({
       clock: this.clock,
       self: this.self,
@@ -87,8 +87,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     });
     this.bulk = new BulkChanges({
       rows: () => this.table.rows(),
-      sleep: async (id, holdMs) => (await this.sleep({ id, by: 'request', holdMs })).replicas,
-      wake: async (id) => (await this.wake({ id, by: 'request', waitMs: null })).replicas,
+      sleep: async (id, holdMs, operation) =>
+        (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
+      wake: async (id, operation) => (await this.scale.wake(id, 'request', operation)).replicas,
     });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     context.scope.defer(() => this.table.flush());
@@ -105,6 +106,17 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     const synced = await informer.sync();
     await this.table.flush();
     return { synced };
+  }
+
+  rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
+    return this.connections.call(clusterId, (cluster) => cluster.rights(namespaces));
+  }
+
+  async requestToken({ clusterId, account, lifetimeS }: MessageOf<WorkloadsProtocol, 'requestToken'>) {
+    const token = await this.connections.call(clusterId, (cluster) =>
+      cluster.requestToken(account, lifetimeS),
+    );
+    return { token };
   }
 
   async detach(clusterId: string): Promise<null> {
@@ -124,40 +136,28 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     return null;
   }
 
-  sleep({ id, by, holdMs }: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{
-    replicas: number;
-    slept: boolean;
-  }> {
-    // A wake that is asked for from now on belongs after this sleep.
-    this.waking.delete(id);
-    return this.mutex.runExclusive(id, async () => {
-      const { seen: target, clusterId } = this.get(id);
-      const at = this.clock.now();
-      const isStillWanted = (fresh: ObservedWorkload): boolean => by === 'request' || this.isIdle(id, fresh);
-      const { ownPod, self } = this;
-      const holdUntil = holdMs === null ? null : at + holdMs;
-      // No connection begins on a pod that is about to end.
-      this.tellSleep(id, true);
-      const seen = await this.connections
-        .call(clusterId, (cluster) =>
-          putToSleep(cluster, target, { by, at, holdUntil, from: self, ownPod, isStillWanted }),
-        )
-        .catch(async (error: unknown) => {
-          this.tellSleep(id, false);
-          if (by === 'idle') await this.recordSleepReason(id, `auto-sleep: ${kubeFailure(error).message}`);
-          throw error;
-        });
-      if (seen.replicas > 0) this.tellSleep(id, false);
-      await this.applyChange(clusterId, target, seen);
-      return { replicas: seen.replicas, slept: seen.replicas === 0 };
-    });
+  sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
+    return this.scale.sleep(message);
   }
 
-  async wake({ id, by, waitMs }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
-    if (by === 'connection') this.refuseWhileHeld(id);
-    const { replicas } = await (this.waking.get(id) ?? this.startWake(id, by));
+  async wake({
+    id,
+    by,
+    waitMs,
+    operation,
+  }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
+    const { replicas } = await this.scale.wake(id, by, operation);
     if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
     return { replicas };
+  }
+
+  outcome({ id, operation }: MessageOf<WorkloadsProtocol, 'outcome'>): Promise<{ replicas: number | null }> {
+    return this.scale.outcome(id, operation);
+  }
+
+  tetherChanged(message: MessageOf<WorkloadsProtocol, 'tetherChanged'>): null {
+    this.events.onTether(this.table.get(message.id), message);
+    return null;
   }
 
   changeMany(change: BulkChange): Promise<BulkResult[]> {
@@ -246,14 +246,14 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     this.context.crash(error);
   }
 
-  private get(id: string): StoredWorkload {
+  get(id: string): StoredWorkload {
     const row = this.table.get(id);
     if (!row) throw fail('unknown_workload', `there is no workload ${id}`);
     return row;
   }
 
   /** `fresh`: the workload as it was just read; the watch may be behind it. */
-  private isIdle(id: string, fresh?: ObservedWorkload): boolean {
+  isIdle(id: string, fresh?: ObservedWorkload): boolean {
     const row = this.table.get(id);
     if (!row) return false;
     const now = this.steady.now();
@@ -261,44 +261,16 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     return isIdle(current, now);
   }
 
-  /** Throws wake_refused while a sleep by request holds the door. */
-  private refuseWhileHeld(id: string): void {
-    const { seen } = this.get(id);
-    const until = seen.replicas === 0 ? (seen.receipt?.holdUntil ?? 0) : 0;
-    const leftMs = Math.min(until - this.clock.now(), HTTP.maxQueryDurationMs);
-    if (leftMs <= 0) return;
-    const seconds = Math.ceil(leftMs / 1_000);
-    throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
-      hint: `Wake it by request, or connect again in ${seconds} s.`,
-    });
+  call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
+    return this.connections.call(clusterId, call);
   }
 
-  private tellSleep(workloadId: string, isSleeping: boolean): void {
+  tellSleep(workloadId: string, isSleeping: boolean): void {
     this.context.ref('tethers').tell('workloadSleeping', { workloadId, isSleeping });
   }
 
-  private startWake(id: string, by: WakeCause): Promise<ObservedWorkload> {
-    const woken = this.mutex
-      .runExclusive(id, async () => {
-        const { seen: target, clusterId, desiredReplicas: desired, maxReplicas } = this.get(id);
-        const request = { by, at: this.clock.now(), from: this.self, desired, maxReplicas };
-        const seen = await this.connections.call(clusterId, (cluster) => wakeUp(cluster, target, request));
-        await this.applyChange(clusterId, target, seen);
-        return seen;
-      })
-      .finally(() => {
-        if (this.waking.get(id) === woken) this.waking.delete(id);
-      });
-    this.waking.set(id, woken);
-    return woken;
-  }
-
   /** Records what the cluster has answered to a change or a read of ours, on disk and in the views. */
-  private async applyChange(
-    clusterId: string,
-    before: ObservedWorkload,
-    seen: ObservedWorkload,
-  ): Promise<void> {
+  async applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void> {
     const uid = this.table.get(workloadId(clusterId, seen))?.seen.uid;
     // The watch may be ahead of the answer: the workload may have been deleted, or made anew, meanwhile.
     const isCurrent = uid === seen.uid || uid === before.uid;
@@ -313,7 +285,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
     else this.table.markDeleted(clusterId, before);
   }
 
-  private async recordSleepReason(id: string, sleepReason: string): Promise<void> {
+  async recordSleepReason(id: string, sleepReason: string): Promise<void> {
     this.table.update(id, (row) => ({ ...row, sleepReason }));
     await this.table.flush();
   }
@@ -338,6 +310,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner {
 
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
+    if (before && after) this.events.onChange(before, after, this.self);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }
@@ -363,11 +336,15 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
   await workloads.start();
   return {
     sync: ({ clusterId }) => context.replyLater(workloads.sync(clusterId)),
+    rights: ({ clusterId, namespaces }) => context.replyLater(workloads.rights(clusterId, namespaces)),
+    requestToken: (message) => context.replyLater(workloads.requestToken(message)),
     detach: ({ clusterId }) => context.replyLater(workloads.detach(clusterId)),
     attach: ({ clusterId }) => workloads.attach(clusterId),
     renew: ({ clusterId }) => context.replyLater(workloads.renew(clusterId)),
     sleep: (message) => context.replyLater(workloads.sleep(message)),
     wake: (message) => context.replyLater(workloads.wake(message)),
+    outcome: (message) => context.replyLater(workloads.outcome(message)),
+    tetherChanged: (message) => workloads.tetherChanged(message),
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),

@@ -12,6 +12,7 @@ import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
 import { liveRun } from './state.ts';
+import type { TerminalSize } from './terminal_sizes.ts';
 
 export interface AgentRequestsOptions {
   context: Context;
@@ -23,7 +24,7 @@ export interface AgentRequestsOptions {
   session: AgentSession;
 }
 
-type LiveTerminal = [run: LiveRun, size: { cols: number; rows: number }];
+type LiveTerminal = [run: LiveRun, size: TerminalSize];
 
 /** Of a program that no row of the table knows: a newline is Enter, as in a shell. */
 const PLAIN_TYPING: PromptTyping = { bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' };
@@ -42,8 +43,8 @@ export class AgentRequests {
       status: () => agent.status(),
       watchState: (onChange) => agent.watchStatus(onChange),
       terminal: () => {
-        const [{ id, logFrom }] = this.live();
-        return { run: id, logFrom, typing: this.typing() };
+        const [{ id, logFrom, startedAt }] = this.live();
+        return { run: id, startedAt, logFrom, typing: this.typing() };
       },
       type: (data) => this.ofTerminal((terminal, ...live) => terminal.typeBytes(...live, data)),
       readLines: async () => {
@@ -70,7 +71,7 @@ export class AgentRequests {
     const { state, stored } = life.snapshot();
     const run = liveRun(state);
     if (!run?.pty) throw fail('not_running', `${name} has no terminal: it does not run`);
-    return [run, stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE];
+    return [run, { ...(stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE), marks: run.metadata.sizes }];
   }
 
   private ofTerminal<T>(work: (terminal: AgentTerminal, run: string, size: LiveTerminal[1]) => T): T {

@@ -9,6 +9,7 @@ import type {
 } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { AgentSpec } from '../../protocol/service.ts';
+import type { SizeMark } from '../../protocol/terminal.ts';
 import { type Context, type Handlers, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { AgentSession } from './agent_session.ts';
@@ -34,12 +35,6 @@ export interface AgentStateOptions {
   session: AgentSession;
 }
 
-interface Waiter {
-  for: readonly AgentStateName[];
-  afterMs: number;
-  settle: (status: AgentStatus) => void;
-}
-
 interface ToldStatus {
   state: AgentStateName;
   /** Epoch milliseconds. */
@@ -58,7 +53,6 @@ export class AgentState {
   /** The state that the last event named. */
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
-  private readonly waiters = new Set<Waiter>();
   private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
@@ -70,6 +64,7 @@ export class AgentState {
       this.evidence?.end();
     });
     options.terminal.onViewers = () => this.update();
+    options.terminal.onSizes = (run, sizes) => this.keepSizes(run, sizes);
     options.terminal.onTyped = () => this.evidence?.onTyped();
   }
 
@@ -128,25 +123,6 @@ export class AgentState {
     return () => void this.watchers.delete(onChange);
   }
 
-  /** See `AgentStateProtocol.awaitState`. */
-  awaitState({ for: wanted, afterMs, timeoutMs }: MessageOf<AgentStateProtocol, 'awaitState'>) {
-    return new Promise<AgentStatus>((resolve) => {
-      const waiter: Waiter = {
-        for: wanted,
-        afterMs,
-        settle: (status) => {
-          cancel();
-          this.waiters.delete(waiter);
-          resolve(status);
-        },
-      };
-      const ms = Math.min(timeoutMs, AGENT_STATE.maxWaitMs);
-      const cancel = this.options.context.clock.after(ms, () => waiter.settle(this.status()));
-      this.waiters.add(waiter);
-      this.settleWaiters();
-    });
-  }
-
   /** From the host. A notice about another run is late. */
   onMoved({ run, ...reading }: MessageOf<AgentStateProtocol, 'terminalMoved'>): null {
     if (this.evidence?.run.id === run) this.evidence.watched.take(reading);
@@ -156,10 +132,10 @@ export class AgentState {
   /** Begins with a run, which an earlier daemon may have told about. */
   private watch(run: LiveRun, { agentType, cols, rows }: AgentSpec): StateEvidence {
     const { context, effects, log, screens, terminal } = this.options;
-    const { told } = run.metadata;
+    const { sizes: marks, told } = run.metadata;
     if (told) this.announced = told.state;
     return new StateEvidence({
-      ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows } },
+      ...{ context, effects, log, terminal, screens, agentType, run, size: { cols, rows, marks } },
       onChanged: () => this.decide(),
     });
   }
@@ -202,7 +178,6 @@ export class AgentState {
       this.announceSoon();
     } else told.reason = reason;
     this.publish();
-    this.settleWaiters();
     for (const onChange of [...this.watchers]) onChange();
   }
 
@@ -213,13 +188,23 @@ export class AgentState {
 
   /** Has the host keep what was told, for a later daemon. */
   private keep(): void {
+    if (!this.evidence || !this.told) return;
+    const { state, since } = this.told;
+    this.evidence.run.metadata.told = { state, since };
+    this.note(this.evidence.run);
+  }
+
+  /** The same for the sizes of the terminal of `run`. */
+  private keepSizes(run: string, sizes: readonly SizeMark[]): void {
+    if (this.evidence?.run.id !== run) return;
+    this.evidence.run.metadata.sizes = [...sizes];
+    this.note(this.evidence.run);
+  }
+
+  private note(run: LiveRun): void {
     const { effects, life } = this.options;
     const { phase } = life.snapshot().state;
-    if (!this.evidence || !this.told || (phase !== 'checking' && phase !== 'running')) return;
-    const { run } = this.evidence;
-    const { state, since } = this.told;
-    run.metadata.told = { state, since };
-    effects.note(run, { passed: phase === 'running' });
+    if (phase === 'checking' || phase === 'running') effects.note(run, { passed: phase === 'running' });
   }
 
   private publish(): void {
@@ -228,13 +213,6 @@ export class AgentState {
     if (text === this.lastPublished) return;
     this.lastPublished = text;
     this.options.effects.publishAgent(status);
-  }
-
-  private settleWaiters(): void {
-    if (this.waiters.size === 0 || !this.told) return;
-    const { state, since } = this.told;
-    for (const waiter of [...this.waiters])
-      if (waiter.for.includes(state) && since >= waiter.afterMs) waiter.settle(this.status());
   }
 
   /** Journals the state, no more often than the journal should hear of one agent. */
@@ -262,10 +240,9 @@ export class AgentState {
 }
 
 /** The messages of an agent's state. */
-export const agentStateHandlers = (context: Context, agent: AgentState): Handlers<AgentStateProtocol> => ({
+export const agentStateHandlers = (agent: AgentState): Handlers<AgentStateProtocol> => ({
   agentStatus: () => agent.status(),
   agentExplanation: () => agent.explain(),
-  awaitState: (message) => context.replyLater(agent.awaitState(message)),
   reportState: (message) => agent.report(message),
   terminalMoved: (message) => agent.onMoved(message),
 });

@@ -2,7 +2,7 @@
 // first viewer.
 import type { KeptScreen } from '../../protocol/agent_sessions.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { ScreenReading, TerminalProtocol } from '../../protocol/terminal.ts';
+import type { ScreenReading, SizeMark, TerminalProtocol } from '../../protocol/terminal.ts';
 import { isCursorKey, keyBytes } from '../../protocol/terminal_keys.ts';
 import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
 import { AGENT } from '../../settings/limits.ts';
@@ -16,6 +16,7 @@ import {
   type TerminalExit,
 } from './shared_terminal.ts';
 import { TerminalInput } from './terminal_input.ts';
+import type { TerminalSize } from './terminal_sizes.ts';
 
 /** Shared by the terminals of all services of a thread. */
 export interface TerminalConfig {
@@ -25,12 +26,6 @@ export interface TerminalConfig {
 
 /** The private mode of terminals in which cursor keys type other sequences. */
 const CURSOR_KEYS_MODE = 1;
-
-/** The size of a terminal that nobody has resized. */
-export interface TerminalSize {
-  cols: number;
-  rows: number;
-}
 
 interface CurrentTerminal {
   run: string;
@@ -50,6 +45,8 @@ export class AgentTerminal {
   private onTold: () => void = () => {};
   /** Called after viewers have come or left. */
   onViewers: () => void = () => {};
+  /** Called with the sizes that the terminal of a run has had. */
+  onSizes: (run: string, marks: readonly SizeMark[]) => void = () => {};
   /** Called when somebody types. */
   onTyped: () => void = () => {};
 
@@ -97,16 +94,16 @@ export class AgentTerminal {
 
   /** The screen of `run` as it is now, to be drawn later. */
   keptScreen(run: string, size: TerminalSize): KeptScreen {
-    const { cols, rows } = this.current?.run === run ? this.current.terminal.size : size;
-    return { cols, rows, end: this.log.end() };
+    const { terminal } = this.of(run, size);
+    return { ...terminal.size, sizes: terminal.sizeMarks, end: this.log.end() };
   }
 
   /** What a viewer of `run` saw at the end of `screen`. Fails daemon_busy when it takes too long to draw. */
   screenThen(run: string, screen: KeptScreen, ansi: boolean): Promise<ScreenReading> {
-    const { end } = screen;
+    const { cols, rows, end, sizes: marks } = screen;
     const read: SharedTerminalOptions['read'] = (offset, limit) =>
       this.log.read(offset, Math.min(limit, Math.max(0, end - offset)), run);
-    return this.open(run, screen, { end: () => end, read }).terminal.readScreen(ansi);
+    return this.open(run, { cols, rows, marks }, { end: () => end, read }).terminal.readScreen(ansi);
   }
 
   /** Types `text`, then `keys`. Resolves when the program has room. Fails daemon_busy, and invalid_spec. */
@@ -175,18 +172,18 @@ export class AgentTerminal {
 
   private open(
     run: string,
-    { cols, rows }: TerminalSize,
+    size: TerminalSize,
     special: Partial<Pick<SharedTerminalOptions, 'end' | 'isWhole' | 'read'>> = {},
   ): CurrentTerminal {
     const { config, context, log, effects } = this;
     const viewers = context.ref('viewers');
     const terminal = new SharedTerminal({
       ...config,
-      cols,
-      rows,
+      size,
       read: (offset, limit) => log.read(offset, limit, run),
       end: () => log.end(),
       resize: (width, height) => effects.resize(run, width, height),
+      onSizes: (marks) => this.onSizes(run, marks),
       viewers,
       clock: context.clock,
       onUnwatched: () => this.followWhileWatched(),

@@ -10,6 +10,7 @@ import { ServiceLifecycle } from './lifecycle.ts';
 import type { ServiceMachine } from './machine.ts';
 import { ServiceDoor } from './service_door.ts';
 import type { ServiceLog } from './service_log.ts';
+import { liveRun } from './state.ts';
 import type { StateScreens } from './state_screen.ts';
 
 /** Shared by all services of a thread. */
@@ -54,7 +55,10 @@ export function createDoor(parts: SupervisedParts, { ports, store }: ServiceConf
 
 export function createSession(parts: SupervisedParts, { store }: ServiceConfig): AgentSession {
   const { context, effects, name, terminal } = parts;
-  const size = () => parts.life.snapshot().stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE;
+  const size = () => {
+    const { state, stored } = parts.life.snapshot();
+    return { ...(stored?.spec.agent ?? DEFAULT_TERMINAL_SIZE), marks: liveRun(state)?.metadata.sizes };
+  };
   return new AgentSession({
     context,
     name,

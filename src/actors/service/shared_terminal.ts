@@ -8,6 +8,7 @@ import {
   type ReadScreenTask,
   type ScreenReading,
   type ScreenTask,
+  type SizeMark,
   type TerminalViewersProtocol,
   viewerShare,
 } from '../../protocol/terminal.ts';
@@ -15,6 +16,7 @@ import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/act
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import { AGENT } from '../../settings/limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
+import { type StretchSizes, type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
 
 const READ_BYTES = 64 * 1024;
 /** The part of its share below which a viewer has to get before it is sent a screen. */
@@ -45,13 +47,14 @@ interface LogChunk {
 type Output = Pick<LogChunk, 'bytes' | 'end'>;
 
 export interface SharedTerminalOptions {
-  cols: number;
-  rows: number;
+  size: TerminalSize;
   /** Reads this run's log from `offset` on. */
   read(offset: number, limit: number): LogChunk;
   /** The logical end offset of the log. */
   end(): number;
   resize(cols: number, rows: number): void;
+  /** It has had these sizes. */
+  onSizes(marks: readonly SizeMark[]): void;
   screens: ScreenJobs;
   viewers: Ref<TerminalViewersProtocol>;
   /** The viewers of all terminals of the thread, which share `AGENT.maxViewerBytes`. */
@@ -76,10 +79,8 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** Output to draw, with the size of its terminal and the sequences that come before it. */
-export interface DrawableOutput extends Output {
-  cols: number;
-  rows: number;
+/** Output to draw, with the sizes of its terminal and the sequences that come before it. */
+export interface DrawableOutput extends Output, StretchSizes {
   modes: Uint8Array;
 }
 
@@ -93,6 +94,7 @@ export class SharedTerminal {
   private readonly options: SharedTerminalOptions;
   private readonly viewers = new Map<string, Viewer>();
   private readonly modes = new TerminalModes();
+  private readonly sizes: TerminalSizes;
   private isDrawing = false;
   private isPumping = false;
   /** The last pass, which may be under way. */
@@ -100,8 +102,6 @@ export class SharedTerminal {
   /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
-  private cols: number;
-  private rows: number;
   /** Log offset before which no output is drawn again, because that took too long. */
   private drawableFrom = 0;
   /** Monotonic time before which nothing is drawn. */
@@ -109,8 +109,7 @@ export class SharedTerminal {
 
   constructor(options: SharedTerminalOptions) {
     this.options = options;
-    this.cols = options.cols;
-    this.rows = options.rows;
+    this.sizes = new TerminalSizes(options.size);
   }
 
   /** Whether anyone is attached, so that the log must be followed. */
@@ -123,7 +122,12 @@ export class SharedTerminal {
   }
 
   get size(): { cols: number; rows: number } {
-    return { cols: this.cols, rows: this.rows };
+    return this.sizes.current;
+  }
+
+  /** Its sizes, by the offset in its log from which on it had each. */
+  get sizeMarks(): readonly SizeMark[] {
+    return this.sizes.marks;
   }
 
   /** `observes`: nothing happens that the program would notice, such as a change of its size. */
@@ -131,7 +135,7 @@ export class SharedTerminal {
     const { isWhole = false } = this.options;
     this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });
     this.options.viewersInThread.count += 1;
-    this.options.viewers.tell('size', { viewer, cols: this.cols, rows: this.rows });
+    this.options.viewers.tell('size', { viewer, ...this.size });
     if (!isWhole && !observes) this.repaint();
     void this.pump();
   }
@@ -143,8 +147,7 @@ export class SharedTerminal {
   }
 
   resize(cols: number, rows: number): void {
-    this.cols = cols;
-    this.rows = rows;
+    if (this.sizes.change(this.options.end(), cols, rows)) this.options.onSizes(this.sizes.marks);
     this.options.resize(cols, rows);
     for (const viewer of this.viewers.keys()) this.options.viewers.tell('size', { viewer, cols, rows });
   }
@@ -272,10 +275,10 @@ export class SharedTerminal {
     if (this.isDrawing) return;
     this.isDrawing = true;
     try {
-      const { cols, rows } = this;
+      const { cols, rows } = this.size;
       let fresh = await this.freshScreen();
       // A viewer resizes as soon as it is attached. A second change has to do without.
-      if (cols !== this.cols || rows !== this.rows) fresh = await this.freshScreen();
+      if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.freshScreen();
       for (const [name, viewer] of this.waitingForScreen()) {
         viewer.position = fresh.position;
         this.send(name, viewer, fresh.bytes);
@@ -317,15 +320,13 @@ export class SharedTerminal {
    */
   drawableOutput(from: number | null): DrawableOutput {
     if (!this.isDrawable()) throw fail('daemon_busy', 'the screen takes too long to draw');
-    const { cols, rows } = this;
     if (from === null) {
       const output = this.replay();
-      const { bytes, modes } = this.taskFor(output);
-      return { cols, rows, modes, bytes, end: output.end };
+      return { ...this.taskFor(output), end: output.end };
     }
     const start = Math.max(from, this.drawableFrom, this.options.end() - AGENT_STATE.maxDrawnBytes);
     const { bytes, end } = this.options.read(start, AGENT_STATE.maxDrawnBytes);
-    return { cols, rows, modes: new Uint8Array(), bytes, end };
+    return { ...this.sizes.between(end - bytes.length, end), modes: new Uint8Array(), bytes, end };
   }
 
   private isDrawable(): boolean {
@@ -340,9 +341,10 @@ export class SharedTerminal {
 
   private taskFor({ bytes, end }: Output): ScreenTask {
     this.modes.note(bytes, end);
-    const modes = this.modes.before(end - bytes.length);
+    const start = end - bytes.length;
+    const modes = this.modes.before(start);
     const limits = { maxBytes: this.share(), budgetMs: AGENT.drawBudgetMs };
-    return { cols: this.cols, rows: this.rows, modes, bytes, ...limits };
+    return { ...this.sizes.between(start, end), modes, bytes, ...limits };
   }
 
   /**
@@ -373,8 +375,10 @@ export class SharedTerminal {
 
   /** Changes the size for a moment, because a full-screen program repaints when its size changes. */
   private repaint(): void {
-    if (this.rows < 2) return;
-    this.options.resize(this.cols, this.rows - 1);
-    this.options.clock.after(REPAINT_MS, () => this.options.resize(this.cols, this.rows));
+    const { cols, rows } = this.size;
+    if (rows < 2) return;
+    // Viewers are not told, and so this is no size that they have seen output at.
+    this.options.resize(cols, rows - 1);
+    this.options.clock.after(REPAINT_MS, () => this.options.resize(this.size.cols, this.size.rows));
   }
 }

@@ -3,12 +3,13 @@
 import type { AuthorityView, HookWord, StateExplanation } from '../../protocol/agent_state.ts';
 import { type AgentType, codingAgent } from '../../protocol/agent_types.ts';
 import type { Context } from '../../runtime/actor.ts';
-import type { AgentTerminal, TerminalSize } from './agent_terminal.ts';
+import type { AgentTerminal } from './agent_terminal.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
 import { StateScreen, type StateScreens } from './state_screen.ts';
 import { type DecidedState, decideState, SPEAKERS, type StateFacts, wordsOf } from './state_words.ts';
+import type { TerminalSize } from './terminal_sizes.ts';
 import { WatchedTerminal } from './watched_terminal.ts';
 
 export interface StateEvidenceOptions {
@@ -30,6 +31,7 @@ export class StateEvidence {
   private readonly options: StateEvidenceOptions;
   private readonly screen: StateScreen;
   private typedAt: number | null = null;
+  private hasShown = false;
 
   constructor(options: StateEvidenceOptions) {
     const { agentType, context, effects, log, onChanged, run, screens, size, terminal } = options;
@@ -43,7 +45,10 @@ export class StateEvidence {
         const { notification, title } = this.watched.reading.signals;
         return { title, notification: notification?.text ?? '' };
       },
-      onRead: onChanged,
+      onRead: () => {
+        this.hasShown ||= this.screen.drawn?.reading.isBlank === false;
+        onChanged();
+      },
     });
     const onReading = (): void => {
       const { isMoving, lastOutputAt } = this.watched.reading;
@@ -122,6 +127,7 @@ export class StateEvidence {
       ...{ now: this.options.context.clock.now(), isStarting, startedAt: this.run.startedAt },
       ...{ terminal: this.watched.reading, typedAt: this.typedAt, drawn: this.screen.drawn },
       hasRecordedRules: codingAgent(this.options.agentType)?.rules === 'recorded',
+      hasShown: this.hasShown,
       hook: this.run.metadata.hook ?? null,
     };
   }

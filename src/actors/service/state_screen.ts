@@ -92,12 +92,14 @@ export class StateScreen {
       // A terminal of another size shows something else.
       const isSame = shown.cols === last?.cols && shown.rows === last.rows;
       if (snapshot && !isSame) shown = output(null);
-      const { bytes, cols, end, modes, rows } = shown;
-      drawn = { at: context.clock.now(), end, cols, rows };
+      const { bytes, cols, end, modes, resizes, rows } = shown;
+      const size = resizes.at(-1) ?? { cols, rows };
+      drawn = { at: context.clock.now(), end, cols: size.cols, rows: size.rows };
       return {
         ...{
           cols,
           rows,
+          resizes,
           bytes,
           rules,
           maxBytes: AGENT.maxUnacknowledgedBytes,

@@ -1,7 +1,9 @@
 // The records of all tethers, and the ports of the pool that they hold.
+
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { CloudViewsProtocol, WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type StoredTether,
@@ -121,11 +123,13 @@ export class TetherRecords {
   }
 
   /** Creates a tether with a port of the pool; it does not listen yet. */
-  create(input: TetherInput): Promise<{ id: string; localPort: number }> {
+  create(input: TetherInput, wantedId?: string): Promise<{ id: string; localPort: number }> {
     return this.mutex.runExclusive(PORT_POOL, async () => {
+      const known = wantedId === undefined ? undefined : this.tethers.get(wantedId);
+      if (known) return { id: known.stored.id, localPort: known.stored.localPort ?? (await this.freePort()) };
       const { clusterId, ...workload } = await this.workloads.ask('referenceOf', { id: input.workloadId });
       if (input.pod !== null) checkPodName(input.pod, workload);
-      const id = newUlid(this.context.clock.now());
+      const id = wantedId ?? newUlid(this.context.clock.now());
       const localPort = await this.freePort();
       const stored = { id, clusterId, ...input, localPort, active: false };
       await this.store.saveTether(stored);
@@ -263,6 +267,7 @@ export class TetherRecords {
       this.watched.delete(id);
       const tether = this.tethers.get(id);
       if (!tether) return;
+      if (tether.isOpen) this.tellChange(tether, false, 'its part of the daemon has ended');
       tether.isOpen = false;
       this.updateStats(tether, { ...tether.stats, connections: 0 });
       this.reopenLater(id);
@@ -287,8 +292,14 @@ export class TetherRecords {
       await this.store.saveTether({ ...stored, ...change });
       tether.stored = { ...stored, ...change };
     }
+    if (tether.isOpen !== isOpen) this.tellChange(tether, isOpen, null);
     tether.isOpen = isOpen;
     this.publish([tether]);
+  }
+
+  private tellChange({ stored }: TetherEntry, isOpen: boolean, reason: string | null): void {
+    const { id: tetherId, workloadId: id, clusterId } = stored;
+    this.workloads.tell('tetherChanged', { id, clusterId, tetherId, isOpen, reason });
   }
 
   private unreservedPorts(): number[] {

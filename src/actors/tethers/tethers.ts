@@ -10,9 +10,11 @@ export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', asy
   await records.load();
   return {
     boot: () => context.replyLater(records.boot()),
-    create: (input) =>
+    create: ({ id: wantedId, ...input }) =>
       context.replyLater(
-        records.create(input).then(({ id, localPort }) => ({ tether_id: id, local_port: localPort })),
+        records
+          .create(input, wantedId)
+          .then(({ id, localPort }) => ({ tether_id: id, local_port: localPort })),
       ),
     activate: ({ id }) =>
       context.replyLater(

@@ -1,6 +1,7 @@
 // The annotations that Berth keeps on a workload itself, so that they survive the loss of its store and other
 // Berths see them. Anybody may have written them: each is checked. Pure.
 import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/cloud.ts';
+import { ULID_PATTERN } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { boundedCount, oneLine } from './untrusted_values.ts';
 import { type Wire, wire } from './wire_types.ts';
@@ -29,6 +30,10 @@ function parsed<T extends object>(annotation: unknown): Wire<T> | undefined {
 const timeOf = (value: unknown): number | null =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
 
+/** The id of an operation, as a part of a receipt. */
+const operationOf = (value: unknown): { operation?: string } =>
+  typeof value === 'string' && ULID_PATTERN.test(value) ? { operation: value } : {};
+
 /** The receipt of a sleep; null when there is none that can be read. */
 export function parseReceipt(annotation: unknown): SleepReceipt | null {
   const row = parsed<SleepReceipt>(annotation);
@@ -42,6 +47,7 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
     by: row?.by === 'idle' ? 'idle' : 'request',
     from,
     holdUntil: timeOf(row?.holdUntil),
+    ...operationOf(row?.operation),
   };
 }
 
@@ -51,7 +57,7 @@ export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
   const at = timeOf(row?.at);
   if (at === null) return null;
   const by = row?.by === 'connection' ? 'connection' : 'request';
-  return { at, by, from: oneLine(row?.from, MAX_NAME_LENGTH) };
+  return { at, by, from: oneLine(row?.from, MAX_NAME_LENGTH), ...operationOf(row?.operation) };
 }
 
 /** The last use; null when it cannot be read. */

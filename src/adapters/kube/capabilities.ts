@@ -1,5 +1,7 @@
 // What the account may do in a cluster, as the cluster itself answers.
 import type { ClusterCapabilities } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
+import { type Ability, CLUSTER_RIGHTS, type ClusterRight, resourceParts } from './cluster_rights.ts';
 import type { KubeHttp } from './kube_http.ts';
 import { parseJson } from './parse_objects.ts';
 import { arrayOrEmpty } from './untrusted_values.ts';
@@ -10,46 +12,20 @@ import {
   wire,
 } from './wire_types.ts';
 
-/**
- * The rights that each ability needs in every namespace that is listed. A WebSocket forward is a GET,
- * since 1.35 also a create.
- */
-const REQUIRED_RIGHTS: readonly [
-  ability: Exclude<keyof ClusterCapabilities, 'denied'>,
-  verbs: string[],
-  resources: string[],
-][] = [
-  ['sync', ['list'], ['deployments.apps', 'statefulsets.apps']],
-  ['watch', ['watch'], ['deployments.apps', 'statefulsets.apps']],
-  ['sleep', ['get', 'patch'], ['deployments.apps', 'statefulsets.apps']],
-  ['tether', ['list', 'watch'], ['pods']],
-  ['tether', ['get', 'create'], ['pods/portforward']],
-];
-
-interface Right {
-  ability: Exclude<keyof ClusterCapabilities, 'denied'>;
-  verb: string;
-  /** As in `deployments.apps` or `pods/portforward`. */
-  resource: string;
-}
-
-const RIGHTS: readonly Right[] = REQUIRED_RIGHTS.flatMap(([ability, verbs, resources]) =>
-  verbs.flatMap((verb) => resources.map((resource) => ({ ability, verb, resource }))),
-);
-
-function partsOf(resource: string): { group: string; name: string; subresource: string } {
-  const [plain = '', group = ''] = resource.split('.');
-  const [name = '', subresource = ''] = plain.split('/');
-  return { group, name, subresource };
+/** A right in one namespace, or (null) in all, and whether the account has it. */
+interface Review {
+  right: ClusterRight;
+  namespace: string | null;
+  isAllowed: boolean;
 }
 
 /** Whether the cluster allows it in a namespace, or (null) in all. */
 async function isAllowed(
   http: KubeHttp,
-  { verb, resource }: Right,
+  { verb, resource }: ClusterRight,
   namespace: string | null,
 ): Promise<boolean> {
-  const { group, name, subresource } = partsOf(resource);
+  const { group, name, subresource } = resourceParts(resource);
   const where = namespace === null ? {} : { namespace };
   const body = await http.call({
     action: 'review its own rights',
@@ -70,7 +46,10 @@ const hasAny = (list: unknown, ...wanted: string[]): boolean =>
 /**
  * The rights that one review of all rules in a namespace shows; null: the cluster cannot tell all of them.
  */
-async function rulesIn(http: KubeHttp, namespace: string): Promise<((right: Right) => boolean) | null> {
+async function rulesIn(
+  http: KubeHttp,
+  namespace: string,
+): Promise<((right: ClusterRight) => boolean) | null> {
   const body = await http.call({
     action: `review its own rights in namespace ${namespace}`,
     method: 'POST',
@@ -85,7 +64,7 @@ async function rulesIn(http: KubeHttp, namespace: string): Promise<((right: Righ
   if (status?.incomplete === true) return null;
   const rules = arrayOrEmpty(status?.resourceRules).map((item) => wire<V1ResourceRule>(item));
   return ({ verb, resource }) => {
-    const { group, name, subresource } = partsOf(resource);
+    const { group, name, subresource } = resourceParts(resource);
     const resources = subresource === '' ? [name] : [`${name}/${subresource}`, `*/${subresource}`];
     return rules.some(
       (rule) =>
@@ -97,47 +76,68 @@ async function rulesIn(http: KubeHttp, namespace: string): Promise<((right: Righ
   };
 }
 
-/** What the account may not do in one namespace. */
-async function deniedIn(http: KubeHttp, namespace: string): Promise<Right[]> {
+/** Reviews `rights` in one namespace. */
+async function reviewIn(
+  http: KubeHttp,
+  rights: readonly ClusterRight[],
+  namespace: string,
+): Promise<Review[]> {
   const rules = await rulesIn(http, namespace);
-  if (rules) return RIGHTS.filter((right) => !rules(right));
-  const denied: Right[] = [];
+  if (rules) return rights.map((right) => ({ right, namespace, isAllowed: rules(right) }));
+  const reviewed: Review[] = [];
   // One after the other: a cluster takes few calls at once, and there may be many namespaces.
-  for (const right of RIGHTS) if (!(await isAllowed(http, right, namespace))) denied.push(right);
-  return denied;
+  for (const right of rights)
+    reviewed.push({ right, namespace, isAllowed: await isAllowed(http, right, namespace) });
+  return reviewed;
 }
 
-const capabilitiesWithout = (denied: readonly Right[], names: string[]): ClusterCapabilities => {
-  const may = (ability: string): boolean => denied.every((right) => right.ability !== ability);
+const reviewEverywhere = (http: KubeHttp, rights: readonly ClusterRight[]): Promise<Review[]> =>
+  Promise.all(
+    rights.map(async (right) => ({ right, namespace: null, isAllowed: await isAllowed(http, right, null) })),
+  );
+
+async function review(
+  http: KubeHttp,
+  rights: readonly ClusterRight[],
+  namespaces: readonly string[] | null,
+): Promise<Review[]> {
+  if (namespaces === null) return reviewEverywhere(http, rights);
+  const within = rights.filter((right) => !right.isClusterWide);
+  const reviewed: Review[] = [];
+  for (const namespace of namespaces) reviewed.push(...(await reviewIn(http, within, namespace)));
+  const clusterWide = rights.filter((right) => right.isClusterWide);
+  return [...reviewed, ...(await reviewEverywhere(http, clusterWide))];
+}
+
+/**
+ * Which of the rights that Berth uses the account has in each of `namespaces`, or (null) in all. Fails as
+ * `KubeHttp.call`.
+ */
+export async function reviewRights(
+  http: KubeHttp,
+  namespaces: readonly string[] | null,
+): Promise<ReviewedRight[]> {
+  const reviews = await review(http, CLUSTER_RIGHTS, namespaces);
+  return reviews.map(({ right: { verb, resource, ability, without }, namespace, isAllowed: allowed }) => ({
+    ...{ namespace, verb, resource, isAllowed: allowed, isOptional: ability === null, without },
+  }));
+}
+
+/** What the account may do in all of `namespaces`, or (null) everywhere. Fails as `KubeHttp.call`. */
+export async function reviewCapabilities(
+  http: KubeHttp,
+  namespaces: readonly string[] | null,
+): Promise<ClusterCapabilities> {
+  const needed = CLUSTER_RIGHTS.filter(({ ability }) => ability !== null);
+  const denied = (await review(http, needed, namespaces)).filter((reviewed) => !reviewed.isAllowed);
+  const may = (ability: Ability): boolean => denied.every(({ right }) => right.ability !== ability);
   return {
     sync: may('sync'),
     watch: may('watch'),
     sleep: may('sleep'),
     tether: may('tether'),
-    denied: names,
+    denied: denied.map(({ right: { verb, resource }, namespace }) =>
+      namespace === null ? `${verb} ${resource}` : `${verb} ${resource} in namespace ${namespace}`,
+    ),
   };
-};
-
-const rightName = ({ verb, resource }: Right): string => `${verb} ${resource}`;
-
-/**
- * What the account may do in all of `namespaces`, or (null) everywhere. Fails as `KubeHttp.call`.
- */
-export async function reviewCapabilities(
-  http: KubeHttp,
-  namespaces: readonly string[] | null,
-): Promise<ClusterCapabilities> {
-  if (namespaces === null) {
-    const allowed = await Promise.all(RIGHTS.map((right) => isAllowed(http, right, null)));
-    const denied = RIGHTS.filter((_, index) => !allowed[index]);
-    return capabilitiesWithout(denied, denied.map(rightName));
-  }
-  const denied: Right[] = [];
-  const names: string[] = [];
-  for (const namespace of namespaces) {
-    const here = await deniedIn(http, namespace);
-    denied.push(...here);
-    names.push(...here.map((right) => `${rightName(right)} in namespace ${namespace}`));
-  }
-  return capabilitiesWithout(denied, names);
 }

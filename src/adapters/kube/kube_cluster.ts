@@ -7,11 +7,12 @@ import type {
   ObservedWorkload,
   WorkloadKind,
 } from '../../protocol/cloud.ts';
+import type { ReviewedRight, ServiceAccountName } from '../../protocol/cluster_account.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { AddressRule } from '../address_rule.ts';
 import { type ClusterDialerOptions, createClusterDialer } from '../cluster_dialer.ts';
-import { reviewCapabilities } from './capabilities.ts';
+import { reviewCapabilities, reviewRights } from './capabilities.ts';
 import { JsonItemStream } from './json_item_stream.ts';
 import { KubeError, WireError } from './kube_errors.ts';
 import { type BodySink, createKubeHttp, type KubeHttp, type KubeRequest } from './kube_http.ts';
@@ -25,6 +26,7 @@ import {
   type WatchEvent,
   watchEventOf,
 } from './parse_objects.ts';
+import { requestToken } from './service_account.ts';
 import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import { type V1HorizontalPodAutoscaler, type VersionInfo, wire } from './wire_types.ts';
 
@@ -89,6 +91,10 @@ export interface KubeCluster {
   version(): Promise<string>;
   /** What the account may do in all of these namespaces, or (null) everywhere. */
   capabilities(namespaces: readonly string[] | null): Promise<ClusterCapabilities>;
+  /** Which of the rights that Berth uses it has, in each of these namespaces or (null) everywhere. */
+  rights(namespaces: readonly string[] | null): Promise<ReviewedRight[]>;
+  /** A new token of a ServiceAccount, a secret. */
+  requestToken(account: ServiceAccountName, lifetimeS: number): Promise<string>;
   /** All pages of a listing. */
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /** The current resourceVersion of the collection, read with a listing of one object. */
@@ -255,6 +261,8 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
       return oneLine(version, 64);
     },
     capabilities: (namespaces) => reviewCapabilities(http, namespaces),
+    rights: (namespaces) => reviewRights(http, namespaces),
+    requestToken: (account, lifetimeS) => requestToken(http, account, lifetimeS),
     list: (resource, signal) => listWithRetry(http, resource, pageSize, signal),
     async currentVersion(resource, signal) {
       const { version } = await readPage(http, resource, { limit: '1' }, signal);

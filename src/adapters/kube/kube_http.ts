@@ -19,7 +19,9 @@ import { kubeStatusOf, parseJson } from './parse_objects.ts';
 export interface KubeRequest {
   /** For people, as in `patch deployments.apps in namespace web`. */
   action: string;
-  method?: 'GET' | 'POST' | 'PATCH';
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Of the body, where it is not that of the method in `CONTENT_TYPES`. */
+  contentType?: string;
   /** Below the server's prefix; names in it are checked. */
   path: string;
   query?: Record<string, string>;
@@ -65,7 +67,12 @@ export interface LineSink {
 
 type Body = AsyncIterable<Uint8Array>;
 
-const CONTENT_TYPES = { GET: '', POST: 'application/json', PATCH: 'application/json-patch+json' } as const;
+const CONTENT_TYPES = {
+  GET: '',
+  POST: 'application/json',
+  PATCH: 'application/json-patch+json',
+  DELETE: 'application/json',
+} as const;
 /**
  * Admission webhooks may hold a change up; the API server's answer then names the one that did not answer.
  */
@@ -73,6 +80,7 @@ const TIMEOUTS = {
   GET: { headersMs: CLOUD.headersTimeoutMs, callMs: CLOUD.callTimeoutMs },
   POST: { headersMs: CLOUD.headersTimeoutMs, callMs: CLOUD.callTimeoutMs },
   PATCH: { headersMs: CLOUD.changeTimeoutMs, callMs: CLOUD.changeTimeoutMs },
+  DELETE: { headersMs: CLOUD.changeTimeoutMs, callMs: CLOUD.changeTimeoutMs },
 } as const;
 /** An error's body is a Status: small. */
 const MAX_STATUS_BYTES = 256 * 1024;
@@ -282,7 +290,7 @@ class PooledKubeHttp implements KubeHttp {
       headers: {
         accept: 'application/json',
         'user-agent': 'berth',
-        ...(request.body ? { 'content-type': CONTENT_TYPES[method] } : {}),
+        ...(request.body ? { 'content-type': request.contentType ?? CONTENT_TYPES[method] } : {}),
         ...this.dialer.headers(),
       },
       body: request.body ? JSON.stringify(request.body) : null,

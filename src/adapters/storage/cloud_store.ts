@@ -2,6 +2,7 @@
 // SQL statements can do. One process writes: each actor reads every table once, at its start, and never sees
 // the changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { Store } from './store_tables.ts';
 import type { VaultCanary } from './vault.ts';
@@ -25,6 +26,10 @@ export interface CloudStore {
   tethers(): Promise<StoredTether[]>;
   saveTether(row: StoredTether): Promise<void>;
   removeTether(id: string): Promise<void>;
+  /** Oldest first. */
+  operations(): Promise<StoredOperation[]>;
+  /** Writes one, and removes those of the ids `removed`. */
+  saveOperation(row: StoredOperation, removed: readonly string[]): Promise<void>;
 }
 
 /** The caller handles the error; the next addition proceeds all the same. */
@@ -35,6 +40,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const clusters = store.table('clusters');
   const workloads = store.table('workloads');
   const tethers = store.table('tethers');
+  const operations = store.table('operations');
   const vault = store.table('vault');
   const clusterRows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
   // An addition sees an earlier one only once that is on disk, so additions run one at a time.
@@ -77,5 +83,10 @@ export function embeddedCloudStore(store: Store): CloudStore {
     tethers: async () => tethers.all().map(([, row]) => row),
     saveTether: (row) => tethers.put(row.id, row),
     removeTether: (id) => tethers.remove(id),
+    operations: async () => operations.all().map(([, row]) => row),
+    async saveOperation(row, removed) {
+      // Requested in one turn, so they form one commit.
+      await Promise.all([operations.put(row.id, row), ...removed.map((id) => operations.remove(id))]);
+    },
   };
 }

@@ -1,6 +1,7 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredRestart } from '../../protocol/groups.ts';
@@ -37,6 +38,7 @@ export interface StoreTables {
   clusters: StoredCluster;
   workloads: StoredWorkload;
   tethers: StoredTether;
+  operations: StoredOperation;
   /** One row, `canary`: proves that a key file belongs to this store. */
   vault: SealedSecret;
   /** One row, `format`: the version of this layout. */
@@ -68,6 +70,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   clusters: { isText: false, isEssential: false },
   workloads: { isText: true, isEssential: false },
   tethers: { isText: true, isEssential: false },
+  operations: { isText: true, isEssential: false },
   vault: { isText: false, isEssential: false },
   meta: { isText: false, isEssential: false },
 };

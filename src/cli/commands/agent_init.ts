@@ -2,7 +2,6 @@
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
 import { CODING_AGENTS } from '../../protocol/coding_agents.ts';
 import { stateDirPath } from '../../settings/state_dir.ts';
@@ -15,12 +14,11 @@ import {
   setupPlan,
 } from '../kit/agent_setup.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
-import type { CommandContext } from '../kit/context.ts';
+import { isAgreed } from '../kit/confirm.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { UneditableError, withEdit, withoutEdit } from '../kit/file_edits.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SetupRecord, textOfFile } from '../kit/setup_record.ts';
-import { stderr } from '../kit/standard_streams.ts';
 
 /** A file as it is and as it is to be; null: there is none. */
 interface Change {
@@ -122,17 +120,6 @@ function diffText({ file, before, after }: Change): string[] {
   ];
 }
 
-/** Whether the user agrees. Throws a UsageError where nobody can be asked. */
-async function isAgreed({ out }: CommandContext): Promise<boolean> {
-  if (!process.stdin.isTTY || out.isData) throw new UsageError('nobody can be asked here', 'Pass --yes.');
-  const lines = createInterface({ input: process.stdin, output: stderr() });
-  try {
-    return /^y(es)?$/i.test((await lines.question('Write this? [y/N] ')).trim());
-  } finally {
-    lines.close();
-  }
-}
-
 export const agentInitCommand = defineCommand({
   about:
     'Has the coding agents of this project use Berth: writes the configuration of its MCP server, hooks ' +
@@ -172,7 +159,7 @@ export const agentInitCommand = defineCommand({
       return undefined;
     }
     for (const line of changes.flatMap(diffText)) out.errorLine(sanitizeLine(line));
-    if (!yes && !(await isAgreed(context))) {
+    if (!yes && !(await isAgreed(context, 'Write this?'))) {
       out.note('Nothing was changed.');
       return undefined;
     }

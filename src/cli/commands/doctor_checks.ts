@@ -11,14 +11,13 @@ import { damagedRows } from '../../adapters/storage/damaged_rows.ts';
 import { dialAddress } from '../../adapters/url_host.ts';
 import { createClient } from '../../client/create_client.ts';
 import { nodeTransport } from '../../client/node_transport.ts';
-import type { ClusterDetail } from '../../client/records.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
 import { configFile, rulesFolder } from '../../settings/config.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { tokenWarnings } from '../../settings/token_warnings.ts';
 import { VERSION } from '../../settings/version.ts';
 import { type CommandContext, hasErrorCode } from '../kit/context.ts';
+import { clusterFinding } from './doctor_clusters.ts';
 import type { DoctorFinding } from './doctor_finding.ts';
 import { limitsTrouble } from './doctor_limits.ts';
 import { noticeFindings } from './doctor_notices.ts';
@@ -301,18 +300,6 @@ const libc: DoctorCheck = async () => {
     ];
   }
 };
-
-/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
-function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
-  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
-  const fix = `Give it a new kubeconfig: berth k8s renew ${name} --kubeconfig FILE`;
-  if (authenticated === false)
-    return { state: 'wrong', about: `the cluster ${name} refuses its account since ${since}`, fix };
-  if (end !== null && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
-    return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
-  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
-  return undefined;
-}
 
 /** Asks only where a cluster may be registered: the question would start the cloud part. */
 const clusters = withLocal(async (_cli, local) => {

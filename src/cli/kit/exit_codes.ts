@@ -81,6 +81,7 @@ export function exitCodeOf(error: unknown): number {
   if (isBerthError(error)) return EXIT_BY_ERROR_CODE.get(error.code) ?? EXIT_CODE.failed;
   if (isErrorNamed(error, 'CommandError') && 'exitCode' in error) return Number(error.exitCode);
   // The settings and the project file are part of how the command was called.
-  const isUsage = ['UsageError', 'SettingsError', 'ProjectError'].some((name) => isErrorNamed(error, name));
+  const usage = ['UsageError', 'SettingsError', 'ProjectError', 'KubeconfigError'];
+  const isUsage = usage.some((name) => isErrorNamed(error, name));
   return isUsage ? EXIT_CODE.usage : EXIT_CODE.failed;
 }

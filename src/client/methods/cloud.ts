@@ -8,7 +8,15 @@ import type { NewTether } from '../../api/tethers_shapes.ts';
 import { workloads } from '../../api/workloads.ts';
 import type { AutoSleepChange, BulkSleep, BulkWake, Workload } from '../../api/workloads_shapes.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import { type CallOptions, call, callForPage, type Endpoint, type Page } from '../api_call.ts';
+import {
+  type CallOptions,
+  type ChangeOptions,
+  call,
+  callForPage,
+  type Endpoint,
+  type Page,
+} from '../api_call.ts';
+import { cloudEventMethods } from './cloud_events.ts';
 
 /** Which workloads: all that pass every filter that is given. */
 export interface WorkloadsOptions extends CallOptions {
@@ -29,11 +37,11 @@ const workloadQuery = ({ cluster, namespaces, states, selector }: WorkloadsOptio
   ...{ cluster_id: cluster, namespace: namespaces, state: states, selector },
 });
 
-export interface SleepOptions extends CallOptions {
+export interface SleepOptions extends ChangeOptions {
   hold?: number | undefined;
 }
 
-export interface WakeOptions extends CallOptions {
+export interface WakeOptions extends ChangeOptions {
   wait?: boolean | undefined;
   timeout?: number | undefined;
 }
@@ -42,15 +50,17 @@ const clusterMethods = (endpoint: Endpoint) => ({
   clusters: ({ signal }: CallOptions = {}) => call(endpoint, clusters.list, { signal }),
   cluster: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.read, { name: id, signal }),
   /** Checks and seals the kubeconfig; does not connect. */
-  addCluster: (cluster: NewCluster, { signal }: CallOptions = {}) =>
-    call(endpoint, clusters.register, { body: cluster, signal }),
+  addCluster: (cluster: NewCluster, options: ChangeOptions = {}) =>
+    call(endpoint, clusters.register, { body: cluster, ...options }),
   /** Changes its name, provider, namespaces, or renews its credentials with a new kubeconfig. */
-  changeCluster: (id: string, change: ClusterUpdate, { signal }: CallOptions = {}) =>
-    call(endpoint, clusters.change, { name: id, body: change, signal }),
+  changeCluster: (id: string, change: ClusterUpdate, options: ChangeOptions = {}) =>
+    call(endpoint, clusters.change, { name: id, body: change, ...options }),
   /** Closes its tethers; its workloads stay as they are. */
-  removeCluster: (id: string, { signal }: CallOptions = {}) =>
-    call(endpoint, clusters.remove, { name: id, signal }),
-  sync: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.sync, { name: id, signal }),
+  removeCluster: (id: string, options: ChangeOptions = {}) =>
+    call(endpoint, clusters.remove, { name: id, ...options }),
+  /** Which of the rights that Berth uses its account has; asks the cluster. */
+  rights: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.rights, { name: id, signal }),
+  sync: (id: string, options: ChangeOptions = {}) => call(endpoint, clusters.sync, { name: id, ...options }),
 });
 
 async function* workloadPages(
@@ -77,34 +87,34 @@ const workloadMethods = (endpoint: Endpoint) => ({
   workload: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, workloads.read, { name: id, signal }),
   /** With `hold` (milliseconds), no connection through a tether wakes it for so long. */
-  sleep: (id: string, { hold, signal }: SleepOptions = {}) =>
-    call(endpoint, workloads.sleep, { name: id, query: { hold }, signal }),
+  sleep: (id: string, { hold, ...options }: SleepOptions = {}) =>
+    call(endpoint, workloads.sleep, { name: id, query: { hold }, ...options }),
   /** With `wait`, resolves when one pod is ready; `timeout` in milliseconds. */
-  wake: (id: string, { wait, timeout, signal }: WakeOptions = {}) =>
-    call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, signal }),
+  wake: (id: string, { wait, timeout, ...options }: WakeOptions = {}) =>
+    call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, ...options }),
   /** Puts all that are selected to sleep, each for itself: one result per workload. */
-  sleepMany: (selection: BulkSleep, { signal }: CallOptions = {}) =>
-    call(endpoint, workloads.sleepMany, { body: selection, signal }),
-  wakeMany: (selection: BulkWake, { signal }: CallOptions = {}) =>
-    call(endpoint, workloads.wakeMany, { body: selection, signal }),
+  sleepMany: (selection: BulkSleep, options: ChangeOptions = {}) =>
+    call(endpoint, workloads.sleepMany, { body: selection, ...options }),
+  wakeMany: (selection: BulkWake, options: ChangeOptions = {}) =>
+    call(endpoint, workloads.wakeMany, { body: selection, ...options }),
   autoSleep: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, workloads.autoSleep, { name: id, signal }),
-  setAutoSleep: (id: string, settings: AutoSleepChange, { signal }: CallOptions = {}) =>
-    call(endpoint, workloads.setAutoSleep, { name: id, body: settings, signal }),
+  setAutoSleep: (id: string, settings: AutoSleepChange, options: ChangeOptions = {}) =>
+    call(endpoint, workloads.setAutoSleep, { name: id, body: settings, ...options }),
 });
 
 const tetherMethods = (endpoint: Endpoint) => ({
   tethers: ({ signal }: CallOptions = {}) => call(endpoint, tethers.list, { signal }),
   /** Creates a tether to a port of the workload `id`. */
-  tether: (id: string, tether: NewTether, { signal }: CallOptions = {}) =>
-    call(endpoint, tethers.create, { name: id, body: tether, signal }),
+  tether: (id: string, tether: NewTether, options: ChangeOptions = {}) =>
+    call(endpoint, tethers.create, { name: id, body: tether, ...options }),
   /** Opens the TCP proxy. Use the port in the answer. */
-  activate: (id: string, { signal }: CallOptions = {}) =>
-    call(endpoint, tethers.activate, { name: id, signal }),
-  deactivate: (id: string, { signal }: CallOptions = {}) =>
-    call(endpoint, tethers.deactivate, { name: id, signal }),
-  removeTether: (id: string, { signal }: CallOptions = {}) =>
-    call(endpoint, tethers.remove, { name: id, signal }),
+  activate: (id: string, options: ChangeOptions = {}) =>
+    call(endpoint, tethers.activate, { name: id, ...options }),
+  deactivate: (id: string, options: ChangeOptions = {}) =>
+    call(endpoint, tethers.deactivate, { name: id, ...options }),
+  removeTether: (id: string, options: ChangeOptions = {}) =>
+    call(endpoint, tethers.remove, { name: id, ...options }),
 });
 
 /** The methods of the cloud API at `endpoint`. */
@@ -112,4 +122,5 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...clusterMethods(endpoint),
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
+  ...cloudEventMethods(endpoint),
 });

@@ -1,6 +1,7 @@
 // The dependencies of the handlers.
 import type { AgentStanding } from '../../api/agents_shapes.ts';
 import type { Operation } from '../../api/operation.ts';
+import type { EventRecord } from '../../protocol/events.ts';
 import type { LogJobs } from '../../protocol/logs.ts';
 import type { SystemReading } from '../../protocol/system.ts';
 import type { Node } from '../../runtime/actor.ts';
@@ -8,6 +9,7 @@ import type { RequestCounts } from '../metrics/request_counts.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
 import type { AgentConnections } from '../streams/agent_connections.ts';
 import type { AgentWaits } from '../streams/agent_waits.ts';
+import type { CloudEventStreams } from '../streams/cloud_event_streams.ts';
 import type { EventHub } from '../streams/event_hub.ts';
 import type { LogStreams } from '../streams/log_streams.ts';
 import type { McpRelay } from '../streams/mcp_relay.ts';
@@ -43,7 +45,8 @@ export type DocumentBuilder = (operations: readonly Operation[]) => Promise<Uint
 export interface AppContext {
   readonly views: ServiceViews;
   readonly cloud: CloudGate;
-  readonly hub: EventHub;
+  readonly hub: EventHub<EventRecord>;
+  readonly cloudEvents: CloudEventStreams;
   readonly logs: LogStreams;
   readonly mergedLogs: MergedLogs;
   readonly logJobs: LogJobs;

@@ -34,6 +34,8 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly accept: string;
   /** Has `listener` called if the client disconnects before it has its answer. */
   onGone(listener: () => void): void;
+  /** Of a change of the cloud part: the id of its operation. */
+  operationId?: string;
   /** The operation's status and headers; a handler may set others. */
   status: number;
   headers: ResponseHeaders;

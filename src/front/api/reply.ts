@@ -38,7 +38,7 @@ export const EVENT_STREAM_HEADERS = new ResponseHeaders([
 const corsHeaders = (origin: string): string[] =>
   [
     ['Access-Control-Allow-Origin', origin],
-    ['Access-Control-Expose-Headers', 'Retry-After, Allow, Link'],
+    ['Access-Control-Expose-Headers', 'Retry-After, Allow, Link, Berth-Operation, Idempotent-Replayed'],
     ['Vary', 'Origin'],
   ].flat();
 
@@ -46,7 +46,7 @@ export const preflightHeaders = (origin: string): ResponseHeaders =>
   EMPTY_HEADERS.with(
     ...['Access-Control-Allow-Origin', origin, 'Vary', 'Origin'],
     ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'],
-    ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Last-Event-ID'],
+    ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Last-Event-ID, Idempotency-Key'],
   );
 
 /** The meaning of each runtime code for a client. */
@@ -71,6 +71,12 @@ function toApiFailure(error: unknown, onDefect: (error: unknown) => void): Failu
   }
   onDefect(error);
   return fail('internal', 'something went wrong in the daemon');
+}
+
+/** An error as clients see it, with a code of the table. */
+export function failureOfTable(error: unknown): { code: ErrorCode; message: string } & FailureDetail {
+  const { code, message, detail } = toApiFailure(error, () => undefined);
+  return { ...(isDetail(detail) ? detail : {}), code: isErrorCode(code) ? code : 'internal', message };
 }
 
 const isDetail = (detail: unknown): detail is FailureDetail => typeof detail === 'object' && detail !== null;

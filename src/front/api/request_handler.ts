@@ -1,6 +1,6 @@
 // Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
 // needed parts of the request are read before the first await.
-import type { KeyKind } from '../../api/operation.ts';
+import { isCloudChange, type KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
@@ -11,6 +11,7 @@ import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
+import { operationHead, runOperation } from './cloud_operations.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
@@ -235,10 +236,12 @@ export class RequestHandler {
     const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
     // It is told before it is done.
     const work = (): unknown => (forced ? tell().then(() => route.run(request)) : route.run(request));
+    const head = isCloudChange(route) ? operationHead(exchange, app) : null;
+    const recorded = head ? (): unknown => runOperation(route, request, head, work) : work;
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
-      ? this.runWithBody(exchange, route, parseBody, { request, work })
-      : this.whenServed(route, work);
+      ? this.runWithBody(exchange, route, parseBody, { request, work: recorded })
+      : this.whenServed(route, recorded);
     this.settle(reply, request, result);
   }
 
@@ -320,6 +323,7 @@ export class RequestHandler {
 
   private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>, by: Called): void {
     const { app } = this.options;
+    readQuery(exchange.query(), route.query);
     const headers = RELAYED_HEADERS.flatMap((name): [string, string][] => {
       const value = exchange.header(name);
       return value === '' ? [] : [[name, value]];

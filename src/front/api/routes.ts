@@ -6,6 +6,7 @@ import type { ResponseHeaders } from '../server/http_server.ts';
 import type { AnyHandler, HandlersOf } from './handler.ts';
 import { accessHandlers } from './handlers/access.ts';
 import { agentHandlers } from './handlers/agents.ts';
+import { cloudEventHandlers } from './handlers/cloud_events.ts';
 import { clusterHandlers } from './handlers/clusters.ts';
 import { commandHandlers } from './handlers/commands.ts';
 import { eventHandlers } from './handlers/events.ts';
@@ -46,6 +47,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   clusters: clusterHandlers,
   workloads: workloadHandlers,
   tethers: tetherHandlers,
+  cloudEvents: cloudEventHandlers,
   mcp: mcpHandlers,
 };
 

@@ -19,6 +19,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
   [409, 'Conflict'],
   [413, 'Payload Too Large'],
   [415, 'Unsupported Media Type'],
+  [422, 'Unprocessable Content'],
   [500, 'Internal Server Error'],
   [502, 'Bad Gateway'],
   [503, 'Service Unavailable'],

@@ -1,39 +1,45 @@
 // Keeps the hub in step with the journal. The feed reads the journal's events once; then the journal sends
 // new ones. If some are missing in between, the feed reads the journal again.
-import type { EventRecord } from '../../protocol/events.ts';
-import { type Node, tolerateFailure } from '../../runtime/actor.ts';
-import { EventHub } from './event_hub.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
+import { EventHub, type StreamedEvent } from './event_hub.ts';
 
 /** Pause before the journal is asked again after a failure. */
 const RETRY_MS = 500;
 
+/** The owner of a journal of events. */
+export interface EventSource<R extends StreamedEvent> {
+  readonly clock: Clock;
+  /** Asks for the newest events; the journal sends all later ones from then on. */
+  subscribe(): Promise<{ kept: R[]; lastId: number; completeFrom: number }>;
+}
+
 /** The journal is being asked. */
-interface Restoring {
+interface Restoring<R> {
   phase: 'restoring';
   /** Events that arrived from the journal meanwhile. */
-  backlog: EventRecord[];
+  backlog: R[];
   done: Promise<void>;
   /** Ends the pause before a retry; null: no pause. */
   endPause: (() => void) | null;
 }
 /** `live`: the hub gets events directly from the journal. */
-type FeedState = { phase: 'live' } | Restoring | { phase: 'closed' };
+type FeedState<R> = { phase: 'live' } | Restoring<R> | { phase: 'closed' };
 
-export class EventFeed {
-  readonly hub: EventHub;
-  private readonly node: Node;
-  private readonly onEvents: (records: readonly EventRecord[]) => void;
-  private state: FeedState = { phase: 'live' };
+export class EventFeed<R extends StreamedEvent> {
+  readonly hub: EventHub<R>;
+  private readonly source: EventSource<R>;
+  private readonly onEvents: (records: readonly R[]) => void;
+  private state: FeedState<R> = { phase: 'live' };
 
   /** `onEvents` gets what happens from now on. */
-  constructor(node: Node, onEvents: (records: readonly EventRecord[]) => void) {
-    this.node = node;
+  constructor(source: EventSource<R>, onEvents: (records: readonly R[]) => void) {
+    this.source = source;
     this.onEvents = onEvents;
-    this.hub = new EventHub(node.clock);
+    this.hub = new EventHub(source.clock);
   }
 
   /** Takes events from the journal, in the order of their ids. */
-  receive(records: readonly EventRecord[]): void {
+  receive(records: readonly R[]): void {
     this.onEvents(records);
     const { state } = this;
     const [first] = records;
@@ -58,16 +64,16 @@ export class EventFeed {
     this.hub.end();
   }
 
-  private startRestore(backlog: EventRecord[]): Promise<void> {
-    const restoring: Restoring = { phase: 'restoring', backlog, done: Promise.resolve(), endPause: null };
+  private startRestore(backlog: R[]): Promise<void> {
+    const restoring: Restoring<R> = { phase: 'restoring', backlog, done: Promise.resolve(), endPause: null };
     this.state = restoring;
     restoring.done = this.askJournal(restoring);
     return restoring.done;
   }
 
-  private async askJournal(restoring: Restoring): Promise<void> {
+  private async askJournal(restoring: Restoring<R>): Promise<void> {
     while (this.state === restoring) {
-      const answer = await tolerateFailure(this.node.ref('events').ask('subscribe', {}), () => null);
+      const answer = await tolerateFailure(this.source.subscribe(), () => null);
       if (answer) {
         this.hub.restore(answer.kept, answer.lastId, answer.completeFrom);
         this.hub.add(restoring.backlog);
@@ -76,9 +82,9 @@ export class EventFeed {
     }
   }
 
-  private pause(restoring: Restoring): Promise<void> {
+  private pause(restoring: Restoring<R>): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.node.clock.after(RETRY_MS, resolve);
+      const cancel = this.source.clock.after(RETRY_MS, resolve);
       restoring.endPause = () => {
         cancel();
         resolve();

@@ -3,38 +3,39 @@
 // nothing is sent twice and nothing is skipped.
 
 import { EventRing } from '../../protocol/event_ring.ts';
-import type { EventRecord, EventType } from '../../protocol/events.ts';
-import { localTime } from '../../protocol/timestamps.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
-import type { Reach } from '../api/reach.ts';
 import type { ResponseStream } from '../server/http_server.ts';
 
-/** The events a subscriber wants; null: all. */
-export interface EventFilter {
-  types: readonly string[] | null;
-  names: readonly string[] | null;
-  /** Whether `at` and `run` are added to the data. */
-  detail: boolean;
-  /** Which of them it may see. */
-  reach: Reach | null;
+/** An event that is streamed. */
+export interface StreamedEvent {
+  readonly id: number;
+  readonly type: string;
+  /** JSON text. */
+  readonly data: string;
 }
 
-interface EventEntry {
+/** The events that a subscriber wants, and how. */
+export interface StreamFilter<R extends StreamedEvent> {
+  /** Equal for filters that want the same. */
+  readonly key: string;
+  matches(record: R): boolean;
+  /** The data with more fields than the record's; null: as it is. */
+  readonly detailOf: ((record: R) => string) | null;
+}
+
+interface EventEntry<R extends StreamedEvent> {
   id: number;
-  type: EventType;
-  record: EventRecord;
+  type: string;
+  record: R;
   frame: Buffer;
-  /** The frame with `at` and `run`, formatted at its first use. */
+  /** The frame with more fields, formatted at its first use. */
   detailed: Buffer | null;
 }
 
 /** The subscribers with the same filter, who all get the same bytes. */
-interface FilterChannel {
-  types: ReadonlySet<string> | null;
-  names: ReadonlySet<string> | null;
-  detail: boolean;
-  reach: Reach | null;
+interface FilterChannel<R extends StreamedEvent> {
+  filter: StreamFilter<R>;
   streams: Set<ResponseStream>;
 }
 
@@ -45,28 +46,24 @@ const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
 /** A comment, which clients ignore anywhere in the stream. */
 export const KEEP_ALIVE_COMMENT = Buffer.from(':\n\n');
 
-const frameOf = ({ id, type }: EventRecord, data: string): Buffer =>
+/** An event as bytes of a stream. */
+export const frameOf = ({ id, type }: StreamedEvent, data: string): Buffer =>
   Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`);
 
-/** The data with the two fields that are stored beside it: the time and the run. */
-export function detailedData({ data, at, run }: EventRecord): string {
-  return `${data.slice(0, -1)},"at":"${localTime(at)}","run":${JSON.stringify(run)}}`;
-}
-
-const resetFrame = (oldest: number): Buffer =>
+/** Tells a subscriber that events before `oldest` are missing. */
+export const resetFrame = (oldest: number): Buffer =>
   Buffer.from(`event: stream.reset\ndata: {"oldest":${oldest}}\n\n`);
 
 const ID = /^[0-9]{1,15}$/;
 
 /**
- * Replays events to new streams and then sends them the new ones, filtered. The front's event feed owns the
- * only hub.
+ * Replays events to new streams and then sends them the new ones, filtered. A feed owns each hub.
  */
-export class EventHub {
-  private readonly ring = new EventRing<EventEntry>(EVENTS.retained, 1);
-  private readonly channels = new Map<string, FilterChannel>();
+export class EventHub<R extends StreamedEvent> {
+  private readonly ring = new EventRing<EventEntry<R>>(EVENTS.retained, 1);
+  private readonly channels = new Map<string, FilterChannel<R>>();
   /** Events not sent to any subscriber yet. */
-  private pending: EventEntry[] = [];
+  private pending: EventEntry<R>[] = [];
   private readonly clock: Clock;
   /** Cancels the next flush; null: none is scheduled. */
   private scheduledFlush: (() => void) | null = null;
@@ -82,7 +79,7 @@ export class EventHub {
    * Takes the events of the journal's memory; known ones are skipped. If events between the known ones and
    * these are lost, subscribers learn that their stream is incomplete.
    */
-  restore(kept: readonly EventRecord[], lastId: number, completeFrom: number): void {
+  restore(kept: readonly R[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
     if (hasGap) {
       this.ring.markMissingBefore(completeFrom);
@@ -96,6 +93,11 @@ export class EventHub {
     this.lastId = Math.max(this.lastId, lastId);
   }
 
+  /** Whether a replay from `id` on is complete with the events in memory. */
+  covers(id: number): boolean {
+    return id <= this.lastId && id + 1 >= this.ring.completeFrom;
+  }
+
   /** Whether no event between the known ones and `id` is missing. */
   isContiguous(id: number): boolean {
     return id <= this.lastId + 1;
@@ -105,12 +107,12 @@ export class EventHub {
    * Takes new events in the order of ids. Subscribers get them at the end of this turn or soon after, in one
    * write.
    */
-  add(records: readonly EventRecord[]): void {
+  add(records: readonly R[]): void {
     for (const record of records) {
       if (record.id <= this.lastId) continue;
       this.lastId = record.id;
       const { id, type, data } = record;
-      const entry: EventEntry = { id, type, record, frame: frameOf(record, data), detailed: null };
+      const entry: EventEntry<R> = { id, type, record, frame: frameOf(record, data), detailed: null };
       this.ring.push(entry);
       if (this.channels.size > 0) this.pending.push(entry);
     }
@@ -121,13 +123,11 @@ export class EventHub {
    * Sends the replay and from then on every new event that matches the filter. `after`: the last id that the
    * client has; empty: no replay.
    */
-  subscribe(stream: ResponseStream, filter: EventFilter, after: string): void {
+  subscribe(stream: ResponseStream, filter: StreamFilter<R>, after: string): void {
     // Pending events are in the replay already and must not be sent twice.
     this.flush();
-    // Agents of one stack see the same.
-    const { types, names, detail, reach } = filter;
-    const key = JSON.stringify([types, names, detail, reach && [reach.stack]]);
-    const channel = this.channels.get(key) ?? newChannel(filter);
+    const { key } = filter;
+    const channel = this.channels.get(key) ?? { filter, streams: new Set() };
     stream.write(Buffer.concat([RETRY_FRAME, ...(after === '' ? [] : this.replay(channel, after))]));
     channel.streams.add(stream);
     this.channels.set(key, channel);
@@ -153,14 +153,14 @@ export class EventHub {
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.destroy();
   }
 
-  private replay(channel: FilterChannel, after: string): Buffer[] {
+  private replay({ filter }: FilterChannel<R>, after: string): Buffer[] {
     const kept = this.ring.kept();
     const given = ID.test(after) ? Number(after) : Number.NaN;
     const isKnown = given <= this.lastId;
     const from = isKnown ? given : 0;
     const isComplete = isKnown && from + 1 >= this.ring.completeFrom;
-    const entries = kept.filter(({ id, record }) => id > from && matches(channel, record));
-    const frames = entries.map((entry) => frameFor(channel, entry));
+    const entries = kept.filter(({ id, record }) => id > from && filter.matches(record));
+    const frames = entries.map((entry) => frameFor(filter, entry));
     const oldest = kept[0]?.id ?? this.lastId + 1;
     return isComplete ? frames : [resetFrame(oldest), ...frames];
   }
@@ -173,8 +173,9 @@ export class EventHub {
     if (entries.length === 0) return;
     const began = this.clock.monotonic();
     for (const channel of this.channels.values()) {
-      const wanted = entries.filter(({ record }) => matches(channel, record));
-      if (wanted.length > 0) this.send(channel, join(wanted.map((entry) => frameFor(channel, entry))));
+      const { filter } = channel;
+      const wanted = entries.filter(({ record }) => filter.matches(record));
+      if (wanted.length > 0) this.send(channel, join(wanted.map((entry) => frameFor(filter, entry))));
     }
     const ended = this.clock.monotonic();
     this.nextFlushAt = ended + Math.min(ended - began, EVENTS.maxWritePauseMs);
@@ -195,7 +196,7 @@ export class EventHub {
     } else this.scheduledFlush = this.clock.after(rest, flush);
   }
 
-  private send(channel: FilterChannel, bytes: Buffer): void {
+  private send(channel: FilterChannel<R>, bytes: Buffer): void {
     for (const stream of channel.streams) {
       stream.write(bytes);
       // The client loses nothing: it reconnects with its last id.
@@ -204,19 +205,9 @@ export class EventHub {
   }
 }
 
-function newChannel({ types, names, detail, reach }: EventFilter): FilterChannel {
-  const wanted = { types: types && new Set(types), names: names && new Set(names) };
-  return { ...wanted, detail, reach, streams: new Set() };
-}
-
-const matches = ({ types, names, reach }: FilterChannel, event: EventRecord): boolean =>
-  (types === null || types.has(event.type)) &&
-  (names === null || names.has(event.name)) &&
-  (reach === null || reach.hasEvent(event));
-
-function frameFor(channel: FilterChannel, entry: EventEntry): Buffer {
-  if (!channel.detail) return entry.frame;
-  entry.detailed ??= frameOf(entry.record, detailedData(entry.record));
+function frameFor<R extends StreamedEvent>({ detailOf }: StreamFilter<R>, entry: EventEntry<R>): Buffer {
+  if (!detailOf) return entry.frame;
+  entry.detailed ??= frameOf(entry.record, detailOf(entry.record));
   return entry.detailed;
 }
 

@@ -1,6 +1,8 @@
 // Clusters, workloads and tethers as clients see them, docs/reference.md "Clusters", "Workloads", "Tethers":
 // the fields of the base API in its order, then the additions.
 import { autoSleepSettings, type ClusterRow, type WorkloadRow } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
+import { renewalTime } from '../../protocol/cluster_account.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
 
@@ -25,6 +27,25 @@ export const clusterDetail = (row: ClusterRow) => ({
   credentials_expire_at: utcTime(row.credentialEndsAt ?? null),
   namespaces: row.namespaces ?? [],
   scope: row.scope ?? null,
+  token_renewal: row.renewal
+    ? {
+        namespace: row.renewal.namespace,
+        service_account: row.renewal.name,
+        uid: row.renewal.uid,
+        due_at: utcTime(renewalTime(row)),
+        last_error: row.renewalError,
+      }
+    : null,
+});
+
+/** A right of the account of a cluster. */
+export const clusterRight = ({ isAllowed, isOptional, ...right }: ReviewedRight) => ({
+  namespace: right.namespace,
+  verb: right.verb,
+  resource: right.resource,
+  allowed: isAllowed,
+  optional: isOptional,
+  without: right.without,
 });
 
 /** A workload in the list. */

@@ -6,9 +6,11 @@ import {
   type AutoSleepReply,
   autoSleepSettings,
   type ClusterRow,
+  WORKLOAD_KINDS,
   type WorkloadRow,
   type WorkloadState,
 } from '../../protocol/cloud.ts';
+import { type CloudEventRecord, type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
@@ -18,8 +20,13 @@ import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_js
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
 
 interface ClusterEntry extends JsonEntry {
+  name: string;
   /** The JSON of the resource read on its own. */
   detail: string;
+}
+
+interface TetherEntry extends JsonEntry {
+  workloadId: string;
 }
 
 export interface WorkloadEntry extends JsonEntry {
@@ -43,9 +50,11 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
 /** The latest clusters, workloads and tethers from their owners, as JSON. */
 export class CloudViews {
   readonly times = new WorkloadTimes();
+  /** Gets every event as it happens; set by the front. */
+  onEvents: (events: readonly CloudEventRecord[]) => void = () => undefined;
   /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
-  private readonly tetherEntries = new JsonCollection<JsonEntry>();
+  private readonly tetherEntries = new JsonCollection<TetherEntry>();
   private readonly workloadsByCluster = new Map<string, JsonCollection<WorkloadEntry>>();
   /** The collection that holds a workload, by the workload's id. */
   private readonly collectionOf = new Map<string, JsonCollection<WorkloadEntry>>();
@@ -72,7 +81,8 @@ export class CloudViews {
     if (all) for (const id of this.clusterEntries.ids()) if (!told.has(id)) this.removeCluster(id);
     for (const row of rows) {
       const json = JSON.stringify(clusterItem(row));
-      this.clusterEntries.put({ id: row.id, key: row.id, json, detail: JSON.stringify(clusterDetail(row)) });
+      const { id, name } = row;
+      this.clusterEntries.put({ id, key: id, name, json, detail: JSON.stringify(clusterDetail(row)) });
     }
     this.clusterList = null;
   }
@@ -123,8 +133,10 @@ export class CloudViews {
   /** Takes new or changed tethers. `all`: the rows are complete. */
   setTethers(rows: readonly TetherRow[], all: boolean): void {
     if (all) this.tetherEntries.retain(() => false);
-    for (const row of rows)
-      this.tetherEntries.put({ id: row.id, key: row.id, json: JSON.stringify(tetherItem(row)) });
+    for (const row of rows) {
+      const { id, workloadId } = row;
+      this.tetherEntries.put({ id, key: id, workloadId, json: JSON.stringify(tetherItem(row)) });
+    }
     this.tetherList = null;
   }
 
@@ -182,6 +194,23 @@ export class CloudViews {
   autoSleep(id: string): AutoSleepReply | null {
     const entry = this.collectionOf.get(id)?.get(id);
     return entry ? autoSleepSettings(entry) : null;
+  }
+
+  /** What an event is about, as far as it is known: a cluster, a workload of one, or a tether to that. */
+  subject(given: Partial<Pick<CloudSubject, 'clusterId' | 'workloadId' | 'tetherId'>>): CloudSubject {
+    const tether = this.tetherEntries.get(given.tetherId ?? '');
+    const workloadId = given.workloadId ?? tether?.workloadId ?? '';
+    const entry = this.collectionOf.get(workloadId)?.get(workloadId);
+    const [namespace = '', workload = '', ending] = entry?.key.split('/') ?? [];
+    const kind = WORKLOAD_KINDS.find((one) => one === ending) ?? null;
+    const clusterId = entry?.clusterId ?? given.clusterId ?? '';
+    const cluster = this.clusterEntries.get(clusterId);
+    return {
+      ...NO_SUBJECT,
+      ...(cluster && { clusterId, cluster: cluster.name }),
+      ...(entry && { workloadId, namespace, workload, kind }),
+      ...(tether && { tetherId: tether.id }),
+    };
   }
 
   /** The list of tethers, oldest first. */

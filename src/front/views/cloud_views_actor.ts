@@ -1,6 +1,6 @@
 // State: none of its own; it updates the views. Rebuilt from: the messages of the cloud's actors at their
 // start.
-import type { CloudViewsProtocol } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { CloudViews } from './cloud_views.ts';
 
@@ -21,6 +21,7 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
       workloadsRetained: ({ ids }) => done(views.retainWorkloads(ids)),
       tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
       tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
+      events: ({ events }) => done(views.onEvents(events)),
     };
   },
   LIMITS,

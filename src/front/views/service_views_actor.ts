@@ -1,4 +1,5 @@
 // State: none of its own; it updates the views. Rebuilt from: the registry's boot and the services' reports.
+import type { EventRecord } from '../../protocol/events.ts';
 import type { ViewSnapshot, ViewsProtocol } from '../../protocol/views.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { StartTimes } from '../metrics/start_times.ts';
@@ -12,7 +13,7 @@ interface ViewTargets {
   starts: StartTimes;
   logs: LogStreams;
   mergedLogs: MergedLogs;
-  events: EventFeed;
+  events: EventFeed<EventRecord>;
   /** Called after specs or states have changed. */
   onServicesChanged: () => void;
   /** Called after what agents are doing has changed. */

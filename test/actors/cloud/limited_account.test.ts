@@ -223,7 +223,13 @@ describe('an account that has ended', () => {
       ...old.get('Deployment', 'web', 'hello'),
       spec: workload('web', 'hello', 8).spec,
     });
-    const change = { name: 'renewed', provider: null, kubeconfig: double.kubeconfig, namespaces: null };
+    const change = {
+      name: 'renewed',
+      provider: null,
+      kubeconfig: double.kubeconfig,
+      namespaces: null,
+      renewToken: false,
+    };
     expect(await here.clusters.ask('change', { id, change })).toEqual({ id, name: 'renewed' });
     await here.until('web/hello', ({ replicas }) => replicas === 8);
     expect(here.find('web/hello')).toMatchObject({
@@ -248,7 +254,7 @@ describe('an account that has ended', () => {
     const here = await cloud();
     const id = await here.add(double.kubeconfig, 'one');
     await here.add(double.kubeconfig, 'two');
-    const nothing = { name: null, provider: null, kubeconfig: null, namespaces: null };
+    const nothing = { name: null, provider: null, kubeconfig: null, namespaces: null, renewToken: false };
     const change = (more: object) => here.clusters.ask('change', { id, change: { ...nothing, ...more } });
     await expect(change({ name: 'two' })).rejects.toMatchObject({ code: 'name_in_use' });
     await expect(change({ kubeconfig: 'a: b' })).rejects.toMatchObject({ code: 'invalid_spec' });

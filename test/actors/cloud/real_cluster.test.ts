@@ -27,6 +27,7 @@ const input = (more: Partial<ClusterInput>): ClusterInput => ({
   kubeconfig: kubeconfig(),
   inCluster: false,
   namespaces: [],
+  renewToken: false,
   ...more,
 });
 const monotonic = (): number => performance.now();

@@ -267,7 +267,7 @@ describeReal('a real cluster in trouble', () => {
         await here.clusters.ask('sync', { id }).catch(() => undefined);
         return detail(here, id).authenticated === false;
       });
-      const nothing = { name: null, provider: null, namespaces: null };
+      const nothing = { name: null, provider: null, namespaces: null, renewToken: false };
       const change = { ...nothing, kubeconfig: kubeconfigFor(second.token, mine.namespace) };
       await here.clusters.ask('change', { id, change });
       await eventually(() => detail(here, id).authenticated === true);

@@ -2,11 +2,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SharedTerminal, type SharedTerminalOptions } from '../../../src/actors/service/shared_terminal.ts';
 import { drawScreen, openTerminalScreen } from '../../../src/adapters/terminal_screen.ts';
+import type { SizeMark } from '../../../src/protocol/terminal.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { AGENT } from '../../../src/settings/limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { must } from '../../kit/must.ts';
 import { screensHere } from '../../kit/screens.ts';
 
 interface Sent {
@@ -27,16 +29,17 @@ function stage(cols = 40, rows = 6, claims = 0, more: Partial<SharedTerminalOpti
   let log: Buffer = Buffer.alloc(0);
   const sent: Sent[] = [];
   const sizes: [number, number][] = [];
+  const told: (readonly SizeMark[])[] = [];
   const defects: unknown[] = [];
   const io: SharedTerminalOptions = {
-    cols,
-    rows,
+    size: { cols, rows },
     read: (offset, limit) => {
       const bytes = log.subarray(offset, offset + limit);
       return { start: offset, end: offset + bytes.length, bytes };
     },
     end: () => log.length + claims,
     resize: (width, height) => sizes.push([width, height]),
+    onSizes: (marks) => told.push(marks),
     screens: screensHere,
     viewersInThread: { count: 0 },
     viewers: {
@@ -67,7 +70,7 @@ function stage(cols = 40, rows = 6, claims = 0, more: Partial<SharedTerminalOpti
     screen.close();
     return drawn;
   };
-  return { terminal, sent, sizes, defects, print, of, output, shown };
+  return { terminal, sent, sizes, told, defects, print, of, output, shown };
 }
 
 describe('a viewer', () => {
@@ -210,6 +213,38 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
+  it('gets output of earlier sizes as it was shown at them, also from a later daemon', async () => {
+    const { terminal, told, print, shown } = stage(30, 8);
+    const parts = [
+      { cols: 30, rows: 8, text: `${'wide '.repeat(12)}\r\n\x1b[8;1Hlast of eight` },
+      { cols: 12, rows: 4, text: '\x1b[?1049h\x1b[2J\x1b[99;1Hlast of four\x1b[1;1Htop' },
+      { cols: 40, rows: 10, text: '\x1b[99;1Hlast of ten, without an end of line' },
+    ];
+    const screen = await openTerminalScreen(30, 8);
+    const resizes: SizeMark[] = [];
+    let output = '';
+    for (const { cols, rows, text } of parts) {
+      if (output !== '') {
+        terminal.resize(cols, rows);
+        resizes.push({ at: output.length, cols, rows });
+      }
+      await print(text);
+      output += text;
+    }
+    await screen.writeRest({ bytes: Buffer.from(output), resizes }, () => false);
+    const expected = screen.read(false);
+    expect(expected.lines.slice(0, 4)).toEqual(['top', '', '', 'last of four']);
+    expect(expected.lines.at(-1)).toBe('last of ten, without an end of line');
+    expect(await terminal.readScreen(false)).toEqual(expected);
+    expect(terminal.drawableOutput(null)).toMatchObject({ cols: 30, rows: 8, resizes });
+    terminal.attach('late');
+    await eventually(async () => (await shown('late', 40, 10)) === screen.snapshot().toString());
+    screen.close();
+    const later = stage(30, 8, 0, { size: { cols: 30, rows: 8, marks: must(told.at(-1)) } });
+    await later.print(output);
+    expect(await later.terminal.readScreen(false)).toEqual(expected);
+  });
+
   it('gets what comes next when its screen takes too long, and that output is not drawn again', async () => {
     const clock = virtualClock();
     const tasks: string[] = [];
@@ -268,7 +303,7 @@ describe('a viewer', () => {
         ...screensHere,
         draw: async (prepare) => {
           const task = prepare();
-          sizes.push(task.cols);
+          sizes.push((task.resizes.at(-1) ?? task).cols);
           return drawScreen(task);
         },
       },

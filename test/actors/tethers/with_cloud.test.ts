@@ -109,6 +109,7 @@ describeReal('tethers and the cloud', () => {
       kubeconfig: config,
       inCluster: false,
       namespaces: [],
+      renewToken: false,
     };
     const { id: cluster } = await here.clusters.ask('register', { input });
     await here.clusters.ask('sync', { id: cluster });
@@ -179,7 +180,7 @@ describeReal('tethers and the cloud', () => {
     const { id, port, cluster } = await tethered(here, 'three', kubeconfigFor(first.token, namespace));
     const open = client(port, 'stay\n');
     await open.until((text) => text.endsWith('\n'));
-    const change = { name: null, provider: null, namespaces: null };
+    const change = { name: null, provider: null, namespaces: null, renewToken: false };
     const renewed = { ...change, kubeconfig: kubeconfigFor(second.token, namespace) };
     await here.clusters.ask('change', { id: cluster, change: renewed });
     await first.end();

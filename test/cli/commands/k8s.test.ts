@@ -1,144 +1,12 @@
 // The cloud's commands: names instead of ids, and their output. The responses are those of the API's
 // document.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { afterThisTest } from '../../kit/actors.ts';
-import { checkAnswer } from '../../kit/api_document.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { kubeDouble } from '../../kit/kube_double.ts';
-import { type Asked, serve } from '../../kit/recording_server.ts';
 import { bearerOf } from '../../kit/server_proof.ts';
-import { berth, cleanEnv, daemonOf, folder, type Ran } from '../berth_process.ts';
-
-const ID = (letter: string): string => letter.repeat(26);
-const CLUSTERS = [
-  { id: ID('A'), name: 'dev', provider: 'kind', in_cluster: false, created_at: '2026-11-20T10:00:00.000Z' },
-];
-const workload = (letter: string, name: string, namespace: string, kind = 'Deployment') => ({
-  id: ID(letter),
-  name,
-  namespace,
-  kind,
-  replicas: 2,
-  desired_replicas: null,
-  auto_sleep_enabled: letter === 'B',
-  idle_timeout_minutes: 30,
-  last_activity_at: null,
-  cluster_id: ID('A'),
-  ready_replicas: 1,
-  state: 'awake',
-  sleep_reason: null,
-  wake_reason: null,
-  stale_since: null,
-});
-const WORKLOADS = [
-  workload('B', 'web', 'shop'),
-  workload('C', 'web', 'blog'),
-  workload('D', 'db', 'shop', 'StatefulSet'),
-];
-const TETHER = {
-  tether_id: ID('T'),
-  workload_id: ID('B'),
-  container_port: 8080,
-  label: 'shop',
-  local_port: 20001,
-  state: 'active',
-  connections: 0,
-  bytes_in: 0,
-  bytes_out: 0,
-  last_error: null,
-  previous_port: null,
-  pod: null,
-  allow_not_ready: false,
-  half_closed_timeout: 60_000,
-};
-
-const bulkResult = (letter: string, name: string, outcome: string, code: string | null = null) => ({
-  ...{ id: ID(letter), cluster_id: ID('A'), namespace: 'shop', name, kind: 'Deployment', outcome },
-  ...{ replicas: code === null ? 0 : null, code, message: code && 'it is protected' },
-});
-
-const NOT_THERE = { code: 'not_found', message: 'no', hint: 'no' };
-const DETAIL = {
-  ...CLUSTERS[0],
-  version: 'v1.31.0',
-  reachable: true,
-  last_sync_at: '2026-11-20T10:00:00.000Z',
-  authenticated: true,
-  authenticated_since: '2026-11-20T10:00:00.000Z',
-  credentials_expire_at: null,
-  namespaces: [],
-  scope: null,
-  capabilities: {
-    sync: true,
-    watch: true,
-    sleep: false,
-    tether: true,
-    denied: ['patch deployments.apps', 'patch statefulsets.apps'],
-  },
-};
-const ANSWERS: Record<string, [status: number, body: unknown]> = {
-  'GET /k8s/clusters': [200, CLUSTERS],
-  [`GET /k8s/clusters/${ID('A')}`]: [200, DETAIL],
-  'POST /k8s/clusters': [201, { id: ID('A'), name: 'dev' }],
-  [`DELETE /k8s/clusters/${ID('A')}`]: [200, { removed: true, id: ID('A') }],
-  [`POST /k8s/clusters/${ID('A')}/sync`]: [200, { synced: 3 }],
-  'GET /k8s/workloads': [200, WORKLOADS],
-  [`GET /k8s/workloads?cluster_id=${ID('A')}`]: [200, WORKLOADS],
-  [`GET /k8s/workloads?cluster_id=${ID('A')}&namespace=shop&state=awake&selector=app%3Dweb`]: [
-    200,
-    WORKLOADS.filter(({ namespace }) => namespace === 'shop'),
-  ],
-  [`POST /k8s/workloads/${ID('B')}/sleep`]: [200, { replicas: 0 }],
-  [`POST /k8s/workloads/${ID('D')}/sleep`]: [
-    409,
-    { code: 'sleep_refused', message: 'db would lose its volumes', hint: 'Leave it.' },
-  ],
-  [`POST /k8s/workloads/${ID('B')}/wake?wait=true&timeout=60000`]: [200, { replicas: 2 }],
-  [`POST /k8s/workloads/${ID('B')}/wake`]: [200, { replicas: 2 }],
-  [`GET /k8s/workloads/${ID('B')}/auto-sleep`]: [200, { auto_sleep_enabled: true, idle_timeout_minutes: 30 }],
-  [`PATCH /k8s/workloads/${ID('B')}/auto-sleep`]: [
-    200,
-    { auto_sleep_enabled: true, idle_timeout_minutes: 45 },
-  ],
-  'POST /k8s/workloads/sleep': [
-    200,
-    {
-      dry_run: false,
-      results: [bulkResult('B', 'web', 'changed'), bulkResult('D', 'db', 'failed', 'sleep_refused')],
-    },
-  ],
-  [`PATCH /k8s/clusters/${ID('A')}`]: [200, { id: ID('A'), name: 'dev' }],
-  [`POST /k8s/workloads/${ID('B')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
-  [`POST /k8s/workloads/${ID('D')}/tether`]: [201, { tether_id: ID('T'), local_port: 20000 }],
-  'GET /k8s/tethers': [200, [TETHER]],
-  [`POST /k8s/tethers/${ID('T')}/activate`]: [
-    200,
-    { tether_id: ID('T'), local_port: 20001, state: 'active' },
-  ],
-  [`POST /k8s/tethers/${ID('T')}/deactivate`]: [200, { ok: true }],
-  [`DELETE /k8s/tethers/${ID('T')}`]: [200, { removed: true, id: ID('T') }],
-};
-
-async function cloud(
-  answers = ANSWERS,
-): Promise<{ run: (line: string, input?: string) => Promise<Ran>; asked: Asked[] }> {
-  const fake = await serve(
-    ({ method, path }, response) => {
-      const [status, body] = answers[`${method} ${path}`] ?? [404, NOT_THERE];
-      checkAnswer(method, path, status, body);
-      response.writeHead(status, { 'Content-Type': 'application/json' });
-      response.end(JSON.stringify(body));
-    },
-    { cloud: 'cloudy' },
-  );
-  const env = cleanEnv(folder(), { BERTH_URL: fake.url, BERTH_CLOUD_TOKEN: 'cloudy' });
-  return {
-    asked: fake.asked,
-    run: (line, input) => berth(line.split(' '), { env, ...(input === undefined ? {} : { input }) }),
-  };
-}
+import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
+import { ANSWERS, CLUSTERS, cloud, ID, TETHER, WORKLOADS } from '../k8s_answers.ts';
 
 it('lists clusters and workloads', async () => {
   const { run, asked } = await cloud();
@@ -176,45 +44,6 @@ it('names the cluster of each workload where there are several', async () => {
   expect((await wide.run('k8s workloads -o wide')).stdout).toMatch(/^CLUSTER .*\ndev /);
 });
 
-it('registers a kubeconfig from a file or stdin, syncs and forgets', async () => {
-  const { run, asked } = await cloud();
-  const file = join(folder(), 'kubeconfig');
-  writeFileSync(file, 'apiVersion: v1\n');
-  expect((await run(`k8s add dev --provider kind --kubeconfig ${file}`)).stdout).toBe(
-    'dev is registered; `berth k8s sync dev` looks for its workloads\n',
-  );
-  await run('k8s add dev --kubeconfig -', 'from stdin');
-  await run('k8s add dev --in-cluster --namespaces web,data');
-  expect(asked.map(({ body }) => JSON.parse(body))).toEqual([
-    { name: 'dev', provider: 'kind', kubeconfig: 'apiVersion: v1\n' },
-    { name: 'dev', kubeconfig: 'from stdin' },
-    { name: 'dev', namespaces: ['web', 'data'], in_cluster: true },
-  ]);
-  expect(await run('k8s add dev')).toMatchObject({ code: 2, stdout: '' });
-  expect(await run('k8s add dev --kubeconfig /nowhere')).toMatchObject({ code: 2, stdout: '' });
-  expect(await run('k8s sync')).toMatchObject({
-    code: 0,
-    stdout: '✓ dev has 3 workloads\n',
-    stderr: 'warning: the account of dev may not patch deployments.apps, patch statefulsets.apps\n',
-  });
-  expect((await run('k8s rm dev')).stdout).toBe('✓ dev is removed\n');
-  const unknown = await run('k8s rm prod');
-  expect([unknown.code, unknown.stderr]).toEqual([
-    1,
-    '✗ prod: there is no cluster prod\n    Known clusters: dev.\n',
-  ]);
-});
-
-it('gives a cluster new credentials', async () => {
-  const { run, asked } = await cloud();
-  const renewed = await run('k8s renew dev --kubeconfig -', 'from stdin');
-  expect(renewed).toMatchObject({ code: 0, stdout: 'dev has new credentials\n', stderr: '' });
-  expect(asked.at(-1)).toMatchObject({ method: 'PATCH', path: `/k8s/clusters/${ID('A')}` });
-  expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({ kubeconfig: 'from stdin' });
-  expect(await run('k8s renew dev')).toMatchObject({ code: 2, stdout: '' });
-  expect((await run('k8s renew prod --kubeconfig -', 'x')).stderr).toContain('there is no cluster prod');
-});
-
 it('reports in doctor a cluster that refuses its account', async () => {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
@@ -234,7 +63,7 @@ it('reports in doctor a cluster that refuses its account', async () => {
   double.fault(() => true, { kind: 'status', status: 401, reason: 'Unauthorized' }, Number.POSITIVE_INFINITY);
   expect((await berth(['k8s', 'sync', 'dev'], { env })).code).toBe(1);
   expect(await eventually(async () => (await findings()).find((about) => about.startsWith('wrong')))).toMatch(
-    /^wrong: the cluster dev refuses its account since .*berth k8s renew dev --kubeconfig FILE$/,
+    /^wrong: the cluster dev refuses its account since .*berth k8s renew dev$/,
   );
 });
 

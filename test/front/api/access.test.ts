@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { ClustersProtocol } from '../../../src/protocol/cloud.ts';
+import type { CloudOperationsProtocol } from '../../../src/protocol/cloud_operations.ts';
 import {
   cloudFront,
   EXTENSION,
@@ -129,7 +130,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect(answer.headers).toMatchObject({
           'access-control-allow-origin': EXTENSION,
           'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE, OPTIONS',
-          'access-control-allow-headers': 'Authorization, Content-Type, Last-Event-ID',
+          'access-control-allow-headers': 'Authorization, Content-Type, Last-Event-ID, Idempotency-Key',
           vary: 'Origin',
         });
       }
@@ -140,7 +141,7 @@ describe.each(SERVERS)('%s', (server) => {
       const authorization = 'Bearer secret';
       const cors = {
         'access-control-allow-origin': EXTENSION,
-        'access-control-expose-headers': 'Retry-After, Allow, Link',
+        'access-control-expose-headers': 'Retry-After, Allow, Link, Berth-Operation, Idempotent-Replayed',
         vary: 'Origin',
       };
       for (const [method, path, headers, status] of [
@@ -210,6 +211,8 @@ describe.each(SERVERS)('%s', (server) => {
     it('on the daemon’s own address has its own token', async () => {
       const front = await start({ token: 'daemon', cloud: cloudFront() });
       const owner = await front.stand<ClustersProtocol>('clusters', { sync: () => ({ synced: 3 }) });
+      const begun = { id: '01KAS00000000000000000000A', run: true, result: null };
+      await front.stand<CloudOperationsProtocol>('operations', { begin: () => begun });
       expect((await clusters(front, 'cloud')).body).toEqual([]);
       expectError(await clusters(front, 'daemon'), 'unauthorized');
       const made = await front.request('POST', '/k8s/clusters/7/sync', {

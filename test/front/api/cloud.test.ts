@@ -82,6 +82,7 @@ describe('clusters', () => {
       authenticated: null,
       authenticated_since: null,
       credentials_expire_at: null,
+      token_renewal: null,
       namespaces: [],
       scope: null,
     });
@@ -391,8 +392,13 @@ describe('workloads', () => {
     const chosen = { pod: 'db-0', allow_not_ready: true, half_closed_timeout: 5_000 };
     await call('POST', `/k8s/workloads/${id}/tether`, { container_port: 8080, wake: false, ...chosen });
     expect(here.tethers.of('create')).toEqual([
-      { workloadId: id, containerPort: 8080, label: 'web', wake: true, ...tetherSettings({}) },
       {
+        id: expect.any(String),
+        ...{ workloadId: id, containerPort: 8080, label: 'web', wake: true },
+        ...tetherSettings({}),
+      },
+      {
+        id: expect.any(String),
         workloadId: id,
         containerPort: 8080,
         label: null,

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ResponseStream } from '../../../src/front/server/http_server.ts';
-import { type EventFilter, EventHub } from '../../../src/front/streams/event_hub.ts';
+import { type EventSelection, eventFilter } from '../../../src/front/streams/event_filter.ts';
+import { EventHub } from '../../../src/front/streams/event_hub.ts';
+import type { EventRecord } from '../../../src/protocol/events.ts';
 import { localTime } from '../../../src/protocol/timestamps.ts';
 import { settle, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventRecord } from '../kit.ts';
@@ -39,7 +41,7 @@ class Reader implements ResponseStream {
   }
 }
 
-const ALL: EventFilter = { types: null, names: null, detail: false, reach: null };
+const ALL: EventSelection = { types: null, names: null, detail: false, reach: null };
 const stats = (id: number) =>
   eventRecord(id, { type: 'service.stats', data: `{"name":"web","cpu":0,"rssMB":1}` });
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
@@ -47,7 +49,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 let clock: TestClock;
 /** Duration of all writes so far. */
 let spentMs: number;
-let hub: EventHub;
+let hub: EventHub<EventRecord>;
 beforeEach(() => {
   clock = virtualClock();
   spentMs = 0;
@@ -55,7 +57,7 @@ beforeEach(() => {
 });
 const subscribe = (after = '', filter: Partial<typeof ALL & { types: string[]; names: string[] }> = {}) => {
   const reader = new Reader();
-  hub.subscribe(reader, { ...ALL, ...filter }, after);
+  hub.subscribe(reader, eventFilter({ ...ALL, ...filter }), after);
   return reader;
 };
 

@@ -34,6 +34,7 @@ const cluster = (id: string): ClusterRow => ({
   reachable: null,
   authenticated: null,
   authenticatedSince: null,
+  renewalError: null,
 });
 const tether = (id: string): TetherRow => ({
   id,
@@ -116,7 +117,8 @@ describe("the front's copies of workloads", () => {
     expect(views.clusters().toString()).toBe(`[{${item}}]`);
     const more =
       '"version":null,"reachable":null,"last_sync_at":null,"capabilities":null,"authenticated":null,' +
-      '"authenticated_since":null,"credentials_expire_at":null,"namespaces":[],"scope":null';
+      '"authenticated_since":null,"credentials_expire_at":null,"namespaces":[],"scope":null,' +
+      '"token_renewal":null';
     expect(views.cluster('c')).toBe(`{${item},${more}}`);
     views.setTethers([tether('t')], true);
     expect(views.tethers().toString()).toBe(

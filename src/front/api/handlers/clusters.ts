@@ -2,6 +2,7 @@
 import type { clusters } from '../../../api/clusters.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
 import { THREADS } from '../../../settings/limits.ts';
+import { clusterRight } from '../../views/cloud_json.ts';
 import type { AppContext } from '../app_context.ts';
 import type { HandlersOf } from '../handler.ts';
 
@@ -15,9 +16,16 @@ export const clusterHandlers: HandlersOf<typeof clusters> = {
     return json === null ? null : Buffer.from(json);
   },
 
-  register: ({ app, body }) => clustersOf(app).ask('register', { input: body }),
+  register: ({ app, body, operationId: id }) =>
+    clustersOf(app).ask('register', { input: body, ...(id && { id }) }),
   change: ({ app, key: id, body }) => clustersOf(app).ask('change', { id, change: body }),
   remove: ({ app, key: id }) => clustersOf(app).ask('remove', { id }),
+
+  rights: async ({ app, key: id }) => {
+    const deadlineMs = CLOUD.syncTimeoutMs + THREADS.askDeadlineMs;
+    const rights = await clustersOf(app).ask('rights', { id }, { deadlineMs });
+    return { rights: rights.map(clusterRight) };
+  },
 
   sync: ({ app, key: id }) => {
     const deadlineMs = CLOUD.syncTimeoutMs + THREADS.askDeadlineMs;

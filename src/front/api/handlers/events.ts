@@ -2,7 +2,7 @@
 import type { events } from '../../../api/events.ts';
 import { type EventRecord, LIFECYCLE_EVENT_TYPES } from '../../../protocol/events.ts';
 import { HTTP } from '../../../settings/limits.ts';
-import { detailedData } from '../../streams/event_hub.ts';
+import { detailedData, eventFilter } from '../../streams/event_filter.ts';
 import type { HandlersOf } from '../handler.ts';
 
 /** As the journal cuts its answer: the newest events, or the first after `since`. */
@@ -17,7 +17,8 @@ export const eventHandlers: HandlersOf<typeof events> = {
     const { types, names, detail } = query;
     const stream = open();
     const after = lastEventId || (query.lastEventId ?? '');
-    if (stream) app.hub.subscribe(stream, { types, names, detail: detail ?? false, reach }, after);
+    if (stream)
+      app.hub.subscribe(stream, eventFilter({ types, names, detail: detail ?? false, reach }), after);
   },
 
   // Concatenated as text, because an event's data is JSON text already.

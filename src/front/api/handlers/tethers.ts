@@ -7,7 +7,8 @@ const tethersOf = (app: AppContext) => app.ref('tethers');
 
 export const tetherHandlers: HandlersOf<typeof tethers> = {
   list: ({ cloud }) => cloud.views.tethers(),
-  create: ({ app, key: id, body }) => tethersOf(app).ask('create', { workloadId: id, ...body }),
+  create: ({ app, key: workloadId, body, operationId: id }) =>
+    tethersOf(app).ask('create', { workloadId, ...body, ...(id && { id }) }),
   activate: ({ app, key: id }) => tethersOf(app).ask('activate', { id }),
   deactivate: ({ app, key: id }) => tethersOf(app).ask('deactivate', { id }),
   remove: ({ app, key: id }) => tethersOf(app).ask('remove', { id }),

@@ -1,5 +1,5 @@
 // The handlers of workloads. Reads are answered from the views; everything else goes to the owner.
-import type { workloads } from '../../../api/workloads.ts';
+import { workloads } from '../../../api/workloads.ts';
 import type { BulkAnswer, BulkInput } from '../../../api/workloads_shapes.ts';
 import type { BulkChange, WorkloadSelection } from '../../../protocol/cloud.ts';
 import { fail } from '../../../protocol/errors.ts';
@@ -10,7 +10,8 @@ import { AnswerParts } from '../../streams/answer_parts.ts';
 import type { CloudViews } from '../../views/cloud_views.ts';
 import { arrayParts, readPageToken, workloadPage, workloadSlices } from '../../views/workload_pages.ts';
 import type { AppContext } from '../app_context.ts';
-import type { HandlersOf } from '../handler.ts';
+import type { HandlersOf, RequestContext } from '../handler.ts';
+import { withNextPage } from '../page_link.ts';
 
 type ListRequest = Parameters<HandlersOf<typeof workloads>['list']>[0];
 
@@ -20,11 +21,8 @@ async function sendPage(request: ListRequest, selection: WorkloadSelection): Pro
   const limit = query.limit ?? CLOUD.maxPage;
   const after = query.continue === null ? null : readPageToken(query.continue);
   const { json, next } = await workloadPage(request.app.cloud.views, selection, limit, after);
-  if (next !== null) {
-    const given = Object.entries({ ...query, limit, continue: next }).filter(([, value]) => value !== null);
-    const link = new URLSearchParams(given.map(([key, value]) => [key, String(value)]));
-    request.headers = request.headers.with('Link', `</k8s/workloads?${link}>; rel="next"`);
-  }
+  if (next !== null)
+    request.headers = withNextPage(request.headers, workloads.list.path, { ...query, limit }, next);
   return Buffer.from(json);
 }
 
@@ -34,11 +32,14 @@ function assertCluster(views: CloudViews, clusterId: string | null): void {
     throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
 }
 
-async function changeMany(app: AppContext, to: BulkChange['to'], body: BulkInput): Promise<BulkAnswer> {
+async function changeMany(
+  { app, body, operationId: operation }: RequestContext<unknown, BulkInput>,
+  to: BulkChange['to'],
+): Promise<BulkAnswer> {
   assertCluster(app.cloud.views, body.clusterId);
   const results = await workloadsOf(app).ask(
     'changeMany',
-    { to, ...body },
+    { to, ...body, ...(operation && { operation }) },
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   return {
@@ -67,20 +68,24 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
     return json === null ? null : Buffer.from(json);
   },
 
-  sleepMany: ({ app, body }) => changeMany(app, 'asleep', body),
+  sleepMany: (request) => changeMany(request, 'asleep'),
 
-  wakeMany: ({ app, body }) => changeMany(app, 'awake', body),
+  wakeMany: (request) => changeMany(request, 'awake'),
 
-  sleep: async ({ app, key: id, query: { hold } }) => {
-    const message = { id, by: 'request', holdMs: hold } as const;
+  sleep: async ({ app, key: id, query: { hold }, operationId: operation }) => {
+    const message = { id, by: 'request', holdMs: hold, ...(operation && { operation }) } as const;
     const { replicas } = await workloadsOf(app).ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
     return { replicas };
   },
 
-  wake: ({ app, key: id, query }) => {
+  wake: ({ app, key: id, query, operationId: operation }) => {
     const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
     const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
-    return workloadsOf(app).ask('wake', { id, by: 'request', waitMs }, { deadlineMs });
+    return workloadsOf(app).ask(
+      'wake',
+      { id, by: 'request', waitMs, ...(operation && { operation }) },
+      { deadlineMs },
+    );
   },
 
   autoSleep: ({ cloud }, id) => {

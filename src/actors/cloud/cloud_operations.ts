@@ -1,0 +1,308 @@
+// State: the operations of the last day, those under way, the ends that are not in the journal yet. Rebuilt
+// from: the store; what was under way when the daemon ended is looked up in the clusters.
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import type {
+  CloudOperationsProtocol,
+  OperationRequest,
+  OperationResult,
+  StoredOperation,
+} from '../../protocol/cloud_operations.ts';
+import { ERRORS, fail } from '../../protocol/errors.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import {
+  actor,
+  type Context,
+  type Handlers,
+  type MessageOf,
+  type Ref,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
+import { type Deferred, deferred } from '../../runtime/deferred.ts';
+import { CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
+import { THREADS } from '../../settings/limits.ts';
+
+export interface CloudOperationsConfig {
+  store: CloudStore;
+}
+
+/** What became of an operation that was cut off: its answer, or that it was not done; null: nobody knows. */
+type Outcome = { answer: object } | 'not_done' | null;
+
+const MAX_REASON_LENGTH = 1_000;
+const CUT_OFF = 'the daemon ended before it had answered';
+
+/** Whether a retry may end otherwise, so that it is made: docs/reference.md "Operations and retries". */
+const mayRetry = ({ failure }: OperationResult): boolean =>
+  failure !== null && ERRORS[failure.code].status >= 500;
+
+/** The event of the end of an operation. */
+function endEvent(row: StoredOperation): NewCloudEvent {
+  const { id, action, who, from, subject, result } = row;
+  const failure = result?.failure ?? null;
+  const reason = (failure?.message ?? result?.reason ?? null)?.slice(0, MAX_REASON_LENGTH) ?? null;
+  const type = failure ? 'operation.failed' : 'operation.done';
+  return { ...subject, type, who, from, action, operationId: id, result: failure?.code ?? 'ok', reason };
+}
+
+/** The event of an operation that the end of the daemon has cut off. */
+const cutOffEvent = (row: StoredOperation, isDone: boolean | null): NewCloudEvent => ({
+  ...endEvent(row),
+  type: 'operation.interrupted',
+  result: 'interrupted',
+  reason: `${CUT_OFF}; it ${isDone === false ? 'was not done' : 'may have been done'}`,
+});
+
+class CloudOperations {
+  private readonly context: Context;
+  private readonly store: CloudStore;
+  private readonly events: Ref<CloudEventsProtocol>;
+  /** Oldest first. */
+  private readonly rows = new Map<string, StoredOperation>();
+  private readonly idOfKey = new Map<string, string>();
+  /** Those under way; settles at their end. */
+  private readonly runs = new Map<string, Deferred<void>>();
+  /** Operations whose end is yet to be told. */
+  private readonly untold = new Set<string>();
+  /** Those of an earlier life, whose end may be in the journal already. */
+  private readonly uncertain = new Set<string>();
+  /** By workload: settles when it is known what became of the operations on it that were cut off. */
+  private readonly lookups = new Map<string, Promise<void>>();
+  private keptBytes = 0;
+
+  constructor(context: Context, { store }: CloudOperationsConfig) {
+    this.context = context;
+    this.store = store;
+    this.events = context.ref('cloudevents');
+  }
+
+  async load(): Promise<void> {
+    for (const row of await this.store.operations()) {
+      this.keep(row);
+      if (row.isTold) continue;
+      this.uncertain.add(row.id);
+      if (row.state !== 'asked') this.untold.add(row.id);
+    }
+    // Not awaited: a cluster that does not answer must not hold up the others.
+    const cutOff = [...this.rows.values()].filter(({ state }) => state === 'asked');
+    for (const row of cutOff) {
+      this.startRun(row.id);
+      const { workloadId } = row.subject;
+      const earlier = (workloadId !== null && this.lookups.get(workloadId)) || Promise.resolve();
+      const lookup = earlier.then(() => this.lookUp(row)).finally(() => this.endRun(row.id));
+      if (workloadId !== null) this.lookups.set(workloadId, lookup);
+      lookup.catch((error: unknown) => this.context.crash(error));
+    }
+    if (this.untold.size > 0) this.tellUntold().catch((error: unknown) => this.context.crash(error));
+  }
+
+  async begin(request: OperationRequest): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
+    const { key, subject } = request;
+    // What was cut off comes before everything that is asked for later.
+    if (subject.workloadId !== null) await this.lookups.get(subject.workloadId);
+    for (;;) {
+      const known = this.find(key);
+      if (!known) break;
+      if (known.fingerprint !== request.fingerprint)
+        throw fail('key_reused', `the Idempotency-Key belongs to another request, the operation ${known.id}`);
+      const run = this.runs.get(known.id);
+      if (run) await run.promise;
+      else if (known.state === 'done') return { id: known.id, run: false, result: known.result };
+      else
+        return this.run({
+          ...known,
+          ...request,
+          state: 'asked',
+          settledAt: null,
+          result: null,
+          isTold: false,
+        });
+    }
+    const askedAt = this.context.clock.now();
+    const id = newUlid(askedAt);
+    const empty = { state: 'asked', settledAt: null, result: null, isTold: false } as const;
+    return this.run({ id, ...request, askedAt, ...empty });
+  }
+
+  async settle({ id, subject, result }: MessageOf<CloudOperationsProtocol, 'settle'>): Promise<null> {
+    const row = this.rows.get(id);
+    if (!row) return null;
+    const settledAt = this.context.clock.now();
+    // Without a key nobody can ask for the answer again.
+    const kept = row.key === null ? { ...result, answer: null } : result;
+    const state = mayRetry(result) ? 'failed' : 'done';
+    const settled: StoredOperation = { ...row, subject, state, settledAt, result: kept, isTold: false };
+    try {
+      this.keep(settled);
+      await this.save(settled);
+    } finally {
+      // Not before: what is told is on disk, so that the next daemon does not tell it again.
+      this.untold.add(id);
+      this.endRun(id);
+    }
+    await this.tellUntold();
+    return null;
+  }
+
+  read(id: string): { operation: StoredOperation | null } {
+    return { operation: this.rows.get(id) ?? null };
+  }
+
+  /** The operation of a key, unless it is too old. */
+  private find(key: string | null): StoredOperation | undefined {
+    const row = key === null ? undefined : this.rows.get(this.idOfKey.get(key) ?? '');
+    return row && (this.runs.has(row.id) || !this.isExpired(row)) ? row : undefined;
+  }
+
+  private isExpired({ askedAt }: StoredOperation): boolean {
+    return this.context.clock.now() - askedAt > CLOUD_OPERATIONS.keptMs;
+  }
+
+  private async run(row: StoredOperation): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
+    const before = this.rows.get(row.id);
+    this.startRun(row.id);
+    this.keep(row);
+    try {
+      await this.save(row);
+    } catch (error) {
+      this.forget(row);
+      if (before) this.keep(before);
+      this.endRun(row.id);
+      throw error;
+    }
+    return { id: row.id, run: true, result: null };
+  }
+
+  private startRun(id: string): void {
+    this.runs.set(id, deferred());
+  }
+
+  private endRun(id: string): void {
+    this.runs.get(id)?.resolve();
+    this.runs.delete(id);
+  }
+
+  private keep(row: StoredOperation): void {
+    this.keptBytes +=
+      (row.result?.answer?.length ?? 0) - (this.rows.get(row.id)?.result?.answer?.length ?? 0);
+    this.rows.set(row.id, row);
+    if (row.key !== null) this.idOfKey.set(row.key, row.id);
+  }
+
+  private forget({ id, key }: StoredOperation): void {
+    this.keptBytes -= this.rows.get(id)?.result?.answer?.length ?? 0;
+    this.rows.delete(id);
+    if (key !== null && this.idOfKey.get(key) === id) this.idOfKey.delete(key);
+  }
+
+  /** Saves a row, and removes in the same commit what is past the bounds. */
+  private save(row: StoredOperation): Promise<void> {
+    const removed: string[] = [];
+    for (const old of this.rows.values()) {
+      const isRoom =
+        this.rows.size <= CLOUD_OPERATIONS.maxKept && this.keptBytes <= CLOUD_OPERATIONS.maxKeptBytes;
+      if (isRoom && !this.isExpired(old)) break;
+      if (old.id === row.id || this.runs.has(old.id) || this.untold.has(old.id)) continue;
+      this.forget(old);
+      removed.push(old.id);
+    }
+    return this.store.saveOperation(row, removed);
+  }
+
+  /** Writes the ends that the journal may lack, each once. What cannot be told now is told with the next. */
+  private async tellUntold(): Promise<void> {
+    const ids = [...this.untold];
+    this.untold.clear();
+    await Promise.all(
+      ids.map(async (id) => {
+        const row = this.rows.get(id);
+        if (!row) return;
+        const isTold = await tolerateFailure(this.tell(row), () => false);
+        if (isTold) this.uncertain.delete(id);
+        else this.untold.add(id);
+      }),
+    );
+  }
+
+  /** Resolves with whether the end of an operation is in the journal. */
+  private async tell(row: StoredOperation): Promise<boolean> {
+    const event = endEvent(row);
+    const end = { operationId: row.id, result: event.result ?? 'ok' };
+    const isThere = this.uncertain.has(row.id) && (await this.events.ask('hasEnd', end)).hasEnd;
+    const isStored = isThere || (await this.events.ask('append', { events: [event] })).isStored;
+    if (isStored && this.rows.get(row.id) === row) this.markTold(row);
+    return isStored;
+  }
+
+  /** Nobody waits for this: what is not marked is looked up in the journal by the next daemon. */
+  private markTold(row: StoredOperation): void {
+    const told = { ...row, isTold: true };
+    this.keep(told);
+    tolerateFailure(this.store.saveOperation(told, []), () => undefined).catch((error: unknown) =>
+      this.context.crash(error),
+    );
+  }
+
+  /** Finds out what became of an operation that the end of the daemon has cut off. */
+  private async lookUp(row: StoredOperation): Promise<void> {
+    const outcome = await tolerateFailure(this.outcomeOf(row), () => null);
+    if (outcome !== null && outcome !== 'not_done') {
+      const result = { answer: JSON.stringify(outcome.answer), failure: null, reason: CUT_OFF };
+      await tolerateFailure(this.settle({ id: row.id, subject: row.subject, result }), () => null);
+      return;
+    }
+    const event = cutOffEvent(row, outcome === 'not_done' ? false : null);
+    await tolerateFailure(this.events.ask('append', { events: [event] }), () => null);
+    const settledAt = this.context.clock.now();
+    const failed: StoredOperation = { ...row, state: 'failed', settledAt, isTold: true };
+    this.keep(failed);
+    await tolerateFailure(this.save(failed), () => undefined);
+  }
+
+  private async outcomeOf({ id, action, subject }: StoredOperation): Promise<Outcome> {
+    switch (action) {
+      case 'sleepWorkload':
+      case 'wakeWorkload': {
+        const message = { id: subject.workloadId ?? '', operation: id };
+        const { replicas } = await this.context.ref('workloads').ask('outcome', message);
+        return replicas === null ? 'not_done' : { answer: { replicas } };
+      }
+      case 'registerCluster': {
+        const row = (await this.store.clusters()).find((cluster) => cluster.id === id);
+        return row ? { answer: { id, name: row.name } } : 'not_done';
+      }
+      case 'createTether': {
+        const row = (await this.store.tethers()).find((tether) => tether.id === id);
+        return row ? { answer: { tether_id: id, local_port: row.localPort } } : 'not_done';
+      }
+      default:
+        return null;
+    }
+  }
+}
+
+async function init(
+  context: Context,
+  config: CloudOperationsConfig,
+): Promise<Handlers<CloudOperationsProtocol>> {
+  const operations = new CloudOperations(context, config);
+  await operations.load();
+  return {
+    begin: ({ request }) => context.replyLater(operations.begin(request)),
+    settle: (message) => context.replyLater(operations.settle(message)),
+    read: ({ id }) => operations.read(id),
+  };
+}
+
+/**
+ * At `operations`: what is asked of the cloud part. A change is on disk before it is made, so that it is made
+ * once and told once, whenever the daemon is killed. docs/reference.md "Operations and retries".
+ */
+export const cloudOperationsActor = actor<CloudOperationsProtocol, CloudOperationsConfig>(
+  'operations',
+  init,
+  {
+    mailbox: THREADS.mailboxCapacity,
+  },
+);

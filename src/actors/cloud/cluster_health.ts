@@ -1,0 +1,87 @@
+// What the calls since the start have told of each cluster, and the events of what clients should know
+// without asking; docs/reference.md "Event types".
+import type { ClusterFacts, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
+import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import { expiryWarningTime } from '../../protocol/cluster_account.ts';
+import type { EventsProtocol, EventType, NewEvent } from '../../protocol/events.ts';
+import { utcTime } from '../../protocol/timestamps.ts';
+import type { Clock, Ref } from '../../runtime/actor.ts';
+
+type Contact = Pick<ClusterRow, 'reachable' | 'authenticated' | 'authenticatedSince' | 'renewalError'>;
+
+const NO_CONTACT: Contact = {
+  reachable: null,
+  authenticated: null,
+  authenticatedSince: null,
+  renewalError: null,
+};
+
+export class ClusterHealth {
+  private readonly clock: Clock;
+  private readonly events: Ref<EventsProtocol>;
+  private readonly cloudEvents: Ref<CloudEventsProtocol>;
+  private readonly contacts = new Map<string, Contact>();
+  /** The end of the credentials that was warned of, by cluster. */
+  private readonly warnedOf = new Map<string, number>();
+
+  constructor(clock: Clock, events: Ref<EventsProtocol>, cloudEvents: Ref<CloudEventsProtocol>) {
+    this.clock = clock;
+    this.events = events;
+    this.cloudEvents = cloudEvents;
+  }
+
+  get(id: string): Contact {
+    return this.contacts.get(id) ?? NO_CONTACT;
+  }
+
+  /** Nothing is known any more: the cluster has other credentials, or is gone. */
+  forget(id: string): void {
+    this.contacts.delete(id);
+  }
+
+  note({ id, name }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
+    const known = this.get(id);
+    if (reachable !== null && reachable !== (known.reachable ?? true))
+      this.tellCloud({ type: reachable ? 'cluster.reachable' : 'cluster.unreachable', clusterId: id });
+    const isNews = authenticated !== undefined && authenticated !== known.authenticated;
+    if (isNews && (known.authenticated !== null || !authenticated)) {
+      const type = authenticated ? 'cluster.accepted' : 'cluster.refused';
+      this.tell(type, name, { name, clusterId: id });
+      this.tellCloud({ type, clusterId: id, result: authenticated ? 'ok' : 'cluster_denied' });
+    }
+    this.contacts.set(id, {
+      ...known,
+      ...(reachable === null ? {} : { reachable }),
+      ...(isNews ? { authenticated, authenticatedSince: this.clock.now() } : {}),
+    });
+  }
+
+  noteRenewal(id: string, renewalError: string | null): void {
+    this.contacts.set(id, { ...this.get(id), renewalError });
+  }
+
+  /** Warns, once per start and end, of credentials that end soon. */
+  warnOfExpiry(rows: Iterable<StoredCluster>): void {
+    const now = this.clock.now();
+    for (const row of rows) {
+      const { id, name, credentialEndsAt } = row;
+      const from = expiryWarningTime(row);
+      if (!credentialEndsAt || from === null || now < from || this.warnedOf.get(id) === credentialEndsAt)
+        continue;
+      this.warnedOf.set(id, credentialEndsAt);
+      const data = { name, clusterId: id, expiresAt: utcTime(credentialEndsAt) };
+      this.tell('cluster.expiring', name, data);
+      const reason = `its credentials end at ${data.expiresAt}`;
+      this.tellCloud({ type: 'cluster.expiring', clusterId: id, reason });
+    }
+  }
+
+  private tellCloud(event: NewCloudEvent): void {
+    this.cloudEvents.tell('append', { events: [event] });
+  }
+
+  private tell(type: EventType, name: string, data: object): void {
+    const event: NewEvent = { type, name, run: null, data: JSON.stringify(data) };
+    this.events.tell('append', { events: [event] });
+  }
+}

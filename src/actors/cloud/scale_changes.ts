@@ -1,0 +1,144 @@
+// The sleeps and wakes of workloads: one at a time for each, and wakes that are asked for at once are one.
+import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
+import type { ObservedWorkload, StoredWorkload, WakeCause, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { Clock, MessageOf } from '../../runtime/actor.ts';
+import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
+import { HTTP } from '../../settings/limits.ts';
+import { type DaemonPod, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
+import type { WorkloadEvents } from './workload_events.ts';
+
+export interface ScaleChangesOwner {
+  readonly clock: Clock;
+  /** The name of this Berth. */
+  readonly self: string;
+  readonly ownPod: DaemonPod | null;
+  readonly events: WorkloadEvents;
+  /** Throws unknown_workload. */
+  get(id: string): StoredWorkload;
+  /** Whether auto-sleep should put it to sleep, as it was just read. */
+  isIdle(id: string, fresh: ObservedWorkload): boolean;
+  call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
+  /** Records what the cluster has answered, on disk and in the views. */
+  applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
+  recordSleepReason(id: string, sleepReason: string): Promise<void>;
+  /** The pods of a workload are about to be ended; false: they are not. */
+  tellSleep(id: string, isSleeping: boolean): void;
+}
+
+export class ScaleChanges {
+  private readonly owner: ScaleChangesOwner;
+  private readonly mutex = new KeyedMutex();
+  /** Wakes under way that later requests may join: no sleep was asked for since. */
+  private readonly waking = new Map<string, Promise<ObservedWorkload>>();
+
+  constructor(owner: ScaleChangesOwner) {
+    this.owner = owner;
+  }
+
+  /** See WorkloadsProtocol. */
+  sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
+    const { id, by } = message;
+    // A wake that is asked for from now on belongs after this sleep.
+    this.waking.delete(id);
+    return this.mutex.runExclusive(id, async () => {
+      const { owner } = this;
+      const before = owner.get(id);
+      // No connection begins on a pod that is about to end.
+      owner.tellSleep(id, true);
+      const seen = await this.patchToSleep(before, message).catch(async (error: unknown) => {
+        owner.tellSleep(id, false);
+        if (by === 'idle') await this.noteAutoSleepFailure(before, error);
+        throw error;
+      });
+      if (seen.replicas > 0) owner.tellSleep(id, false);
+      await owner.applyChange(before.clusterId, before.seen, seen);
+      const slept = seen.replicas === 0;
+      if (by === 'idle' && slept) owner.events.onAutoSlept(before);
+      // Done before, and undone since: it is answered as it was then.
+      return { replicas: isSleptBy(seen, message.operation) ? 0 : seen.replicas, slept };
+    });
+  }
+
+  /** See WorkloadsProtocol; replies when the cluster has accepted the change. */
+  async wake(
+    id: string,
+    by: WakeCause,
+    operation: string | undefined,
+  ): Promise<Pick<ObservedWorkload, 'replicas'>> {
+    if (by === 'connection') this.refuseWhileHeld(id);
+    return this.waking.get(id) ?? this.startWake(id, by, operation);
+  }
+
+  /** See WorkloadsProtocol. */
+  async outcome(id: string, operation: string): Promise<{ replicas: number | null }> {
+    const { clusterId, seen: target } = this.owner.get(id);
+    const fresh = await this.owner.call(clusterId, (cluster) => cluster.getWorkload(target));
+    if (!fresh) return { replicas: null };
+    if (isSleptBy(fresh.seen, operation)) return { replicas: 0 };
+    return { replicas: isWokenBy(fresh.seen, operation) ? fresh.seen.replicas : null };
+  }
+
+  private patchToSleep(
+    { id, clusterId, seen: target }: StoredWorkload,
+    { by, holdMs, operation }: MessageOf<WorkloadsProtocol, 'sleep'>,
+  ): Promise<ObservedWorkload> {
+    const { clock, ownPod, self } = this.owner;
+    const at = clock.now();
+    const isStillWanted = (fresh: ObservedWorkload): boolean =>
+      by === 'request' || this.owner.isIdle(id, fresh);
+    const holdUntil = holdMs === null ? null : at + holdMs;
+    const request = { by, at, holdUntil, from: self, ownPod, operation, isStillWanted };
+    return this.owner.call(clusterId, (cluster) => putToSleep(cluster, target, request));
+  }
+
+  private async noteAutoSleepFailure(row: StoredWorkload, error: unknown): Promise<void> {
+    const failure = kubeFailure(error);
+    const reason = `auto-sleep: ${failure.message}`;
+    this.owner.events.onFailed(row, 'auto-sleep', failure);
+    await this.owner.recordSleepReason(row.id, reason);
+  }
+
+  /** Throws wake_refused while a sleep by request holds the door. */
+  private refuseWhileHeld(id: string): void {
+    const { seen } = this.owner.get(id);
+    const until = seen.replicas === 0 ? (seen.receipt?.holdUntil ?? 0) : 0;
+    const leftMs = Math.min(until - this.owner.clock.now(), HTTP.maxQueryDurationMs);
+    if (leftMs <= 0) return;
+    const seconds = Math.ceil(leftMs / 1_000);
+    throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
+      hint: `Wake it by request, or connect again in ${seconds} s.`,
+    });
+  }
+
+  private startWake(id: string, by: WakeCause, operation: string | undefined): Promise<ObservedWorkload> {
+    const woken = this.mutex
+      .runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation))
+      .finally(() => {
+        if (this.waking.get(id) === woken) this.waking.delete(id);
+      });
+    this.waking.set(id, woken);
+    return woken;
+  }
+
+  private async patchAwake(
+    before: StoredWorkload,
+    by: WakeCause,
+    operation: string | undefined,
+  ): Promise<ObservedWorkload> {
+    const { owner } = this;
+    const { id, seen: target, clusterId, desiredReplicas: desired, maxReplicas } = before;
+    const request = { by, at: owner.clock.now(), from: owner.self, desired, maxReplicas, operation };
+    try {
+      const seen = await owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
+      owner.events.onWoken(id);
+      await owner.applyChange(clusterId, target, seen);
+      return seen;
+    } catch (error) {
+      if (by === 'connection')
+        owner.events.onFailed(before, 'a connection through a tether does not wake it', kubeFailure(error));
+      throw error;
+    }
+  }
+}

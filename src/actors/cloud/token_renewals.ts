@@ -1,0 +1,50 @@
+// When the tokens of clusters are renewed: docs/reference.md "Renewal of tokens".
+import type { StoredCluster } from '../../protocol/cloud.ts';
+import { renewalTime } from '../../protocol/cluster_account.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+
+const { checkMs, retry } = CLOUD.tokenRenewal;
+
+export class TokenRenewals {
+  private readonly clock: Clock;
+  /** Resolves with whether the token was renewed. */
+  private readonly renew: (id: string) => Promise<boolean>;
+  private readonly timers = new Map<string, () => void>();
+  private readonly onDefect: (error: unknown) => void;
+
+  constructor(clock: Clock, renew: (id: string) => Promise<boolean>, onDefect: (error: unknown) => void) {
+    this.clock = clock;
+    this.renew = renew;
+    this.onDefect = onDefect;
+  }
+
+  /** Begins anew with what the record of the cluster says now. */
+  schedule(row: StoredCluster): void {
+    this.cancel(row.id);
+    const at = renewalTime(row);
+    if (at !== null) this.wait(row.id, at, retry.initialDelayMs);
+  }
+
+  cancel(id: string): void {
+    this.timers.get(id)?.();
+    this.timers.delete(id);
+  }
+
+  /** A machine that was suspended does not count that time in its timers, so none is long. */
+  private wait(id: string, at: number, pauseMs: number): void {
+    const leftMs = Math.max(0, at - this.clock.now());
+    const next = (): void => {
+      if (this.clock.now() < at) this.wait(id, at, pauseMs);
+      else this.attempt(id, pauseMs).catch(this.onDefect);
+    };
+    this.timers.set(id, this.clock.after(Math.min(leftMs, checkMs), next));
+  }
+
+  private async attempt(id: string, pauseMs: number): Promise<void> {
+    const timer = this.timers.get(id);
+    // A success has scheduled the next one, and so has whatever has changed the cluster meanwhile.
+    if ((await this.renew(id)) || this.timers.get(id) !== timer) return;
+    this.wait(id, this.clock.now() + pauseMs, Math.min(2 * pauseMs, retry.maxDelayMs));
+  }
+}

@@ -1,0 +1,82 @@
+// What happens to workloads, as events: docs/reference.md "Cloud events".
+
+import type { StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { CloudEventsProtocol, CloudSubject, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { isUndone, wakeReasonOf } from './workload_record.ts';
+
+type WorkloadSubject = Omit<CloudSubject, 'cluster' | 'tetherId'>;
+
+/** The workload that an event is about. */
+export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubject => ({
+  clusterId,
+  namespace: seen.namespace,
+  kind: seen.kind,
+  workload: seen.name,
+  workloadId: id,
+});
+
+/** The events of a change of a record; `self`: the name of this Berth. */
+function changeEvents(before: StoredWorkload, after: StoredWorkload, self: string): NewCloudEvent[] {
+  const subject = subjectOf(after);
+  const events: NewCloudEvent[] = [];
+  if (isUndone(before, after)) {
+    const result = 'workload_conflict';
+    events.push({ ...subject, type: 'workload.conflict', result, reason: after.sleepReason });
+    if (after.undone >= CLOUD.undone.max && before.undone < CLOUD.undone.max)
+      events.push({
+        ...subject,
+        type: 'workload.left',
+        reason: `auto-sleep leaves it alone: it was woken ${after.undone} times in a row by something else`,
+      });
+  }
+  if (before.state === after.state) return events;
+  const isDown = after.seen.replicas === 0;
+  const operationId = (isDown ? after.seen.receipt : after.seen.wakeReceipt)?.operation ?? null;
+  const reason = isDown ? after.sleepReason : wakeReasonOf(after, self);
+  return [...events, { ...subject, type: `workload.${after.state}`, operationId, reason }];
+}
+
+/** Tells what happens to workloads, and of repeated failures only the first. */
+export class WorkloadEvents {
+  private readonly events: Pick<Ref<CloudEventsProtocol>, 'tell'>;
+  /** The last failure that was told, by workload. */
+  private readonly toldFailures = new Map<string, string>();
+
+  constructor(events: Pick<Ref<CloudEventsProtocol>, 'tell'>) {
+    this.events = events;
+  }
+
+  onChange(before: StoredWorkload, after: StoredWorkload, self: string): void {
+    this.tell(changeEvents(before, after, self));
+  }
+
+  onAutoSlept(row: StoredWorkload): void {
+    this.toldFailures.delete(row.id);
+    const reason = `not used for ${row.idleMinutes} min`;
+    this.tell([{ ...subjectOf(row), type: 'workload.auto_slept', reason }]);
+  }
+
+  /** `what`: what Berth itself had begun. */
+  onFailed(row: StoredWorkload, what: string, { code, message }: Failure): void {
+    const reason = `${what}: ${message}`;
+    if (this.toldFailures.get(row.id) === reason) return;
+    this.toldFailures.set(row.id, reason);
+    this.tell([{ ...subjectOf(row), type: 'workload.failed', result: code, reason }]);
+  }
+
+  onWoken(id: string): void {
+    this.toldFailures.delete(id);
+  }
+
+  onTether(row: StoredWorkload | undefined, message: MessageOf<WorkloadsProtocol, 'tetherChanged'>): void {
+    const { id: workloadId, clusterId, tetherId, isOpen, reason } = message;
+    const subject = row ? subjectOf(row) : { clusterId, workloadId };
+    this.tell([{ ...subject, tetherId, type: isOpen ? 'tether.opened' : 'tether.closed', reason }]);
+  }
+
+  private tell(events: NewCloudEvent[]): void {
+    if (events.length > 0) this.events.tell('append', { events });
+  }
+}

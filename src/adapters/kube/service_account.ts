@@ -1,0 +1,242 @@
+// The account that Berth has in a cluster where the user's own login is none that can be stored: a
+// ServiceAccount with the rights of the table in cluster_rights.ts, whose tokens end and are renewed.
+import type { ServiceAccountName, TokenRenewal } from '../../protocol/cluster_account.ts';
+import { policyRules } from './cluster_rights.ts';
+import { KubeError, WireError } from './kube_errors.ts';
+import type { KubeHttp } from './kube_http.ts';
+import { FIELD_MANAGER, parseJson } from './parse_objects.ts';
+import { arrayOrEmpty, boundedText } from './untrusted_values.ts';
+import { wire } from './wire_types.ts';
+
+/** An object of the cluster as a manifest has it. */
+export interface ManifestObject {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels: Record<string, string> };
+  [field: string]: unknown;
+}
+
+const OWN_NAMESPACE = 'berth';
+const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
+const RBAC = 'rbac.authorization.k8s.io';
+/** The longest name of an object here; bindings and roles have the name of the account. */
+const MAX_NAME = 50;
+
+/** A name for the account of one user on one machine, so that it can be removed without harm to others. */
+export function accountName(user: string, host: string): string {
+  const clean = `berth-${user}-${host}`
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, MAX_NAME);
+  return clean.replace(/-+$/, '');
+}
+
+/**
+ * The objects of the account: with rights in all namespaces (null), or in some, of which the first then has
+ * the ServiceAccount, and nothing is asked for that lies outside of them.
+ */
+export function accountManifest(name: string, namespaces: readonly string[] | null): ManifestObject[] {
+  const [home = OWN_NAMESPACE] = namespaces ?? [];
+  const made = (apiVersion: string, kind: string, namespace: string | null): ManifestObject => ({
+    apiVersion,
+    kind,
+    metadata: { name, ...(namespace === null ? {} : { namespace }), labels: LABELS },
+  });
+  const subjects = [{ kind: 'ServiceAccount', name, namespace: home }];
+  const bound = (roleKind: string, roleName: string) => ({
+    roleRef: { apiGroup: RBAC, kind: roleKind, name: roleName },
+    subjects,
+  });
+  const rights: ManifestObject[] =
+    namespaces === null
+      ? [
+          { ...made(`${RBAC}/v1`, 'ClusterRole', null), rules: policyRules(true) },
+          { ...made(`${RBAC}/v1`, 'ClusterRoleBinding', null), ...bound('ClusterRole', name) },
+        ]
+      : namespaces.flatMap((namespace) => [
+          { ...made(`${RBAC}/v1`, 'Role', namespace), rules: policyRules(false) },
+          { ...made(`${RBAC}/v1`, 'RoleBinding', namespace), ...bound('Role', name) },
+        ]);
+  const tokens = `${name}-token`;
+  const named = (object: ManifestObject) => ({ ...object, metadata: { ...object.metadata, name: tokens } });
+  return [
+    ...(namespaces === null
+      ? [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: OWN_NAMESPACE, labels: LABELS } }]
+      : []),
+    made('v1', 'ServiceAccount', home),
+    ...rights,
+    // By this right it renews its own token, and no other.
+    {
+      ...named(made(`${RBAC}/v1`, 'Role', home)),
+      rules: [
+        { apiGroups: [''], resources: ['serviceaccounts/token'], resourceNames: [name], verbs: ['create'] },
+      ],
+    },
+    { ...named(made(`${RBAC}/v1`, 'RoleBinding', home)), ...bound('Role', tokens) },
+  ];
+}
+
+const PLURALS: Readonly<Record<string, string>> = {
+  Namespace: 'namespaces',
+  ServiceAccount: 'serviceaccounts',
+  ClusterRole: 'clusterroles',
+  ClusterRoleBinding: 'clusterrolebindings',
+  Role: 'roles',
+  RoleBinding: 'rolebindings',
+};
+
+const collectionOf = (kind: string, namespace: string | undefined): string => {
+  const root = kind === 'Namespace' || kind === 'ServiceAccount' ? '/api/v1' : `/apis/${RBAC}/v1`;
+  const where = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+  return `${root}${where}/${PLURALS[kind]}`;
+};
+
+const pathOf = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
+  `${collectionOf(kind, namespace)}/${encodeURIComponent(name)}`;
+
+/** The object as people name it: `ServiceAccount berth/berth-ada`. */
+export const objectName = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
+  `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+
+const hasStatus = (error: unknown, status: number): boolean =>
+  error instanceof KubeError && error.status.status === status;
+
+async function applyObject(http: KubeHttp, object: ManifestObject): Promise<void> {
+  const path = pathOf(object);
+  try {
+    await http.call({
+      action: `create ${objectName(object)}`,
+      method: 'PATCH',
+      path,
+      query: { fieldManager: FIELD_MANAGER, force: 'true' },
+      contentType: 'application/apply-patch+yaml',
+      body: object,
+    });
+  } catch (error) {
+    if (!hasStatus(error, 403)) throw error;
+    // An administrator may have made it for somebody who may not.
+    const isThere = await http.call({ action: `get ${objectName(object)}`, path }).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) throw error;
+  }
+}
+
+/**
+ * Makes the objects, or brings them up to date, in their order. What the account may not change is left as
+ * it is, if it is there. Fails as `KubeHttp.call`; what was made before stays.
+ */
+export async function applyManifest(http: KubeHttp, objects: readonly ManifestObject[]): Promise<void> {
+  for (const object of objects) await applyObject(http, object);
+}
+
+/**
+ * A new token of the account for `lifetimeS` seconds; the cluster may give it less. Fails as `KubeHttp.call`,
+ * or with a WireError.
+ */
+export async function requestToken(
+  http: KubeHttp,
+  { namespace, name }: ServiceAccountName,
+  lifetimeS: number,
+): Promise<string> {
+  const body = await http.call({
+    action: `create a token of the ServiceAccount ${namespace}/${name}`,
+    method: 'POST',
+    path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}/token`,
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: lifetimeS },
+    },
+  });
+  const token = wire<{ status: { token: string } }>(parseJson(body))?.status?.token;
+  if (typeof token !== 'string' || token === '') throw new WireError('the answer has no token');
+  return token;
+}
+
+const SUBJECT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+interface TokenClaims {
+  sub: string;
+  iat: number;
+  exp: number;
+  'kubernetes.io': { serviceaccount: { uid: string } };
+}
+
+/** Whose token it is, as the token says itself; null: it is no ServiceAccount's, or has no end. */
+export function tokenRenewal(token: string): TokenRenewal | null {
+  const [, payload = ''] = token.split('.');
+  let claims: ReturnType<typeof wire<TokenClaims>>;
+  try {
+    claims = wire<TokenClaims>(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+  } catch {
+    return null;
+  }
+  const { sub, iat, exp } = claims ?? {};
+  const [, namespace, name] = SUBJECT.exec(boundedText(sub, 400)) ?? [];
+  if (!namespace || !name || typeof iat !== 'number' || typeof exp !== 'number' || !(iat < exp)) return null;
+  const uid = boundedText(claims?.['kubernetes.io']?.serviceaccount?.uid, 128);
+  return { namespace, name, uid, issuedAt: Math.round(iat * 1_000) };
+}
+
+/** The uid of the ServiceAccount; null: there is none. Fails as `KubeHttp.call`. */
+export async function accountUid(
+  http: KubeHttp,
+  { namespace, name }: ServiceAccountName,
+): Promise<string | null> {
+  try {
+    const body = await http.call({
+      action: `get the ServiceAccount ${namespace}/${name}`,
+      path: `${collectionOf('ServiceAccount', namespace)}/${encodeURIComponent(name)}`,
+    });
+    return boundedText(wire<{ metadata: { uid: string } }>(parseJson(body))?.metadata?.uid, 128);
+  } catch (error) {
+    if (hasStatus(error, 404)) return null;
+    throw error;
+  }
+}
+
+/** What every namespace has from the start. */
+const GIVEN: Readonly<Record<string, readonly string[]>> = {
+  pods: [],
+  services: [],
+  persistentvolumeclaims: [],
+  configmaps: ['kube-root-ca.crt', 'openshift-service-ca.crt', 'istio-ca-root-cert'],
+  serviceaccounts: ['default'],
+};
+
+/** Whether nothing is left in the namespace but what the cluster itself has put there. */
+async function isUnused(http: KubeHttp, namespace: string): Promise<boolean> {
+  for (const [plural, given] of Object.entries(GIVEN)) {
+    const body = await http.call({
+      action: `list ${plural} in namespace ${namespace}`,
+      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/${plural}`,
+      query: { limit: '20' },
+    });
+    const items = arrayOrEmpty(wire<{ items: unknown[] }>(parseJson(body))?.items);
+    const names = items.map((item) => boundedText(wire<ManifestObject>(item)?.metadata?.name, 253));
+    if (names.some((name) => !given.includes(name))) return false;
+  }
+  return true;
+}
+
+/**
+ * Removes the objects, last first, and gives the names of those that stay because others use them. What is
+ * gone already is passed over. Fails as `KubeHttp.call`; what was removed before is gone.
+ */
+export async function removeManifest(http: KubeHttp, objects: readonly ManifestObject[]): Promise<string[]> {
+  const kept: string[] = [];
+  for (const object of [...objects].reverse()) {
+    try {
+      if (object.kind === 'Namespace' && !(await isUnused(http, object.metadata.name))) {
+        kept.push(objectName(object));
+        continue;
+      }
+      await http.call({ action: `delete ${objectName(object)}`, method: 'DELETE', path: pathOf(object) });
+    } catch (error) {
+      if (!hasStatus(error, 404)) throw error;
+    }
+  }
+  return kept;
+}

@@ -1,0 +1,194 @@
+// A journal of lines in numbered files that grows to a bound in bytes and in age, and is read in pages. What
+// `sync` has confirmed is on disk, so that no number is ever given twice. Every line begins with `{"id":N,`;
+// numbers grow by one, and the name of a file is that of its first line.
+import {
+  closeSync,
+  fdatasync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+export interface EventHistoryLimits {
+  /** A file takes no further lines once it is as large, or its first line as old. */
+  readonly fileBytes: number;
+  readonly fileMs: number;
+  /** The oldest files go when all are larger than this, or when their last line is older. */
+  readonly totalBytes: number;
+  readonly maxAgeMs: number;
+}
+
+interface HistoryFile {
+  readonly firstId: number;
+  bytes: number;
+  /** When its first and its last line were written; epoch milliseconds. */
+  readonly startedAt: number;
+  endedAt: number;
+}
+
+const NEWLINE = 0x0a;
+const DIGITS = 16;
+const NAME = /^events-(\d{16})\.jsonl$/;
+const sync = promisify(fdatasync);
+
+/** The number of a line; 0 for a damaged one. */
+const lineId = (line: string): number => Number(/^\{"id":(\d{1,16}),/.exec(line)?.[1] ?? 0);
+
+export class EventHistory {
+  /** The number of the newest line; 0 without one. */
+  lastId = 0;
+  private readonly folder: string;
+  private readonly limits: EventHistoryLimits;
+  /** Oldest first; the last one is being written. */
+  private readonly files: HistoryFile[];
+  private fd: number | null = null;
+  /** How far the file and the numbers were before the last `append`. */
+  private before = { bytes: 0, lastId: 0 };
+
+  /** Creates the folder (0700) if necessary, and cuts off a last line without a newline, torn by a kill. */
+  constructor(folder: string, limits: EventHistoryLimits) {
+    this.folder = folder;
+    this.limits = limits;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const ids = readdirSync(folder)
+      .flatMap((name) => NAME.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((one, other) => one - other);
+    this.files = ids.map((firstId) => {
+      const { size, birthtimeMs, mtimeMs } = statSync(this.pathOf(firstId));
+      return { firstId, bytes: size, startedAt: Math.min(birthtimeMs, mtimeMs), endedAt: mtimeMs };
+    });
+    this.mend();
+  }
+
+  /** The number of the oldest line; 0 without one. */
+  get firstId(): number {
+    return this.lastId === 0 ? 0 : (this.files[0]?.firstId ?? 0);
+  }
+
+  /**
+   * Appends lines, each with its newline, that begin with the number `lastId + 1` and end with `newestId`.
+   * Throws the system's error when they cannot be written (a full disk); nothing is appended then. `now`:
+   * epoch milliseconds.
+   */
+  append(text: string, newestId: number, now: number): void {
+    const file = this.current(now);
+    const content = Buffer.from(text);
+    const fd = this.openFile(file);
+    this.before = { bytes: file.bytes, lastId: this.lastId };
+    try {
+      for (let done = 0; done < content.length; ) done += writeSync(fd, content, done, content.length - done);
+    } catch (error) {
+      ftruncateSync(fd, file.bytes);
+      throw error;
+    }
+    file.bytes += content.length;
+    file.endedAt = now;
+    this.lastId = newestId;
+  }
+
+  /** Resolves when everything appended is on disk. */
+  async sync(): Promise<void> {
+    if (this.fd !== null) await sync(this.fd);
+  }
+
+  /** Takes the last `append` back, which could not be written or synced. */
+  undo(): void {
+    const file = this.files.at(-1);
+    if (!file || this.lastId === this.before.lastId) return;
+    ftruncateSync(this.openFile(file), this.before.bytes);
+    file.bytes = this.before.bytes;
+    this.lastId = this.before.lastId;
+  }
+
+  /** Removes what is past the bounds. */
+  prune(now: number): void {
+    const { totalBytes, maxAgeMs } = this.limits;
+    let bytes = this.files.reduce((sum, file) => sum + file.bytes, 0);
+    for (let oldest = this.files[0]; oldest && this.files.length > 1; oldest = this.files[0]) {
+      if (bytes <= totalBytes && now - oldest.endedAt <= maxAgeMs) return;
+      rmSync(this.pathOf(oldest.firstId), { force: true });
+      bytes -= oldest.bytes;
+      this.files.shift();
+    }
+  }
+
+  /** The lines with numbers below `before`, newest first, a file at a time. */
+  async *newestFirst(before: number): AsyncGenerator<string[], void> {
+    for (const { firstId } of this.files.filter((file) => file.firstId < before).reverse()) {
+      const lines = await this.read(firstId);
+      yield lines.filter((line) => lineId(line) < before).reverse();
+    }
+  }
+
+  /** The lines with numbers above `after`, oldest first, a file at a time. */
+  async *oldestFirst(after: number): AsyncGenerator<string[], void> {
+    const { files } = this;
+    for (const { firstId } of files.filter(
+      (_, at) => (files[at + 1]?.firstId ?? Number.MAX_VALUE) > after + 1,
+    )) {
+      const lines = await this.read(firstId);
+      yield lines.filter((line) => lineId(line) > after);
+    }
+  }
+
+  close(): void {
+    if (this.fd !== null) closeSync(this.fd);
+    this.fd = null;
+  }
+
+  private pathOf(firstId: number): string {
+    return join(this.folder, `events-${String(firstId).padStart(DIGITS, '0')}.jsonl`);
+  }
+
+  /** Finds the newest number, and cuts off what a kill has torn. */
+  private mend(): void {
+    const newest = this.files.at(-1);
+    if (!newest) return;
+    const content = readFileSync(this.pathOf(newest.firstId));
+    const end = content.lastIndexOf(NEWLINE) + 1;
+    newest.bytes = end;
+    if (end < content.length) ftruncateSync(this.openFile(newest), end);
+    const lines = content.toString('utf8', 0, end).split('\n');
+    // Without a line its name says which comes next.
+    this.lastId = lines.map(lineId).findLast((id) => id > 0) ?? newest.firstId - 1;
+  }
+
+  /** The file that the next line goes to. */
+  private current(now: number): HistoryFile {
+    const last = this.files.at(-1);
+    const isOpen = last && last.bytes < this.limits.fileBytes && now - last.startedAt < this.limits.fileMs;
+    if (last && (isOpen || last.bytes === 0)) return last;
+    this.close();
+    const file = { firstId: this.lastId + 1, bytes: 0, startedAt: now, endedAt: now };
+    this.files.push(file);
+    return file;
+  }
+
+  private openFile({ firstId }: HistoryFile): number {
+    this.fd ??= openSync(this.pathOf(firstId), 'a', 0o600);
+    return this.fd;
+  }
+
+  private async read(firstId: number): Promise<string[]> {
+    try {
+      const content = await readFile(this.pathOf(firstId), 'utf8');
+      const lines = content.split('\n');
+      // What follows the last newline is being written.
+      lines.pop();
+      return lines;
+    } catch (error) {
+      // Pruned meanwhile.
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,23 @@
+// What `berth doctor` says of one cluster.
+import type { ClusterDetail } from '../../client/records.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import type { DoctorFinding } from './doctor_finding.ts';
+
+/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
+export function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
+  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
+  const fix = `Log in again: berth k8s renew ${name}`;
+  const renewalError = cluster.token_renewal?.last_error ?? null;
+  if (authenticated === false)
+    return { state: 'wrong', about: `the cluster ${name} refuses its account since ${since}`, fix };
+  if (renewalError !== null)
+    return {
+      state: 'warning',
+      about: `the token of the cluster ${name} is not renewed: ${renewalError}`,
+      fix,
+    };
+  if (end !== null && !cluster.token_renewal && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
+    return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
+  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
+  return undefined;
+}

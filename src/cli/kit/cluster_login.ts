@@ -1,0 +1,187 @@
+// From a context of the user's kubeconfig to what the daemon can store.
+// docs/reference.md "Clusters on the command line".
+import { hostname, userInfo } from 'node:os';
+import type { ManifestObject } from '../../adapters/kube/service_account.ts';
+import {
+  type ContextChoice,
+  type Fields,
+  type KubeContext,
+  readKubeContext,
+} from '../../adapters/kubeconfig/kubeconfig_files.ts';
+import {
+  clusterFields,
+  loginOf,
+  type StoredUser,
+  standaloneKubeconfig,
+  type UserLogin,
+} from '../../adapters/kubeconfig/user_login.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { durationOption, flagOption, listOption, textOption } from './command.ts';
+import { isAgreed } from './confirm.ts';
+import type { CommandContext } from './context.ts';
+import { UsageError } from './exit_codes.ts';
+import { sanitize } from './sanitize.ts';
+
+/** The options that choose a context of the user's kubeconfig. */
+export const CONTEXT_OPTIONS = {
+  file: textOption('--kubeconfig <file>', 'kubeconfig, - for stdin; default as for kubectl', 'file'),
+  context: textOption('--context <name>', 'context of the kubeconfig; default its current one'),
+  authority: textOption(
+    '--certificate-authority <file>',
+    'certificates that the server is verified with, in place of those in the kubeconfig',
+    'file',
+  ),
+  loginTimeout: durationOption('--login-timeout <duration>', 'time for a login command; default 5m'),
+  yes: flagOption('-y, --yes', 'do not ask'),
+} as const;
+
+/** The options that decide on the account. */
+export const ACCOUNT_OPTIONS = {
+  namespaces: listOption('--namespaces <names>', 'only in these: no right outside of them is needed'),
+  ownAccount: flagOption('--service-account', 'an account of its own also where the login can be stored'),
+  lifetime: durationOption('--token-lifetime <duration>', 'of the tokens of that account; default 168h'),
+} as const;
+
+export interface ContextOptions extends ContextChoice {
+  authority: string | undefined;
+  loginTimeout: number | undefined;
+  yes: boolean;
+}
+
+export interface AccountOptions {
+  namespaces: readonly string[];
+  ownAccount: boolean;
+  lifetime: number | undefined;
+}
+
+/** A context of the user's with how its user logs in. */
+export interface ChosenContext {
+  context: KubeContext;
+  cluster: Fields;
+  login: UserLogin;
+}
+
+/** What the daemon is given. */
+export interface ClusterCredentials {
+  kubeconfig: string;
+  renew_token: boolean;
+}
+
+const DEFAULT_LOGIN_TIMEOUT_MS = 300_000;
+
+/** The name of the account that this user has on this machine. */
+async function ownAccountName(): Promise<string> {
+  const { accountName } = await import('../../adapters/kube/service_account.ts');
+  return accountName(userInfo().username, hostname());
+}
+
+/** The objects of that account; `namespaces` empty: with rights in all. */
+export async function ownManifest(namespaces: readonly string[]): Promise<ManifestObject[]> {
+  const { accountManifest } = await import('../../adapters/kube/service_account.ts');
+  return accountManifest(await ownAccountName(), namespaces.length === 0 ? null : namespaces);
+}
+
+/** The objects as text that `kubectl apply` takes. */
+export async function manifestText(objects: readonly ManifestObject[]): Promise<string> {
+  const { stringifyYaml } = await import('../../adapters/yaml.ts');
+  return objects.map((object) => stringifyYaml(object)).join('---\n');
+}
+
+/** Reads the context that is chosen. Throws a KubeconfigError. */
+export function chooseContext(options: ContextOptions): ChosenContext {
+  if (options.file === '-' && options.authority === '-')
+    throw new UsageError('only one of --kubeconfig and --certificate-authority can be stdin');
+  const context = readKubeContext(options, process.env);
+  const cluster = clusterFields(context, options.authority);
+  return { context, cluster, login: loginOf(context, Date.now()) };
+}
+
+/** Logs the user in, by the login command if there is one. Throws a LoginError. */
+async function logIn(
+  command: CommandContext,
+  { cluster, login }: ChosenContext,
+  { file, loginTimeout }: ContextOptions,
+): Promise<StoredUser> {
+  if (login.kind !== 'exec') return login.user;
+  const { runExecPlugin } = await import('../../adapters/kubeconfig/exec_plugin.ts');
+  return runExecPlugin(login.plugin, {
+    cluster,
+    isInteractive: process.stdin.isTTY === true && file !== '-',
+    timeoutMs: loginTimeout ?? DEFAULT_LOGIN_TIMEOUT_MS,
+    onInterrupt: command.onInterrupt,
+  });
+}
+
+/** Calls the cluster with the user's own login. Throws a LoginError. */
+export async function callAsUser<T>(
+  command: CommandContext,
+  chosen: ChosenContext,
+  options: ContextOptions,
+  work: Parameters<typeof import('../../adapters/kubeconfig/user_cluster.ts').withUserCluster<T>>[1],
+): Promise<T> {
+  const { withUserCluster } = await import('../../adapters/kubeconfig/user_cluster.ts');
+  const user = await logIn(command, chosen, options);
+  return withUserCluster(standaloneKubeconfig(chosen.context, chosen.cluster, user), work);
+}
+
+/** Whether Berth needs an account of its own there. */
+export const needsAccount = ({ login }: ChosenContext, { ownAccount }: AccountOptions): boolean =>
+  ownAccount || login.kind !== 'stored';
+
+const whyAccount = ({ context, login }: ChosenContext): string => {
+  const reasons = {
+    exec: `The context ${context.name} logs in with a command, which the daemon never runs.`,
+    provider: `The login of the context ${context.name} is renewed by kubectl alone.`,
+    stored: `The login of the context ${context.name} is not stored.`,
+  };
+  return `${reasons[login.kind]} Berth would have a ServiceAccount of its own with these rights alone:`;
+};
+
+/** Makes the account and a token of it, when the user agrees; null: the user does not. */
+async function makeAccount(
+  command: CommandContext,
+  chosen: ChosenContext,
+  options: ContextOptions,
+  { namespaces, lifetime }: AccountOptions,
+): Promise<ClusterCredentials | null> {
+  const { out } = command;
+  const objects = await ownManifest(namespaces);
+  if (!out.isData) {
+    out.note(whyAccount(chosen));
+    out.errorLine(sanitize(await manifestText(objects)));
+  }
+  const question = `Create this in the cluster at ${chosen.cluster['server']}?`;
+  if (!options.yes && !(await isAgreed(command, question))) return null;
+  const { applyManifest, requestToken } = await import('../../adapters/kube/service_account.ts');
+  const account = objects.find(({ kind }) => kind === 'ServiceAccount')?.metadata;
+  const { name, namespace = '' } = account ?? { name: '' };
+  const lifetimeS = lifetime === undefined ? CLOUD.tokenRenewal.lifetimeS : Math.floor(lifetime / 1_000);
+  const token = await callAsUser(command, chosen, options, async (http) => {
+    await applyManifest(http, objects);
+    return requestToken(http, { namespace, name }, lifetimeS);
+  });
+  return { kubeconfig: standaloneKubeconfig(chosen.context, chosen.cluster, { token }), renew_token: true };
+}
+
+/**
+ * What the daemon is given for a context: its login where that can be stored, else an account of Berth's own;
+ * null: the user does not want one. Throws a KubeconfigError or a LoginError.
+ */
+export async function credentialsFor(
+  command: CommandContext,
+  chosen: ChosenContext,
+  options: ContextOptions,
+  account: AccountOptions,
+): Promise<ClusterCredentials | null> {
+  const { lifetime } = account;
+  if (lifetime !== undefined && lifetime < CLOUD.tokenRenewal.minLifetimeS * 1_000)
+    throw new UsageError('--token-lifetime must be at least 10m, as clusters want it');
+  const { login } = chosen;
+  if (login.kind !== 'stored' || account.ownAccount) return makeAccount(command, chosen, options, account);
+  const kubeconfig = standaloneKubeconfig(chosen.context, chosen.cluster, login.user);
+  const { checkStandalone } = await import('../../adapters/kubeconfig/user_cluster.ts');
+  checkStandalone(kubeconfig);
+  if (login.file !== null)
+    command.out.warn(`the token is stored as ${login.file} has it now; \`berth k8s renew\` reads it again`);
+  return { kubeconfig, renew_token: false };
+}

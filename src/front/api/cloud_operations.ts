@@ -1,0 +1,164 @@
+// A change of the cloud part as an operation: it is on disk before it is made, and its end is in the audit
+// log before it is answered. docs/reference.md "Operations and retries".
+import { createHash } from 'node:crypto';
+import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
+import type { ClusterChange } from '../../protocol/cloud.ts';
+import type { CloudSubject } from '../../protocol/cloud_events.ts';
+import type { OperationResult } from '../../protocol/cloud_operations.ts';
+import { fail } from '../../protocol/errors.ts';
+import { CLOUD, CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
+import type { HttpExchange } from '../server/http_server.ts';
+import type { CloudViews } from '../views/cloud_views.ts';
+import type { AppContext } from './app_context.ts';
+import type { RequestContext } from './handler.ts';
+import { failureOfTable } from './reply.ts';
+import type { RouteOf } from './routes.ts';
+
+/** Who asks, from where, and with which key. */
+export interface OperationHead {
+  key: string | null;
+  who: string;
+  from: string;
+}
+
+const KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLOUD_OPERATIONS.maxKeyLength}}$`);
+
+/** Reads it from the request, before anything is awaited. Throws invalid_spec for a key that is none. */
+export function operationHead(exchange: HttpExchange, { views }: AppContext): OperationHead {
+  const key = exchange.header('idempotency-key');
+  if (key !== '' && !KEY.test(key)) {
+    const rule = `must be 1 to ${CLOUD_OPERATIONS.maxKeyLength} printable characters without blanks`;
+    const message = `the header Idempotency-Key ${rule}`;
+    throw fail('invalid_spec', message, { details: [{ path: 'Idempotency-Key', message }] });
+  }
+  const agent = exchange.header('berth-agent');
+  const who = agent !== '' && views.spec(agent)?.agent ? `agent:${agent}` : 'token';
+  return { key: key === '' ? null : key, who, from: exchange.peerAddress() };
+}
+
+/** Nothing is changed, and nothing recorded. */
+const isDryRun = (body: unknown): boolean =>
+  typeof body === 'object' && body !== null && 'isDryRun' in body && body.isDryRun === true;
+
+/** Each half of the API hashes what it has checked: the same request in other words is the same. */
+const fingerprintOf = ({ id }: RouteOf<'call'>, { key, query, body }: RequestContext): string =>
+  createHash('sha256')
+    .update(JSON.stringify([id, key, query, body]))
+    .digest('base64url');
+
+/** What the answer of a change of many, or its body, names. */
+interface Named {
+  id?: string;
+  tether_id?: string;
+  clusterId?: string | null;
+}
+
+const namedIn = (value: unknown): Named => (typeof value === 'object' && value !== null ? value : {});
+
+function subjectOf(
+  views: CloudViews,
+  { resource, keyKind, id: action }: RouteOf<'call'>,
+  { key, body }: RequestContext,
+  answer: unknown,
+): CloudSubject {
+  switch (resource) {
+    case 'clusters':
+      return views.subject({ clusterId: keyKind ? key : (namedIn(answer).id ?? null) });
+    case 'tethers':
+      if (action !== 'createTether') return views.subject({ tetherId: key });
+      return views.subject({ workloadId: key, tetherId: namedIn(answer).tether_id ?? null });
+    default:
+      return views.subject(keyKind ? { workloadId: key } : { clusterId: namedIn(body).clusterId ?? null });
+  }
+}
+
+const namesOf = (fields: object): string =>
+  Object.entries(fields)
+    .flatMap(([name, value]) => (value === null ? [] : [name]))
+    .join(', ');
+
+function bulkReason({ selector, namespaces, holdMs }: BulkInput, answer: BulkAnswer | null): string {
+  const counts = new Map<string, number>();
+  for (const { outcome } of answer?.results ?? []) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  const parts = [
+    ...(selector === null ? [] : [`selector ${selector}`]),
+    ...(namespaces === null ? [] : [`namespaces ${namespaces.join(', ')}`]),
+    ...(holdMs === null ? [] : [`hold ${holdMs} ms`]),
+    ...[...counts].map(([outcome, count]) => `${count} ${outcome}`),
+  ];
+  return parts.join('; ');
+}
+
+/** What the audit log says of a request besides: values that are no secrets, of others the names. */
+const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown) => string>> = {
+  updateCluster: ({ body }) => `changed: ${namesOf(body as ClusterChange)}`,
+  sleepWorkloads: ({ body }, answer) => bulkReason(body as BulkInput, answer as BulkAnswer | null),
+  wakeWorkloads: ({ body }, answer) => bulkReason(body as BulkInput, answer as BulkAnswer | null),
+  changeAutoSleep: ({ body }) => {
+    const { enabled, minutes } = body as { enabled: boolean | null; minutes: number | null };
+    return [
+      ...(enabled === null ? [] : [enabled ? 'on' : 'off']),
+      ...(minutes === null ? [] : [`after ${minutes} min`]),
+    ].join(', ');
+  },
+  createTether: ({ body }) => `port ${(body as { containerPort: number }).containerPort}`,
+};
+
+/** The answer that an operation had before, or its error. */
+function replay({ answer, failure }: OperationResult, request: RequestContext): Uint8Array {
+  request.headers = request.headers.with('Idempotent-Replayed', 'true');
+  if (!failure) return Buffer.from(answer ?? 'null');
+  const { code, message, ...detail } = failure;
+  throw fail(code, message, detail);
+}
+
+/**
+ * Runs `work`, the handler of a change, as an operation; with a key that is known, answers as before instead.
+ * The answer has its id in the header Berth-Operation. Fails as `work` does, key_reused, storage_full.
+ */
+export async function runOperation(
+  route: RouteOf<'call'>,
+  request: RequestContext,
+  head: OperationHead,
+  work: () => unknown,
+): Promise<unknown> {
+  if (isDryRun(request.body)) return work();
+  const { app } = request;
+  const operations = app.ref('operations');
+  const views = app.cloud.views;
+  // What is removed has its names now.
+  const before = subjectOf(views, route, request, null);
+  const fingerprint = fingerprintOf(route, request);
+  const { id, run, result } = await operations.ask(
+    'begin',
+    { request: { ...head, fingerprint, action: route.id, subject: before } },
+    // One that is under way is waited for.
+    { deadlineMs: CLOUD.bulkTimeoutMs },
+  );
+  request.headers = request.headers.with('Berth-Operation', id);
+  if (!run && result) return replay(result, request);
+  request.operationId = id;
+  const end = await endOf(route, request, work);
+  // What is new has its names now.
+  const after = subjectOf(views, route, request, 'value' in end ? end.value : null);
+  const subject = after.clusterId === null ? before : after;
+  await operations.ask('settle', { id, subject, result: end.result });
+  if ('value' in end) return end.value;
+  throw end.error;
+}
+
+type OperationEnd = { result: OperationResult } & ({ value: unknown } | { error: unknown });
+
+async function endOf(
+  { id: action }: RouteOf<'call'>,
+  request: RequestContext,
+  work: () => unknown,
+): Promise<OperationEnd> {
+  try {
+    const value = await work();
+    const reason = REASONS[action]?.(request, value) || null;
+    return { value, result: { answer: JSON.stringify(value), failure: null, reason } };
+  } catch (error) {
+    return { error, result: { answer: null, failure: failureOfTable(error), reason: null } };
+  }
+}

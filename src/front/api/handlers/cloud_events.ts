@@ -1,0 +1,96 @@
+// The handlers of cloud events and operations.
+import { cloudEvents } from '../../../api/cloud_events.ts';
+import type { QueryValues } from '../../../api/query.ts';
+import type { CloudEventFilter } from '../../../protocol/cloud_events.ts';
+import { fail } from '../../../protocol/errors.ts';
+import { parseTime, utcTime } from '../../../protocol/timestamps.ts';
+import { CLOUD_EVENTS } from '../../../settings/cloud_limits.ts';
+import type { HandlersOf } from '../handler.ts';
+import { withNextPage } from '../page_link.ts';
+
+type Selection = Omit<QueryValues<typeof cloudEvents.follow.query>, 'after'>;
+
+const invalid = (path: string, must: string) => {
+  const message = `${path} must be ${must}`;
+  return fail('invalid_spec', message, { details: [{ path, message }] });
+};
+
+/** A time of the query. Throws invalid_spec. */
+function timeOf(path: string, text: string | null): number | null {
+  if (text === null) return null;
+  const time = parseTime(text, Date.now());
+  // Beyond this there is no date.
+  if (time === null || Math.abs(time) > 8.64e15)
+    throw invalid(path, 'a time (RFC 3339) or a duration such as 15m');
+  return time;
+}
+
+const filterOf = (query: Selection, since: number | null, until: number | null): CloudEventFilter => ({
+  types: query.types,
+  clusterId: query.cluster_id,
+  namespaces: query.namespace,
+  workloadId: query.workload_id,
+  who: query.who,
+  operationId: query.operation_id,
+  since,
+  until,
+});
+
+const ID = /^(?:0|[1-9]\d{0,14})$/;
+
+/** The id that a page ends before. Throws invalid_spec for a token that no page had. */
+function pageEnd(token: string | null): number | null {
+  if (token === null) return null;
+  if (!ID.test(token)) throw invalid('continue', 'the value from the Link of the page before');
+  return Number(token);
+}
+
+export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
+  follow: async ({ app, query, lastEventId, open }) => {
+    const { after: given, ...selection } = query;
+    // What no daemon has given asks for everything, as one of an earlier state directory does.
+    const after = lastEventId === '' ? given : ID.test(lastEventId) ? Number(lastEventId) : 0;
+    await app.cloudEvents.follow();
+    const stream = open();
+    if (stream) await app.cloudEvents.send(stream, filterOf(selection, null, null), after);
+  },
+
+  history: async (request) => {
+    const { since, until, limit, continue: token, ...selection } = request.query;
+    const filter = filterOf(selection, timeOf('since', since), timeOf('until', until));
+    const message = { filter, before: pageEnd(token), limit: limit ?? CLOUD_EVENTS.defaultPage };
+    const { rows, next } = await request.app.ref('cloudevents').ask('page', message);
+    if (next !== null) {
+      const { path } = cloudEvents.history;
+      // A duration counts from now: the next page is to mean the same times.
+      const query = { ...request.query, since: utcTime(filter.since), until: utcTime(filter.until) };
+      request.headers = withNextPage(request.headers, path, query, String(next));
+    }
+    return Buffer.from(`[${rows.join(',')}]`);
+  },
+
+  operation: async ({ app, key: id }) => {
+    const { operation } = await app.ref('operations').ask('read', { id });
+    if (!operation) throw fail('unknown_operation', `there is no operation ${id}`);
+    const { action, state, who, from, subject, askedAt, settledAt, result } = operation;
+    const code = result ? (result.failure?.code ?? 'ok') : null;
+    return {
+      id,
+      action,
+      state,
+      who,
+      from,
+      asked_at: new Date(askedAt).toISOString(),
+      settled_at: utcTime(settledAt),
+      result: code,
+      reason: result?.failure?.message ?? result?.reason ?? null,
+      cluster_id: subject.clusterId,
+      cluster: subject.cluster,
+      namespace: subject.namespace,
+      kind: subject.kind,
+      workload: subject.workload,
+      workload_id: subject.workloadId,
+      tether_id: subject.tetherId,
+    };
+  },
+};

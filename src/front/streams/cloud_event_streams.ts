@@ -1,0 +1,92 @@
+// The streams of cloud events. The front follows the journal from the first stream on; what is older than its
+// copy of the newest events is read from the history on disk, a batch at a time.
+import {
+  type CloudEventFilter,
+  type CloudEventRecord,
+  cloudEventMatcher,
+} from '../../protocol/cloud_events.ts';
+import type { Node } from '../../runtime/actor.ts';
+import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
+import type { ResponseStream } from '../server/http_server.ts';
+import { EventFeed } from './event_feed.ts';
+import { frameOf, resetFrame, type StreamFilter } from './event_hub.ts';
+
+const streamFilter = (filter: CloudEventFilter): StreamFilter<CloudEventRecord> => {
+  const matches = cloudEventMatcher(filter);
+  return { key: JSON.stringify(filter), matches: ({ data }) => matches(data), detailOf: null };
+};
+
+/** Resolves when the client has taken what was sent, or has gone. */
+function drained(stream: ResponseStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.onDrain = resolve;
+    stream.onClose = resolve;
+  });
+}
+
+export class CloudEventStreams {
+  private readonly node: Node;
+  private readonly feed: EventFeed<CloudEventRecord>;
+  private isFollowing = false;
+
+  constructor(node: Node) {
+    this.node = node;
+    const subscribe = () => this.journal.ask('subscribe', {});
+    this.feed = new EventFeed({ clock: node.clock, subscribe }, () => undefined);
+  }
+
+  /** Takes events from the journal, in the order of their ids. */
+  receive(events: readonly CloudEventRecord[]): void {
+    this.feed.receive(events);
+  }
+
+  /** The cloud thread has ended: its next incarnation does not know of this subscriber. */
+  onCloudLost(): void {
+    if (this.isFollowing) void this.feed.restore();
+  }
+
+  /** Resolves when a stream can be served. */
+  async follow(): Promise<void> {
+    if (this.isFollowing) return;
+    await this.feed.restore();
+    this.isFollowing = true;
+  }
+
+  /**
+   * Sends the events after `after` that `filter` has, oldest first, and from then on every new one. `after`
+   * null: only new ones.
+   */
+  async send(stream: ResponseStream, filter: CloudEventFilter, after: number | null): Promise<void> {
+    const { hub } = this.feed;
+    let from = after;
+    while (from !== null && stream.isOpen && !hub.covers(from)) {
+      const limit = CLOUD_EVENTS.replayBatch;
+      const { events, lookedTo, oldest } = await this.journal.ask('replay', { filter, after: from, limit });
+      // An id that was never given, or an event that is no longer kept.
+      const isUnknown = from > lookedTo || from + 1 < oldest;
+      if (isUnknown) stream.write(resetFrame(oldest));
+      if (from > lookedTo) {
+        from = Math.max(0, oldest - 1);
+        continue;
+      }
+      if (events.length > 0) stream.write(Buffer.concat(events.map((event) => frameOf(event, event.data))));
+      from = lookedTo;
+      if (stream.bufferedBytes > CLOUD_EVENTS.maxUnreadReplayBytes) await drained(stream);
+      stream.onDrain = null;
+    }
+    if (stream.isOpen) hub.subscribe(stream, streamFilter(filter), from === null ? '' : String(from));
+  }
+
+  keepAlive(): void {
+    this.feed.hub.keepAlive();
+  }
+
+  /** Ends every stream. */
+  close(): void {
+    this.feed.close();
+  }
+
+  private get journal() {
+    return this.node.ref('cloudevents');
+  }
+}

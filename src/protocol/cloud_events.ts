@@ -1,0 +1,186 @@
+// The events of the cloud part, which are its audit log: docs/reference.md "Cloud events".
+import type { WorkloadKind } from './cloud.ts';
+
+export const CLOUD_EVENT_TYPES = [
+  'operation.done',
+  'operation.failed',
+  'operation.interrupted',
+  'workload.sleeping',
+  'workload.asleep',
+  'workload.waking',
+  'workload.awake',
+  'workload.auto_slept',
+  'workload.failed',
+  'workload.conflict',
+  'workload.left',
+  'cluster.reachable',
+  'cluster.unreachable',
+  'cluster.refused',
+  'cluster.accepted',
+  'cluster.expiring',
+  'tether.opened',
+  'tether.closed',
+  'events.lost',
+] as const;
+export type CloudEventType = (typeof CLOUD_EVENT_TYPES)[number];
+
+/** What a cloud event or operation is about; null where there is no such thing. */
+export interface CloudSubject {
+  clusterId: string | null;
+  /** The name of the cluster. */
+  cluster: string | null;
+  namespace: string | null;
+  kind: WorkloadKind | null;
+  /** The name of the workload. */
+  workload: string | null;
+  workloadId: string | null;
+  tetherId: string | null;
+}
+
+export const NO_SUBJECT: CloudSubject = {
+  clusterId: null,
+  cluster: null,
+  namespace: null,
+  kind: null,
+  workload: null,
+  workloadId: null,
+  tetherId: null,
+};
+
+/** Who acts where nobody has asked. */
+const BERTH_ITSELF = 'berth';
+
+/** A cloud event to append. What is left out is null, and `who` is `berth`. Holds no secret. */
+export interface NewCloudEvent extends Partial<CloudSubject> {
+  type: CloudEventType;
+  who?: string;
+  /** The address that the request came from. */
+  from?: string | null;
+  /** The API's name of what was asked for, such as `sleepWorkload`. */
+  action?: string | null;
+  operationId?: string | null;
+  /** `ok`, or the code of the error. */
+  result?: string;
+  reason?: string | null;
+}
+
+/** A cloud event as it is stored, streamed and listed. */
+export interface CloudEventRecord {
+  id: number;
+  type: CloudEventType;
+  /** The whole event as clients see it, as JSON text: formatted once. */
+  data: string;
+}
+
+/** Which events are wanted; null: all. Times are epoch milliseconds, `until` included. */
+export interface CloudEventFilter {
+  types: readonly string[] | null;
+  clusterId: string | null;
+  namespaces: readonly string[] | null;
+  workloadId: string | null;
+  who: string | null;
+  operationId: string | null;
+  since: number | null;
+  until: number | null;
+}
+
+/**
+ * The event `id` of `at` (epoch milliseconds) as clients see it. The order of its fields belongs to the
+ * format.
+ */
+export const cloudEventJson = (id: number, at: number, event: NewCloudEvent): string =>
+  JSON.stringify({
+    id,
+    at: new Date(at).toISOString(),
+    type: event.type,
+    who: event.who ?? BERTH_ITSELF,
+    from: event.from ?? null,
+    action: event.action ?? null,
+    operation_id: event.operationId ?? null,
+    result: event.result ?? 'ok',
+    cluster_id: event.clusterId ?? null,
+    cluster: event.cluster ?? null,
+    namespace: event.namespace ?? null,
+    kind: event.kind ?? null,
+    workload: event.workload ?? null,
+    workload_id: event.workloadId ?? null,
+    tether_id: event.tetherId ?? null,
+    reason: event.reason ?? null,
+  });
+
+const ID_AND_TIME = /^\{"id":([1-9]\d{0,15}),"at":"([^"]{24})","type":"([^"]+)"/;
+
+/** The event of a stored line; null for a damaged one. */
+export function parseCloudEvent(line: string): (CloudEventRecord & { at: string }) | null {
+  const [, id, at = '', type = ''] = ID_AND_TIME.exec(line) ?? [];
+  const known = CLOUD_EVENT_TYPES.find((one) => one === type);
+  return id === undefined || !known || !line.endsWith('}')
+    ? null
+    : { id: Number(id), type: known, at, data: line };
+}
+
+/**
+ * Whether `filter` has an event, given as its JSON. No line is parsed: a quotation mark within a value is
+ * escaped, so `"field":"value"` occurs as the field alone.
+ */
+export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => boolean {
+  const fields: [field: string, values: readonly string[] | null][] = [
+    ['type', filter.types],
+    ['cluster_id', filter.clusterId === null ? null : [filter.clusterId]],
+    ['namespace', filter.namespaces],
+    ['workload_id', filter.workloadId === null ? null : [filter.workloadId]],
+    ['who', filter.who === null ? null : [filter.who]],
+    ['operation_id', filter.operationId === null ? null : [filter.operationId]],
+  ];
+  const wanted = fields.flatMap(([field, values]) =>
+    values === null ? [] : [values.map((value) => `"${field}":${JSON.stringify(value)}`)],
+  );
+  const since = filter.since === null ? '' : new Date(filter.since).toISOString();
+  const until = filter.until === null ? '~' : new Date(filter.until).toISOString();
+  const isTimed = filter.since !== null || filter.until !== null;
+  return (data) => {
+    if (!wanted.every((texts) => texts.some((text) => data.includes(text)))) return false;
+    if (!isTimed) return true;
+    const at = ID_AND_TIME.exec(data)?.[2] ?? '';
+    return since <= at && at <= until;
+  };
+}
+
+/** Owns the journal of cloud events. Asks nobody. */
+export interface CloudEventsProtocol {
+  /**
+   * Replies once the events are on disk. `isStored` false: the disk is full; they wait in memory, a bounded
+   * number of them, until there is room.
+   */
+  append(message: { events: NewCloudEvent[] }): { isStored: boolean };
+  /** From clusters: their names by id, which events of them have from now on. */
+  named(message: { names: Readonly<Record<string, string>> }): null;
+  /**
+   * The newest stored events that the filter has, newest first, with ids below `before` (null: all of them).
+   * `next`: the `before` of the next page; null: there is none.
+   */
+  page(message: { filter: CloudEventFilter; before: number | null; limit: number }): {
+    rows: string[];
+    next: number | null;
+  };
+  /**
+   * The stored events after `after` that the filter has, oldest first. `lookedTo`: the last id that was
+   * looked at; below `after`: no such id was ever given.
+   */
+  replay(message: { filter: CloudEventFilter; after: number; limit: number }): {
+    events: CloudEventRecord[];
+    lookedTo: number;
+    /** The oldest id that is stored; 0 without one. */
+    oldest: number;
+  };
+  /** Whether one of the newest events tells that an operation has ended with `result`. */
+  hasEnd(message: { operationId: string; result: string }): { hasEnd: boolean };
+  /** Returns the newest events. From now on `cloudviews.events` gets every new one. */
+  subscribe(message: Record<string, never>): {
+    kept: CloudEventRecord[];
+    /** The newest id; 0 when there is none. */
+    lastId: number;
+    /** The oldest id from which none is missing in `kept`. */
+    completeFrom: number;
+  };
+}

@@ -1,0 +1,183 @@
+import { expect, it } from 'vitest';
+import { NO_SUBJECT } from '../../../src/protocol/cloud_events.ts';
+import type { OperationRequest, OperationResult } from '../../../src/protocol/cloud_operations.ts';
+import { CLOUD_OPERATIONS } from '../../../src/settings/cloud_limits.ts';
+import { realTime, tempDir } from '../../kit/actors.ts';
+import { auditOf, type Cloud, cloud, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
+import type { Json } from '../../kit/kube_double.ts';
+
+const request = (more: Partial<OperationRequest> = {}): OperationRequest => ({
+  key: null,
+  fingerprint: 'one',
+  action: 'sleepWorkload',
+  who: 'token',
+  from: '127.0.0.1',
+  subject: NO_SUBJECT,
+  ...more,
+});
+const DONE: OperationResult = { answer: '{"replicas":0}', failure: null, reason: null };
+const failed = (code: 'workload_conflict' | 'cluster_unreachable'): OperationResult => ({
+  answer: null,
+  failure: { code, message: 'because' },
+  reason: null,
+});
+const begin = ({ operations }: Cloud, more: Partial<OperationRequest> = {}) =>
+  operations.ask('begin', { request: request(more) });
+const settle = ({ operations }: Cloud, id: string, result = DONE) =>
+  operations.ask('settle', { id, subject: NO_SUBJECT, result });
+const ends = async (here: Cloud): Promise<Json[]> =>
+  (await auditOf(here)).filter(({ type }: Json) => type.startsWith('operation.'));
+
+it('is done once for a key, and answered the same, also after a restart', async () => {
+  const here = await cloud();
+  const first = await begin(here, { key: 'k' });
+  expect(first).toMatchObject({ run: true, result: null });
+  // One that comes meanwhile waits for it.
+  const second = begin(here, { key: 'k' });
+  await settle(here, first.id);
+  const answered = { id: first.id, run: false, result: DONE };
+  expect(await second).toEqual(answered);
+  await expect(begin(here, { key: 'k', fingerprint: 'other' })).rejects.toMatchObject({ code: 'key_reused' });
+  await here.stop();
+  const next = await cloud({ folder: here.folder, vault: here.vault });
+  expect(await begin(next, { key: 'k' })).toEqual(answered);
+  expect(await ends(next)).toMatchObject([
+    { type: 'operation.done', operation_id: first.id, who: 'token', from: '127.0.0.1', result: 'ok' },
+  ]);
+});
+
+it('is another operation without a key, whose answer is not kept', async () => {
+  const here = await cloud();
+  const [one, other] = [await begin(here), await begin(here)];
+  expect(one.id).not.toBe(other.id);
+  await settle(here, one.id);
+  const { operation } = await here.operations.ask('read', { id: one.id });
+  expect(operation).toMatchObject({ state: 'done', result: { answer: null } });
+  expect(await here.operations.ask('read', { id: 'nobody' })).toEqual({ operation: null });
+});
+
+it('is tried again after an error that may pass, and not after another', async () => {
+  const here = await cloud();
+  const { id } = await begin(here, { key: 'passes' });
+  await settle(here, id, failed('cluster_unreachable'));
+  expect(await begin(here, { key: 'passes' })).toEqual({ id, run: true, result: null });
+  await settle(here, id);
+  const stays = await begin(here, { key: 'stays' });
+  await settle(here, stays.id, failed('workload_conflict'));
+  expect(await begin(here, { key: 'stays' })).toMatchObject({
+    run: false,
+    result: { failure: { message: 'because' } },
+  });
+  expect((await ends(here)).map(({ result }) => result)).toEqual([
+    'cluster_unreachable',
+    'ok',
+    'workload_conflict',
+  ]);
+});
+
+it('is forgotten when it is too old', async () => {
+  const { cloudStore: store } = openCloudStore(tempDir());
+  const old = {
+    ...request({ key: 'old' }),
+    state: 'done',
+    result: DONE,
+    isTold: true,
+    settledAt: 1,
+  } as const;
+  const askedAt = realTime.now() - CLOUD_OPERATIONS.keptMs - 1;
+  await store.saveOperation({ id: '01AAAAAAAAAAAAAAAAAAAAAAAA', ...old, askedAt }, []);
+  const next = await cloud({ shared: store });
+  expect(await begin(next, { key: 'old' })).toMatchObject({ run: true });
+  await eventually(async () => !(await store.operations()).some(({ id }) => id.startsWith('01AAAA')));
+});
+
+it('tells the end that a kill has kept from the journal, once', async () => {
+  const folder = tempDir();
+  const { cloudStore: store } = openCloudStore(folder);
+  const row = {
+    ...request(),
+    state: 'done',
+    result: DONE,
+    isTold: false,
+    settledAt: 2,
+    askedAt: realTime.now(),
+  } as const;
+  await store.saveOperation({ id: '01AAAAAAAAAAAAAAAAAAAAAAAB', ...row }, []);
+  const first = await cloud({ shared: store, folder });
+  await eventually(async () => (await ends(first)).length === 1);
+  await first.stop();
+  // As if the kill had come before it was marked.
+  await store.saveOperation({ id: '01AAAAAAAAAAAAAAAAAAAAAAAB', ...row }, []);
+  const second = await cloud({ shared: store, folder });
+  await eventually(async () => (await store.operations()).every(({ isTold }) => isTold));
+  expect(await ends(second)).toMatchObject([{ operation_id: '01AAAAAAAAAAAAAAAAAAAAAAAB', result: 'ok' }]);
+});
+
+/** A cloud whose daemon ended in the middle of a sleep with the key `k`, and the id of the operation. */
+async function cutOff(
+  wasDone: boolean,
+): Promise<{ next: Cloud; id: string; workloadId: string; replicas: () => number }> {
+  const double = await doubleWith('hello');
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const workloadId = here.find('web/hello').id;
+  const subject = { ...NO_SUBJECT, clusterId, workloadId };
+  const { id } = await begin(here, { key: 'k', subject });
+  if (wasDone)
+    await here.workloads.ask('sleep', { id: workloadId, by: 'request', holdMs: null, operation: id });
+  await here.stop();
+  const next = await cloud({ folder: here.folder, vault: here.vault });
+  const replicas = (): number => double.get('Deployment', 'web', 'hello')?.spec?.replicas;
+  return { next, id, workloadId, replicas };
+}
+
+it('was cut off after it was done: it is answered, told once, and not done again', async () => {
+  const { next, id, workloadId, replicas } = await cutOff(true);
+  // A later operation on the same workload waits until it is known what became of the first.
+  const later = await begin(next, { action: 'wakeWorkload', subject: { ...NO_SUBJECT, workloadId } });
+  await next.workloads.ask('wake', { id: workloadId, by: 'request', waitMs: null, operation: later.id });
+  const again = await begin(next, { key: 'k' });
+  expect(again).toMatchObject({ id, run: false, result: { answer: '{"replicas":0}' } });
+  expect(replicas()).toBe(3);
+  expect(await ends(next)).toMatchObject([
+    { type: 'operation.done', operation_id: id, workload_id: workloadId },
+  ]);
+});
+
+it('was cut off before it was done: it says so, and a retry does it under the same id', async () => {
+  const { next, id, workloadId, replicas } = await cutOff(false);
+  const again = await begin(next, { key: 'k' });
+  expect(again).toEqual({ id, run: true, result: null });
+  await next.workloads.ask('sleep', { id: workloadId, by: 'request', holdMs: null, operation: id });
+  await settle(next, id);
+  expect(replicas()).toBe(0);
+  const told = await ends(next);
+  expect(told.map(({ type }) => type)).toEqual(['operation.interrupted', 'operation.done']);
+  expect(told[0].reason).toContain('was not done');
+});
+
+it('leaves its id on the workload, so that a repeated step changes nothing', async () => {
+  const double = await doubleWith('hello');
+  const here = await cloud();
+  const clusterId = await here.add(double.kubeconfig);
+  const { id } = here.find('web/hello');
+  const operation = '01KAS00000000000000000000A';
+  const sleep = () => here.workloads.ask('sleep', { id, by: 'request', holdMs: null, operation });
+  expect(await sleep()).toEqual({ replicas: 0, slept: true });
+  // Something else undoes it, which leaves the receipt behind.
+  double.change('Deployment', 'web', 'hello', (object: Json) => {
+    object.spec.replicas = 2;
+  });
+  expect(await sleep()).toEqual({ replicas: 0, slept: false });
+  expect(double.get('Deployment', 'web', 'hello')?.spec?.replicas).toBe(2);
+  const change = {
+    to: 'asleep',
+    holdMs: null,
+    isDryRun: false,
+    clusterId,
+    namespaces: null,
+    states: null,
+  } as const;
+  const again = await here.workloads.ask('changeMany', { ...change, selector: null, operation });
+  expect(again).toMatchObject([{ outcome: 'changed', replicas: 0 }]);
+});

@@ -1,0 +1,163 @@
+// docs/reference.md "Renewal of tokens", "Rights in a cluster": a cluster whose token is renewed by itself, in
+// virtual time against the double.
+import { expect, it } from 'vitest';
+import { type TestClock, virtualClock } from '../../kit/actors.ts';
+import { type Cloud, cloud, clusterInput, doubleWith, eventually } from '../../kit/cloud.ts';
+import type { Double, Json } from '../../kit/kube_double.ts';
+
+const DAY = 86_400;
+const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '{}');
+const requests = ({ requests: all }: Double): Json[] => all.filter(({ path }) => path.endsWith('/token'));
+
+/** The double's kubeconfig with another token. */
+function withToken(double: Double, token: string): string {
+  const config = JSON.parse(double.kubeconfig);
+  config.users[0].user = { token };
+  return JSON.stringify(config);
+}
+
+interface Renewing {
+  double: Double;
+  clock: TestClock;
+  here: Cloud;
+  id: string;
+}
+
+/** A cloud with a cluster whose token lives for `lifetimeS`. */
+async function renewing(lifetimeS: number): Promise<Renewing> {
+  const double = await doubleWith('hello');
+  const clock = virtualClock();
+  double.now = () => clock.now();
+  const here = await cloud({ clock });
+  const kubeconfig = withToken(double, double.accountToken(clock.now(), lifetimeS));
+  const { id } = await here.clusters.ask('register', {
+    input: clusterInput({ kubeconfig, renewToken: true }),
+  });
+  return { double, clock, here, id };
+}
+
+it('a token is renewed after a third of its life, and used from then on', async () => {
+  const { double, clock, here, id } = await renewing(600);
+  const due = new Date(clock.now() + 200_000).toISOString();
+  expect(detail(here, id).token_renewal).toEqual({
+    ...{ namespace: 'berth', service_account: 'berth-ada', uid: 'the-uid' },
+    ...{ due_at: due, last_error: null },
+  });
+  await clock.advance(199_000);
+  expect(requests(double)).toEqual([]);
+  await clock.advance(1_000);
+  const end = new Date(clock.now() + 600_000).toISOString();
+  await eventually(() => detail(here, id).credentials_expire_at === end || undefined);
+  expect(requests(double)).toMatchObject([{ method: 'POST', body: { spec: { expirationSeconds: 600 } } }]);
+  // The first token no longer counts, so what is called now has the new one.
+  expect(await here.clusters.ask('sync', { id })).toEqual({ synced: 1 });
+  await clock.advance(200_000);
+  await eventually(() => requests(double).length === 2 || undefined);
+});
+
+it('a token that lives long is renewed every day, and its end is no news', async () => {
+  const { double, clock, here, id } = await renewing(7 * DAY);
+  for (let day = 1; day <= 3; day += 1) {
+    await clock.advance(DAY * 1_000);
+    await eventually(() => requests(double).length === day || undefined);
+    const due = new Date(clock.now() + DAY * 1_000).toISOString();
+    await eventually(() => detail(here, id).token_renewal.due_at === due || undefined);
+  }
+  expect(here.events.of('append')).toEqual([]);
+});
+
+it('a failure is shown, tried again, and told of when two thirds of the life are over', async () => {
+  const { double, clock, here, id } = await renewing(9_000);
+  double.denied.add('create serviceaccounts/token');
+  await clock.advance(3_000_000);
+  const error = await eventually(() => detail(here, id).token_renewal.last_error ?? undefined);
+  expect(error).toContain('may not create a token of the ServiceAccount berth/berth-ada');
+  await clock.advance(60_000);
+  await eventually(() => requests(double).length === 2 || undefined);
+  expect(here.events.of('append')).toEqual([]);
+  await clock.advance(4_200_000);
+  const events = here.events.of('append').flatMap((message) => message.events);
+  expect(events).toMatchObject([{ type: 'cluster.expiring', name: 'one' }]);
+  double.denied.clear();
+  // The pauses have grown, and begin whenever an attempt has failed.
+  await eventually(async () => {
+    await clock.advance(600_000);
+    return detail(here, id).token_renewal.last_error === null || undefined;
+  });
+});
+
+it('a renewal goes on after a restart, and what is due is done at once', async () => {
+  const { double, clock, here, id } = await renewing(7 * DAY);
+  await here.stop();
+  await clock.advance(2 * DAY * 1_000);
+  expect(requests(double)).toEqual([]);
+  const again = await cloud({ clock, folder: here.folder, vault: here.vault });
+  await clock.advance(1);
+  await eventually(() => requests(double).length === 1 || undefined);
+  await eventually(
+    () => detail(again, id).token_renewal?.due_at > new Date(clock.now()).toISOString() || undefined,
+  );
+});
+
+it('a new kubeconfig ends or changes the renewal, and a removal ends it', async () => {
+  const { double, clock, here, id } = await renewing(600);
+  const nothing = { name: null, provider: null, namespaces: null };
+  const change = { ...nothing, kubeconfig: double.kubeconfig, renewToken: false };
+  await here.clusters.ask('change', { id, change });
+  expect(detail(here, id)).toMatchObject({ token_renewal: null, credentials_expire_at: null });
+  await clock.advance(600_000);
+  expect(requests(double)).toEqual([]);
+  const kubeconfig = withToken(double, double.accountToken(clock.now(), 600));
+  await here.clusters.ask('change', { id, change: { ...nothing, kubeconfig, renewToken: true } });
+  await here.clusters.ask('remove', { id });
+  await clock.advance(600_000);
+  expect(requests(double)).toEqual([]);
+});
+
+it('only the token of a ServiceAccount with an end can be renewed', async () => {
+  const double = await doubleWith();
+  const here = await cloud();
+  const claims = (value: object): string =>
+    `e30.${Buffer.from(JSON.stringify(value)).toString('base64url')}.x`;
+  const sub = 'system:serviceaccount:berth:b';
+  const tokens = [
+    'opaque',
+    claims({}),
+    claims({ sub, iat: 1 }),
+    claims({ sub, iat: 2, exp: 1 }),
+    claims({ sub: 'system:node:a', iat: 1, exp: 9e9 }),
+    claims({ sub: 'system:serviceaccount:a:b:c', iat: 1, exp: 9e9 }),
+    claims({ sub: [sub], iat: '1', exp: {} }),
+  ];
+  for (const token of tokens) {
+    const input = clusterInput({ kubeconfig: withToken(double, token), renewToken: true });
+    await expect(here.clusters.ask('register', { input })).rejects.toMatchObject({ code: 'invalid_spec' });
+  }
+  const { id } = await here.clusters.ask('register', {
+    input: clusterInput({ kubeconfig: double.kubeconfig }),
+  });
+  const change = { name: null, provider: null, namespaces: null, kubeconfig: null, renewToken: true };
+  await expect(here.clusters.ask('change', { id, change })).rejects.toMatchObject({ code: 'invalid_spec' });
+});
+
+it('rights are reviewed wherever the cluster is listed', async () => {
+  const double = await doubleWith('hello');
+  double.denied.add('patch statefulsets').add('list events');
+  const here = await cloud();
+  const id = await here.add(double.kubeconfig);
+  const denied = async () =>
+    (await here.clusters.ask('rights', { id }))
+      .filter(({ isAllowed }) => !isAllowed)
+      .map(({ namespace, verb, resource, isOptional }) => [namespace, `${verb} ${resource}`, isOptional]);
+  expect(await denied()).toEqual([
+    [null, 'patch statefulsets.apps', false],
+    [null, 'list events', true],
+  ]);
+  double.denied.add('list deployments').add('list statefulsets');
+  double.namespaces.push('web', 'data');
+  double.allowedIn.add('web');
+  await here.clusters.ask('sync', { id });
+  const inWeb = await here.clusters.ask('rights', { id });
+  expect(new Set(inWeb.map(({ namespace }) => namespace))).toEqual(new Set(['web', null]));
+  await expect(here.clusters.ask('rights', { id: 'no' })).rejects.toMatchObject({ code: 'unknown_cluster' });
+});

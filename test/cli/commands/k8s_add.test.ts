@@ -1,0 +1,205 @@
+// `berth k8s add`, `renew`, `rm` and `rights`: what reaches the daemon of the user's own kubeconfig.
+import { chmodSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import pty from 'node-pty';
+import { expect, it } from 'vitest';
+import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
+import { afterThisTest } from '../../kit/actors.ts';
+import { BIN } from '../../kit/built_program.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { kubeDouble } from '../../kit/kube_double.ts';
+import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
+import { ANSWERS, cloud, ID } from '../k8s_answers.ts';
+
+/** A kubeconfig that the daemon would take; `more` replaces parts of it. */
+const kubeconfig = (more: object = {}): string =>
+  JSON.stringify({
+    'current-context': 'dev',
+    contexts: [{ name: 'dev', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443' } }],
+    users: [{ name: 'u', user: { token: 'geheim-123' } }],
+    ...more,
+  });
+
+it('registers a context from a file or stdin, syncs and forgets', async () => {
+  const { run, asked } = await cloud({ ...ANSWERS, 'GET /k8s/clusters': [200, []] });
+  const file = join(folder(), 'kubeconfig');
+  writeFileSync(file, kubeconfig());
+  expect((await run(`k8s add dev --provider kind --kubeconfig ${file}`)).stdout).toBe(
+    'dev is registered, with 3 workloads; `berth k8s workloads` lists them\n',
+  );
+  await run('k8s add --kubeconfig -', kubeconfig());
+  await run('k8s add dev --in-cluster --namespaces web,data');
+  const bodies = asked.flatMap(({ method, path, body }) =>
+    method === 'POST' && path === '/k8s/clusters' ? [JSON.parse(body)] : [],
+  );
+  expect(bodies.map(({ kubeconfig: _, ...body }) => body)).toEqual([
+    { name: 'dev', provider: 'kind', renew_token: false },
+    { name: 'dev', renew_token: false },
+    { name: 'dev', namespaces: ['web', 'data'], in_cluster: true },
+  ]);
+  expect(parseKubeconfig(bodies[0].kubeconfig, Date.now())).toMatchObject({
+    server: 'https://10.0.0.1:6443',
+    credential: { kind: 'token', token: 'geheim-123' },
+  });
+  const nowhere = await run('k8s add dev --kubeconfig /nowhere');
+  expect(nowhere).toMatchObject({ code: 2, stdout: '' });
+  expect(nowhere.stderr).toContain('berth: /nowhere cannot be read: ENOENT');
+});
+
+it('asks nobody for a login that it could not use', async () => {
+  const { run, asked } = await cloud();
+  const taken = await run('k8s add dev --kubeconfig -', kubeconfig());
+  expect(taken).toMatchObject({ code: 2, stdout: '' });
+  expect(taken.stderr).toContain('there is a cluster dev already\n`berth k8s renew dev`');
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/nowhere' };
+  const login = kubeconfig({ users: [{ name: 'u', user: { exec } }] });
+  const unasked = await run('k8s add other --kubeconfig -', login);
+  expect(unasked).toMatchObject({ code: 2, stdout: '' });
+  expect(unasked.stderr).toContain('kind: ServiceAccount');
+  expect(unasked.stderr).toContain('nobody can be asked here\nPass --yes.');
+  const failed = await run('k8s add other --yes --kubeconfig -', login);
+  expect(failed).toMatchObject({ code: 1, stdout: '' });
+  expect(failed.stderr).toContain('the login command /nowhere is not there');
+  expect(asked.filter(({ method }) => method !== 'GET')).toEqual([]);
+  const dry = await run('k8s add other --dry-run --json --kubeconfig -', login);
+  expect(JSON.parse(dry.stdout)).toMatchObject({ name: 'other', context: 'dev', login: 'exec' });
+  const printed = await run('k8s add --print --namespaces web');
+  expect(printed.stdout).toContain('kind: Role\n');
+  expect(printed.stdout).not.toContain('kind: Cluster');
+});
+
+it('syncs and removes clusters', async () => {
+  const { run } = await cloud();
+  expect(await run('k8s sync')).toMatchObject({
+    code: 0,
+    stdout: '✓ dev has 3 workloads\n',
+    stderr: 'warning: the account of dev may not patch deployments.apps, patch statefulsets.apps\n',
+  });
+  expect((await run('k8s rm dev')).stdout).toBe('✓ dev is removed\n');
+  const unknown = await run('k8s rm prod no');
+  expect([unknown.code, unknown.stderr]).toEqual([
+    1,
+    expect.stringContaining('✗ prod: there is no cluster prod\n    Known clusters: dev.\n'),
+  ]);
+});
+
+it('gives a cluster new credentials', async () => {
+  const { run, asked } = await cloud();
+  const renewed = await run('k8s renew dev --kubeconfig -', kubeconfig());
+  expect(renewed).toMatchObject({
+    code: 0,
+    stdout: 'dev has new credentials, of the context dev\n',
+    stderr: '',
+  });
+  expect(asked.at(-1)).toMatchObject({ method: 'PATCH', path: `/k8s/clusters/${ID('A')}` });
+  expect(JSON.parse(asked.at(-1)?.body ?? '')).toMatchObject({ renew_token: false });
+  expect((await run('k8s renew prod --kubeconfig -', 'x')).stderr).toContain('there is no cluster prod');
+});
+
+it('shows rights, and ends with 1 if one is missing', async () => {
+  const right = { namespace: null, verb: 'list', resource: 'pods', allowed: true, optional: false };
+  const rights = [
+    { ...right, without: 'tethers find no pod' },
+    { ...right, namespace: 'web', verb: 'patch', allowed: false, without: 'no sleep' },
+  ];
+  const path = `GET /k8s/clusters/${ID('A')}/rights`;
+  const { run } = await cloud({ ...ANSWERS, [path]: [200, { rights }] });
+  const shown = await run('k8s rights dev');
+  expect([shown.code, shown.stdout.split('\n').map((line) => line.split(/ {2,}/))]).toEqual([
+    1,
+    [
+      ['RIGHT', 'NAMESPACE', 'ALLOWED', 'WITHOUT IT'],
+      ['list pods', '(all)', 'yes', 'tethers find no pod'],
+      ['patch pods', 'web', 'no', 'no sleep'],
+      [''],
+    ],
+  ]);
+  expect(JSON.parse((await run('k8s rights --missing --json')).stdout)).toEqual([
+    { cluster: 'dev', ...rights[1] },
+  ]);
+});
+
+/** `berth` in a terminal: what it shows, and how to answer what it asks. */
+function inTerminal(args: string[], env: Record<string, string>) {
+  const terminal = pty.spawn(process.execPath, [BIN, ...args], {
+    ...{ cwd: folder(), env, encoding: null, cols: 200, rows: 50 },
+  });
+  let shown = '';
+  terminal.onData((bytes) => {
+    shown += bytes.toString();
+  });
+  const ended = new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
+  return {
+    ended,
+    /** Resolves once it has shown `text`. */
+    shows: (text: string) => eventually(() => shown.includes(text) || undefined),
+    async answer(question: string, text: string) {
+      await eventually(() => shown.includes(question) || undefined);
+      shown = '';
+      writeSync(terminal.fd, `${text}\r`);
+    },
+  };
+}
+
+it('asks on a terminal: for the account, in the login command, and for its removal', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+  const home = folder();
+  const env = cleanEnv(home, {
+    ...{ BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, TERM: 'xterm' },
+    KUBECONFIG: join(home, 'config'),
+  });
+  const config = JSON.parse(double.kubeconfig);
+  const { token } = config.users[0].user;
+  const credential = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status: { token },
+  };
+  const login = join(home, 'login');
+  writeFileSync(
+    login,
+    `#!/bin/sh\nprintf 'Your code: ' >&2\nread code\n[ "$code" = 42 ] || exit 1\necho '${JSON.stringify(credential)}'\n`,
+  );
+  chmodSync(login, 0o755);
+  config.users[0].user = {
+    exec: { apiVersion: credential.apiVersion, command: './login', interactiveMode: 'Always' },
+  };
+  writeFileSync(env['KUBECONFIG'] ?? '', JSON.stringify(config));
+  const question = 'Create this in the cluster at https://127.0.0.1';
+
+  const refused = inTerminal(['k8s', 'add', 'prod'], env);
+  await refused.answer(question, 'n');
+  expect(await refused.ended).toBe(1);
+  const wrong = inTerminal(['k8s', 'add', 'prod'], env);
+  await wrong.answer(question, 'y');
+  await wrong.answer('Your code: ', '41');
+  expect(await wrong.ended).toBe(1);
+  await wrong.shows('ended with exit code 1');
+  expect(double.requests).toEqual([]);
+
+  const added = inTerminal(['k8s', 'add', 'prod'], env);
+  await added.answer(question, 'y');
+  await added.answer('Your code: ', '42');
+  expect(await added.ended).toBe(0);
+  await added.shows('prod is registered, with 0 workloads');
+  expect([...double.manifests.values()].map(({ kind }) => kind)).toEqual([
+    ...['Namespace', 'ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
+  ]);
+
+  // Without a terminal it says that the account stays, and with one it asks.
+  const kept = await berth(['k8s', 'rm', 'prod'], { env });
+  expect(kept.stderr).toMatch(/^Its ServiceAccount berth\/berth-.* stays in the cluster prod\.\n$/);
+  const again = inTerminal(['k8s', 'add', 'prod', '--yes'], env);
+  await again.answer('Your code: ', '42');
+  expect(await again.ended).toBe(0);
+  const removed = inTerminal(['k8s', 'rm', 'prod'], env);
+  await removed.answer('Remove its ServiceAccount berth/berth-', 'y');
+  await removed.answer('Remove them?', 'y');
+  await removed.answer('Your code: ', '42');
+  expect(await removed.ended).toBe(0);
+  await removed.shows('prod is removed');
+  expect([...double.manifests]).toEqual([]);
+});
