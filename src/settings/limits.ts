@@ -34,16 +34,6 @@ export const HTTP = {
   maxQueryDurationMs: 3_600_000,
 } as const;
 
-/** How much of a turn of the event loop clients get at once: docs/reference.md "Connections". */
-export const FAIRNESS = {
-  /** After this, a further pipelined request of a connection closes it. */
-  turnMs: 20,
-  /** Messages of a WebSocket that are taken in a turn that lasts longer. */
-  messagesAtOnce: 256,
-  /** Chunks after which a body that comes in a turn that lasts longer closes its connection. */
-  chunksAtOnce: 4_096,
-} as const;
-
 /**
  * Descriptors: docs/reference.md "Connections". Shares of those that the process may have open. With
  * `accept` in use no connection is taken, and with `dial` none is opened to a service. The rest is for logs,

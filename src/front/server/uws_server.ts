@@ -11,7 +11,7 @@ import type {
 import net from 'node:net';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
-import { DESCRIPTORS, FAIRNESS, HTTP, KIB } from '../../settings/limits.ts';
+import { DESCRIPTORS, HTTP, KIB } from '../../settings/limits.ts';
 import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import {
   type CreateServer,
@@ -24,8 +24,8 @@ import {
   type ServerWebSocket,
   type WebSocketHandlers,
 } from './http_server.ts';
-import { LoopTurn } from './loop_turn.ts';
 import { type HeadFacts, HeadReader } from './request_head.ts';
+import { TurnBudget } from './turn_budget.ts';
 import { loadUws } from './uws_binary.ts';
 import { UwsStream } from './uws_stream.ts';
 import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websocket.ts';
@@ -57,6 +57,8 @@ const HEAD_BYTES = 256;
  * unanswered, which ends the process; `tryEnd` says so, and is repeated.
  */
 const CORK_BYTES = 16 * KIB;
+/** Chunks after which a body in a turn that has lasted too long closes its connection. */
+const CHUNKS_AT_ONCE = 4_096;
 const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
 let bytesUntilSample = nextSampleDistance();
 
@@ -93,7 +95,7 @@ class UwsExchange implements HttpExchange {
   readonly head: HeadFacts;
   private readonly res: HttpResponse;
   private readonly bodies: BodyBudget;
-  private readonly turn: LoopTurn;
+  private readonly turn: TurnBudget;
   /** The turn has done enough: this is answered in the next one. */
   private readonly isLate: boolean;
   /** null once the handler has returned: uWebSockets.js takes the request away then. */
@@ -107,7 +109,7 @@ class UwsExchange implements HttpExchange {
   private body: IncomingBody | null = null;
 
   constructor(
-    { bodies, turn }: { bodies: BodyBudget; turn: LoopTurn },
+    { bodies, turn }: { bodies: BodyBudget; turn: TurnBudget },
     res: HttpResponse,
     req: HttpRequest,
     context: us_socket_context_t | null,
@@ -144,7 +146,7 @@ class UwsExchange implements HttpExchange {
       let chunks = 0;
       this.res.onData((chunk, isLast) => {
         chunks += 1;
-        if (this.turn.count() && chunks > FAIRNESS.chunksAtOnce && !isLast) {
+        if (this.turn.count() && chunks > CHUNKS_AT_ONCE && !isLast) {
           this.res.close();
           return;
         }
@@ -306,7 +308,7 @@ class UwsServer implements HttpServer {
   private readonly options: ServerOptions;
   private readonly app: TemplatedApp;
   private readonly listening: us_listen_socket[] = [];
-  private readonly turn = new LoopTurn();
+  private readonly turn = new TurnBudget();
 
   constructor(options: ServerOptions) {
     this.options = options;

@@ -1,11 +1,12 @@
 // WebSockets on uWebSockets.js.
 import type { WebSocket, WebSocketBehavior } from 'uWebSockets.js';
-import { FAIRNESS } from '../../settings/limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from './http_server.ts';
-import type { LoopTurn } from './loop_turn.ts';
+import type { TurnBudget } from './turn_budget.ts';
 
 /** The close code of a defect of ours, of RFC 6455. */
 const INTERNAL_ERROR = 1011;
+/** Messages of a WebSocket that are taken in a turn that has lasted too long. */
+const MESSAGES_AT_ONCE = 256;
 /** Seconds without a message or a pong after which a connection is closed. */
 const IDLE_SECONDS = 120;
 
@@ -67,22 +68,22 @@ export class UwsWebSocket implements ServerWebSocket {
     this.state = { phase: 'closed' };
   }
 
-  /** Whether a message may be handled: not one of very many that have come at once, in a turn that is spent. */
-  takeMessage(turn: LoopTurn): boolean {
+  /** Whether a message may be handled: not one of very many in a turn that has lasted too long. */
+  takeMessage(turn: TurnBudget): boolean {
     const isSpent = turn.count();
     if (this.turnNumber !== turn.number) {
       this.turnNumber = turn.number;
       this.messagesInTurn = 0;
     }
     this.messagesInTurn += 1;
-    return !isSpent || this.messagesInTurn <= FAIRNESS.messagesAtOnce;
+    return !isSpent || this.messagesInTurn <= MESSAGES_AT_ONCE;
   }
 }
 
 /** What uWebSockets.js does with the WebSockets of one path. Whatever a handler throws goes to `onDefect`. */
 export function webSocketBehavior(
   maxMessageBytes: number,
-  turn: LoopTurn,
+  turn: TurnBudget,
   onDefect: (error: unknown) => void,
 ): WebSocketBehavior<UpgradeData> {
   const endAfterDefect = (ws: WebSocket<UpgradeData>, work: (socket: UwsWebSocket) => void): void => {

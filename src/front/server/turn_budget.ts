@@ -1,12 +1,15 @@
-// What one turn of the event loop does for clients. uWebSockets.js reads up to 512 KiB of each connection in a
-// turn, which is thousands of requests or frames, and calls a handler for each before anything else runs.
-import { FAIRNESS } from '../../settings/limits.ts';
+// What one turn of the event loop does for clients: docs/reference.md "Connections". uWebSockets.js reads up
+// to 512 KiB of each connection in a turn, which is thousands of requests or frames, and calls a handler for
+// each before anything else runs.
+
+/** After so much of a turn, what comes in thousands is cut off. */
+const TURN_MS = 20;
 
 /** Calls between two looks at the clock, which costs as much as a small request. */
 const CALLS_PER_LOOK = 16;
 
 /** The turn under way, of one server. */
-export class LoopTurn {
+export class TurnBudget {
   /** Rises with each turn that does something for clients. */
   number = 0;
   private isUnderWay = false;
@@ -15,12 +18,12 @@ export class LoopTurn {
   private answeredBytes = 0;
   private isSpent = false;
 
-  /** Counts a request or a message. Whether the turn has been at it for `FAIRNESS.turnMs`, so the rest waits. */
+  /** Counts a request or a message. Whether the turn has lasted so long that the rest has to wait. */
   count(): boolean {
     this.begin();
     this.calls += 1;
     if (!this.isSpent && this.calls % CALLS_PER_LOOK === 0)
-      this.isSpent = performance.now() - this.begunAt > FAIRNESS.turnMs;
+      this.isSpent = performance.now() - this.begunAt > TURN_MS;
     return this.isSpent;
   }
 
