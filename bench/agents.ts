@@ -1,10 +1,11 @@
 // What it takes to tell the states of agents: 100 terminals that draw a frame ten times a second, as programs
-// with a spinner do, next to the same terminals at rest; and how soon a question is told.
+// with a spinner do, next to the same terminals at rest; how soon a question is told; and the memory of each.
 import { setTimeout as pause } from 'node:timers/promises';
+import { withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, withDaemon } from './kit/daemon.ts';
 import { subscribe } from './kit/event_subscribers.ts';
 import { type Benchmark, cost, median, type Row } from './kit/harness.ts';
-import { cpuMs } from './kit/process_stats.ts';
+import { cpuMs, memoryOf } from './kit/process_stats.ts';
 
 const AGENTS = 100;
 const MEASURED_MS = 10_000;
@@ -13,6 +14,9 @@ const TIMES = 15;
 const FRAME = String.raw`printf "\r\e[2K%s Working (%ds)\r\n\e[2K  esc to interrupt\e[A", $c, time-$b`;
 const MOVING = `exec perl -e '$|=1; $b=time; while(1){$c=++$i; ${FRAME}; select(undef,undef,undef,0.1)}'`;
 const RESTING = 'exec sleep 1000';
+const SETTLE_MS = 2_000;
+const REST_MS = 20_000;
+const KIB = 1_024;
 
 /** Milliseconds of processor time of daemon and host in a second, with `AGENTS` agents that run `cmd`. */
 function usePerSecond(cmd: string): Promise<number> {
@@ -45,6 +49,33 @@ async function questionMs({ ask, port }: Daemon): Promise<number> {
   return median(times);
 }
 
+/** KiB of `of` for each of `AGENTS` that `begin` starts, once V8 has given back what the starts took. */
+async function memoryOfEach(of: readonly number[], begin: () => Promise<unknown>): Promise<number> {
+  const used = (): number => of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
+  await pause(SETTLE_MS);
+  const before = used();
+  await begin();
+  await pause(REST_MS);
+  return ((used() - before) * KIB) / AGENTS;
+}
+
+/** An agent that nobody watches and that has printed something, as they all have. */
+const memory = (): Promise<Row> =>
+  cost('memory more for each at rest', 'KiB', {
+    floor: () =>
+      withBareProcess((bare) =>
+        memoryOfEach([bare.pid], () => bare.ask('spawn', { cmd: RESTING, count: AGENTS })),
+      ),
+    subject: () =>
+      withDaemon(({ ask, pid, hostPid }) =>
+        memoryOfEach([pid, hostPid], async () => {
+          for (let number = 0; number < AGENTS; number += 1)
+            await ask('POST', '/v1/agents/spinup', { name: `agent-${number}`, cmd: `seq 50; ${RESTING}` });
+        }),
+      ),
+    turns: 1,
+  });
+
 export const agents: Benchmark = {
   name: 'agents',
   question: 'What does it take to tell what agents are doing?',
@@ -63,6 +94,6 @@ export const agents: Benchmark = {
         }),
       ),
     ];
-    return rows;
+    return [...rows, await memory()];
   },
 };

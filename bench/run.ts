@@ -22,6 +22,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['fanout', async () => (await import('./fanout.ts')).fanout],
   ['terminal', async () => (await import('./terminal.ts')).terminal],
   ['agents', async () => (await import('./agents.ts')).agents],
+  ['mcp', async () => (await import('./mcp.ts')).mcp],
   ['viewers', async () => (await import('./viewers.ts')).viewers],
   ['door', async () => (await import('./door.ts')).door],
   ['logs', async () => (await import('./logs.ts')).logs],

@@ -128,7 +128,8 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
     const snapshot = terminal.snapshot(0);
     const said = await tryRules(task.rules, { lines, title, notification: task.notification });
     const kept = snapshot.length <= maxBytes ? snapshot : null;
-    return { ...said, snapshot: kept, title, ms: performance.now() - began };
+    const isBlank = lines.every((line) => line.trim() === '');
+    return { ...said, isBlank, snapshot: kept, title, ms: performance.now() - began };
   } finally {
     terminal.close();
   }

@@ -132,11 +132,11 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
     const options = { signal: 'SIGHUP', graceMs: HANGUP_MS, port: row.port, isSent: true } as const;
     void stops.stop({ ...run, onGone }, options);
   } else if (row.stop) {
-    const { at, graceMs: wholeMs, isCommand = false, signal } = row.stop;
+    const { at, graceMs: wholeMs, isCommand = false, isSent = true, signal } = row.stop;
     const leftMs = Math.min(wholeMs, Math.max(0, wholeMs - (clock.now() - at)));
     const graceMs = isCommand ? wholeMs : leftMs;
     const known = isSignalName(signal) ? signal : 'SIGTERM';
-    void stops.stop(run, { signal: known, graceMs, port: row.port, isSent: !isCommand });
+    void stops.stop(run, { signal: known, graceMs, port: row.port, isSent: isSent && !isCommand });
   }
 }
 

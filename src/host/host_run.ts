@@ -72,6 +72,13 @@ export function runRowOf({ row }: HostRun): LedgerRun {
   return { ...shown, stopping: stop !== null };
 }
 
+/** `row` once the signal of its stop has been sent: a later host does not send it again. */
+export function signalledRow(row: LedgerRow): LedgerRow {
+  if (!row.stop) return row;
+  const { isSent: _, ...stop } = row.stop;
+  return { ...row, stop };
+}
+
 /** What a start is answered with. */
 export const spawnReplyOf = ({ cgroup, pid, startTicks, startedAt }: LedgerRow): SpawnReply => ({
   pid,

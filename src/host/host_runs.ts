@@ -36,6 +36,7 @@ import {
   isSignalName,
   runRowOf,
   settingOfRun,
+  signalledRow,
   spawnReplyOf,
   startMark,
   UNKNOWN_OUTCOME,
@@ -311,8 +312,8 @@ export class HostRuns {
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
       const isCommand = command !== undefined && graceMs > 0;
-      const stop = { signal, graceMs, at: clock.now(), ...(isCommand && { isCommand }) };
-      known.row = { ...known.row, stop };
+      const how = isCommand ? { isCommand } : { isSent: false as const };
+      known.row = { ...known.row, stop: { signal, graceMs, at: clock.now(), ...how } };
       ledger.put(known.row);
       known.stopCommand = commands
         .end(id)
@@ -320,7 +321,12 @@ export class HostRuns {
     }
     await known?.stopCommand;
     const target = known ?? forgottenTarget(name, id);
-    const report = await stops.stop(target, { signal, graceMs, port, isSent: false });
+    const onSent = (): void => {
+      if (!known || known.row.end) return;
+      known.row = signalledRow(known.row);
+      ledger.put(known.row);
+    };
+    const report = await stops.stop(target, { signal, graceMs, port, isSent: false, onSent });
     await groups.end(known?.row.cgroup ?? groups.folderOf(id));
     return report;
   }
@@ -336,7 +342,8 @@ export class HostRuns {
     await commands.end(row.run);
     const { stop } = run.row;
     if (!stop) return;
-    run.row = { ...run.row, stop: { signal: stop.signal, graceMs: stop.graceMs, at: clock.now() } };
+    const { isCommand: _, ...rest } = stop;
+    run.row = { ...run.row, stop: { ...rest, at: clock.now(), isSent: false } };
     ledger.put(run.row);
   }
 

@@ -17,6 +17,8 @@ export interface TreeStopOptions {
   port: number;
   /** An earlier host has already sent the signal. */
   isSent: boolean;
+  /** Called once the signal has been sent. */
+  onSent?: () => void;
 }
 
 /** The run whose tree is stopped. */
@@ -143,6 +145,7 @@ export class TreeStop {
     signalRun(target.root, fresh, options.signal);
     if (target.hasTerminal && options.signal === 'SIGTERM') this.hangUp(fresh.filter(needsHangUp));
     signalRun(target.root, fresh, 'SIGCONT');
+    if (isFirst) options.onSent?.();
   }
 
   private hangUp(rows: readonly ProcessRow[]): void {

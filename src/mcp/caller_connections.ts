@@ -2,6 +2,7 @@
 // caller, so that they may do what the caller may do, and nothing else.
 import type { Socket } from 'node:net';
 import { type Client, createClient } from '../client/create_client.ts';
+import { BerthError } from '../client/errors.ts';
 import { nodeTransport } from '../client/node_transport.ts';
 import { connectTo, requestOn } from '../client/socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../client/transport.ts';
@@ -60,7 +61,12 @@ export class CallerConnections {
     this.idle.clear();
   }
 
-  private send(request: HttpRequest): Promise<HttpAnswer> {
+  /** Names and searches stand in the address, which servers bound without a word of why. */
+  private async send(request: HttpRequest): Promise<HttpAnswer> {
+    if (request.url.length > MCP.maxUrlLength) {
+      const message = `the input is too long: names and searches have ${MCP.maxUrlLength} characters at most`;
+      throw new BerthError('invalid_spec', message, { status: 400, hint: 'Ask for less at once.' });
+    }
     const isRead = request.isBuffered && request.method === 'GET' && request.url.startsWith('http:');
     return isRead ? this.read(request) : nodeTransport.request(request);
   }

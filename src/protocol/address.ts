@@ -4,9 +4,10 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
-import type { CloudViewsProtocol, ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
-import type { CloudEventsProtocol, CloudEventViewsProtocol } from './cloud_events.ts';
+import type { ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { CloudEventsProtocol } from './cloud_events.ts';
 import type { CloudOperationsProtocol } from './cloud_operations.ts';
+import type { CloudViewsProtocol } from './cloud_views.ts';
 import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';
@@ -31,7 +32,7 @@ import type { WatchedServiceProtocol, WatcherProtocol } from './watcher.ts';
 /** Every actor of the product with its protocol. */
 interface Actors {
   views: ViewsProtocol;
-  cloudviews: CloudViewsProtocol & CloudEventViewsProtocol;
+  cloudviews: CloudViewsProtocol;
   viewers: TerminalViewersProtocol;
   mcpcallers: McpCallersProtocol;
   mcp: McpProtocol;

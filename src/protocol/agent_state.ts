@@ -102,11 +102,6 @@ export interface ToldState {
 /** Handled by `service:<name>` of an agent; any service answers as one that has exited. */
 export interface AgentStateProtocol {
   agentStatus(message: Record<string, never>): AgentStatus;
-  /**
-   * Replies as soon as the agent is in one of the states `for`, and after `timeoutMs` with the state that it
-   * is in then. `afterMs`: only states since that time, in epoch milliseconds; 0: any.
-   */
-  awaitState(message: { for: AgentStateName[]; afterMs: number; timeoutMs: number }): AgentStatus;
   agentExplanation(message: Record<string, never>): StateExplanation;
   /** The agent's own hook tells its state. Fails not_running without a process. `sessionId` null: none. */
   reportState(message: {

@@ -3,7 +3,6 @@
 
 import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { LabelText } from './labels.ts';
-import type { TetherRow } from './tethers.ts';
 
 export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
 export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
@@ -389,21 +388,4 @@ export interface WorkloadRow
   wakeReason: string | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
-}
-
-/** The front's copies of the cloud's rows, from which it answers all reads. */
-export interface CloudViewsProtocol {
-  /** The cloud part is unavailable (a wrong key file): every request under /k8s gets this error. */
-  unavailable(message: { reason: string; hint: string }): null;
-  /** `all`: the rows are complete; any other cluster is dropped. */
-  clusters(message: { rows: ClusterRow[]; all: boolean }): null;
-  /** Drops the cluster and all its workloads. */
-  clusterRemoved(message: { id: string }): null;
-  workloads(message: { rows: WorkloadRow[] }): null;
-  workloadsRemoved(message: { ids: string[] }): null;
-  /** Drops every workload that is not listed. Sent at boot. */
-  workloadsRetained(message: { ids: string[] }): null;
-  /** `all`: the rows are complete; any other tether is dropped. */
-  tethers(message: { rows: TetherRow[]; all: boolean }): null;
-  tethersRemoved(message: { ids: string[] }): null;
 }

@@ -146,12 +146,6 @@ export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => b
   };
 }
 
-/** The front's part in the events. */
-export interface CloudEventViewsProtocol {
-  /** Events as they happen, once the front has subscribed. */
-  events(message: { events: CloudEventRecord[] }): null;
-}
-
 /** Owns the journal of cloud events. Asks nobody. */
 export interface CloudEventsProtocol {
   /**

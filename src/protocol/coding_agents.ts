@@ -115,8 +115,9 @@ export const CODING_AGENTS = {
     cmd: 'gemini',
     install: 'npm install -g @google/gemini-cli',
     authorities: ALL,
-    rules: 'documented',
-    prompt: { ...PASTED, newline: 'C-j' },
+    rules: 'recorded',
+    // It takes an Enter soon after a paste for a newline, and may be slow to know that it is later.
+    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j' },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',
@@ -146,7 +147,7 @@ export const CODING_AGENTS = {
     cmd: 'opencode',
     install: 'npm install -g opencode-ai',
     authorities: ALL,
-    rules: 'documented',
+    rules: 'recorded',
     prompt: { ...PASTED, newline: 'C-j' },
     session: { resume: '--session "$SESSION"', begin: null, find: { command: OPENCODE_SESSIONS } },
     hooks: {

@@ -73,6 +73,8 @@ export interface StateReading {
   beside: (RuleMatch & { within: 'title' | 'notification' }) | null;
   /** The lines of the question, if a rule says that there is one. */
   question: string[];
+  /** The screen shows nothing. */
+  isBlank: boolean;
   /** Makes a terminal of that size show the same, so that the next drawing begins there. */
   snapshot: Uint8Array | null;
   /** What the program has set as the title of its window. */

@@ -34,8 +34,6 @@ export const AGENT_STATE = {
   /** Length of what a hook may say, and of the id of a conversation. */
   maxHookMessage: 500,
   maxSessionId: 200,
-  /** The longest wait of a request for a state. */
-  maxWaitMs: 24 * 3_600_000,
 } as const;
 
 /** docs/reference.md "Prompt". */
@@ -49,6 +47,9 @@ export const PROMPT = {
   /** Silence after which a program has taken the text, and the longest time that it may need for that. */
   echoRestMs: 30,
   maxEchoMs: 2_000,
+  /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
+  newMs: 30_000,
+  settleMs: 1_000,
   /** Last lines of the screen, where nothing tells the lines of the question. */
   questionLines: 12,
 } as const;

@@ -11,6 +11,8 @@ export const MCP = {
   maxIdleConnections: 64,
   /** Callers whose client is kept for their next request. */
   maxKeptCallers: 64,
+  /** Length of the address of a request that a tool makes. */
+  maxUrlLength: 8_192,
   /** Interval of comments on a silent stream. */
   keepAliveMs: 15_000,
   /** Unread bytes of a streamed answer at which the client is cut off. */

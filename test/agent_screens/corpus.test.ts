@@ -23,8 +23,9 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
   const { state, reason } = decideState({
     ...{ now: 1_000_000, isStarting: false, startedAt: 0, typedAt: null, hook: null },
     hasRecordedRules: true,
+    hasShown: true,
     terminal: { lastOutputAt: 1, isMoving: false, signals: { title, progress: null, notification: null } },
-    drawn: { reading: { ...found, snapshot: null, title, ms: 0 }, at: 1 },
+    drawn: { reading: { ...found, isBlank: false, snapshot: null, title, ms: 0 }, at: 1 },
   });
   return [state, `${reason.authority}:${reason.rule}`];
 }

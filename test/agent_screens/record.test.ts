@@ -8,7 +8,7 @@ import { openTerminalScreen } from '../../src/adapters/terminal_screen.ts';
 import type { ReportedState } from '../../src/protocol/agent_state.ts';
 import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { type ProgramName, prepareAgent } from '../kit/agent_programs.ts';
-import { type ModelServer, modelServer } from '../kit/model_server.ts';
+import { lastPrompt, type ModelServer, modelServer } from '../kit/model_server.ts';
 import { type RecordedScreen, writeScreens } from './screen_files.ts';
 
 const SIZES = [
@@ -66,9 +66,13 @@ class Recording {
       this.isOver = true;
     });
     afterThisTest(() => {
-      if (!this.isOver) this.terminal.kill('SIGKILL');
+      this.end();
       screen.close();
     });
+  }
+
+  end(): void {
+    if (!this.isOver) this.terminal.kill('SIGKILL');
   }
 
   /** Keeps the screen as it is. */
@@ -78,18 +82,28 @@ class Recording {
     // The folder of the recording is nobody's business.
     const lines = shown.map((line) => line.replaceAll(this.root, '/home/me'));
     const last = lines.findLastIndex((line) => line !== '');
-    this.screens.push({ state, situation, cols, rows, title, lines: lines.slice(0, last + 1) });
+    this.screens.push({
+      state,
+      situation,
+      cols,
+      rows,
+      title: title.trimEnd(),
+      lines: lines.slice(0, last + 1),
+    });
   }
 
   keys(keys: string): void {
     this.terminal.write(keys);
   }
 
+  /** Resolves when the model has the prompt. Enter amid text that is still being read would be text, too. */
   async prompt(text: string): Promise<void> {
+    const turns = this.model.turns().length;
     this.keys(text);
     await this.until('text', () => this.shows(text.slice(-8)));
-    await pause(400);
+    await this.quiet();
     this.keys('\r');
+    await this.until('request', () => this.model.turns().length > turns);
   }
 
   async until(what: string, holds: () => boolean): Promise<void> {
@@ -137,9 +151,7 @@ class Recording {
 
   /** A command that a person has to allow: the question, and then the answer `keys`. */
   async ask(command: string, keys: string, title: string, moves: readonly string[] = []): Promise<void> {
-    const turns = this.model.turns().length;
     await this.prompt(`run: ${command}`);
-    await this.until('request', () => this.model.turns().length > turns);
     await pause(1_000);
     await this.quiet();
     this.keep('blocked', title);
@@ -159,7 +171,7 @@ const DOWN = '\x1b[B';
 const UP = '\x1b[A';
 
 async function record(type: ProgramName, size: readonly [number, number]) {
-  const model = await modelServer();
+  const model = await modelServer((request) => (lastPrompt(request) === 'long' ? LONG : undefined));
   const recording = new Recording(type, size, model, await openTerminalScreen(...size));
   await recording.until('prompt', () => recording.shows(PROMPTS[type]));
   await recording.quiet();
@@ -171,7 +183,7 @@ async function record(type: ProgramName, size: readonly [number, number]) {
   await pause(1_000);
   await recording.quiet();
   recording.keep('idle', 'an answer that looks like a question');
-  await recording.prompt(LONG);
+  await recording.prompt('long');
   await pause(1_000);
   await recording.quiet();
   recording.keep('idle', 'a long answer');
@@ -183,6 +195,7 @@ async function record(type: ProgramName, size: readonly [number, number]) {
   recording.keys('a half of a prompt');
   await pause(600);
   recording.keep('idle', 'half a prompt typed');
+  recording.end();
   return recording.screens;
 }
 

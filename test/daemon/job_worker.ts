@@ -5,7 +5,15 @@ import { fail } from '../../src/protocol/errors.ts';
 export default serveJobs({
   hashInputs: () => 'hash',
   loadRules: async () => ({ sets: [], faults: [] }),
-  readState: async () => ({ screen: null, beside: null, question: [], snapshot: null, title: '', ms: 0 }),
+  readState: async () => ({
+    screen: null,
+    beside: null,
+    question: [],
+    isBlank: true,
+    snapshot: null,
+    title: '',
+    ms: 0,
+  }),
   parseKubeconfig: ({ upload, now }) => {
     if (upload === 'spin') for (;;);
     if (upload === 'defect') throw new TypeError('a defect');

@@ -266,7 +266,22 @@ describe('a request over HTTP', () => {
     expect((await post(message('tools/none').body, message('tools/none').headers)).body.error.code).toBe(
       -32601,
     );
+    const batch = Array.from({ length: 101 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }));
+    expect((await post(batch)).status).toBe(400);
+    const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
+    const nested = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":${deep}}}`;
+    expect((await post(nested)).status).toBe(200);
+    expect(await send(daemon.port, 'POST', '/mcp?x=1', { body: {}, headers: HEADERS })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_spec' },
+    });
     const client = await overHttp(daemon, '2026-07-28');
+    const long = 'x'.repeat(500_000);
+    expect(await failure(client, 'logs_search', { q: long })).toContain(
+      'invalid_spec: the input is too long',
+    );
+    expect(await failure(client, 'get', { name: long })).toContain('invalid_spec: the input is too long');
+    await expect(client.callTool({ name: '__proto__', arguments: {} })).rejects.toThrow('there is no tool');
     await expect(client.callTool({ name: 'no-such', arguments: {} })).rejects.toThrow(
       'there is no tool no-such',
     );

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { type Daemon, newFolder, startDaemon } from '../kit/daemon.ts';
 import { ownPorts } from '../kit/free_ports.ts';
 import { random } from '../kit/random.ts';
+import { trickyText } from '../kit/tricky_text.ts';
 
 const [first] = ownPorts(10);
 const CONFIG = `[agents]\nports = [${first}, ${first + 9}]\n`;
@@ -35,15 +36,6 @@ const submitted = (file: string): string[] =>
 
 const composing = (file: string): string => `exec ${process.execPath} ${COMPOSER} ${file}`;
 
-/** Text of `length` characters (UTF-16), with all that may be misread. */
-function textOf(length: number): string {
-  const parts = ['line one\n', '\t"quo\'tes" `$(x)` \\n', '😀 é \u202e', '[201~ \\x1b[201~ ^[[201~', '\n\n'];
-  let text = '';
-  for (let index = 0; text.length < length; index += 1) text += parts[index % parts.length];
-  // Not in the middle of a pair.
-  return `${text.slice(0, length - 1).replace(/[\ud800-\udbff]$/, '.')}x`;
-}
-
 describe('a prompt', { timeout: 60_000 }, () => {
   it('of any length arrives exactly at a full-screen program, once', async () => {
     const daemon = await startDaemon({ config: CONFIG });
@@ -53,10 +45,10 @@ describe('a prompt', { timeout: 60_000 }, () => {
     const commands = lengths.map((length) => [`c${length}`, composing(file(length))]);
     await idle(daemon, Object.fromEntries(commands));
     const answers = await Promise.all(
-      lengths.map((length) => prompt(daemon, `c${length}`, { text: textOf(length), wait: 'idle' })),
+      lengths.map((length) => prompt(daemon, `c${length}`, { text: trickyText(length), wait: 'idle' })),
     );
     expect(answers.map(({ status, body }) => [status, body.state])).toEqual(lengths.map(() => [200, 'idle']));
-    for (const length of lengths) expect(submitted(file(length))).toEqual([textOf(length)]);
+    for (const length of lengths) expect(submitted(file(length))).toEqual([trickyText(length)]);
     expect(answers[0]?.body.lines).toEqual(['moved']);
   });
 
@@ -102,7 +94,7 @@ describe('a prompt', { timeout: 60_000 }, () => {
     const names = ['a', 'b', 'c', 'd'];
     const file = (name: string) => join(folder, name);
     await idle(daemon, Object.fromEntries(names.map((name) => [name, composing(file(name))])));
-    const text = textOf(2_000);
+    const text = trickyText(2_000);
     const open = names.flatMap((name) => [
       prompt(daemon, name, { text }).catch(() => null),
       prompt(daemon, name, { text: `queued for ${name}`, queue: true }).catch(() => null),

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { type Daemon, eventually, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, hostPid, isAlive, newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { send } from '../kit/http_request.ts';
 import { must } from '../kit/must.ts';
@@ -338,6 +338,30 @@ it.skipIf(!postgresBin)('wakes a real Postgres for psql (needs postgresql from D
   expect(await eventually(query)).toBe('1');
   await post(daemon, '/v1/services/db/sleep');
   expect(await eventually(query)).toBe('2');
+});
+
+it('is asleep, or woken by who waits, after the host was killed in the middle of a sleep', async () => {
+  const daemon = await startDaemon();
+  const port = freePort();
+  await register(daemon, 'web', { port, env: { SLOW: '1' } });
+  await post(daemon, '/v1/services/web/start');
+  for (const waits of [false, true]) {
+    const before = (await history(daemon)).length;
+    const { pid } = await service(daemon, 'web');
+    const host = hostPid(daemon.stateDir);
+    const asked = daemon.request('POST', '/v1/services/web/sleep').catch(() => undefined);
+    await eventually(async () => (await status(daemon, 'web')) === 'stopping');
+    const answer = waits ? exchange(port, ['held']) : null;
+    process.kill(host, 'SIGKILL');
+    await eventually(() => !isAlive(pid));
+    await asked;
+    if (answer) expect(await answer).toBe('echo held');
+    else await eventually(async () => (await status(daemon, 'web')) === 'sleeping');
+    expect(await exchange(port, ['again'])).toBe('echo again');
+    await eventually(async () => (await status(daemon, 'web')) === 'running');
+    const told = (await history(daemon)).slice(before);
+    expect(told).toEqual(['web slept', 'web started', 'web woke']);
+  }
 });
 
 it('holds a client that comes while it is put to sleep', async () => {

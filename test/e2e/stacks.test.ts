@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder, type Ran } from '../cli/berth_process.ts';
 import { eventually } from '../kit/eventually.ts';
 import { freePort } from '../kit/free_ports.ts';
+import { send } from '../kit/http_request.ts';
 
 const NODE = JSON.stringify(process.execPath);
 /** Answers with the variables that it is asked for. */
@@ -93,6 +94,18 @@ describe('two checkouts of one project', () => {
     expect(await variable(await urlIn(inLinked, 'web'), 'URL_DB')).toBe(leased);
     expect(await variable(await urlIn(inMain, 'web'), 'PORT_DB')).toBe(String(port));
     expect(await variable(await urlIn(inLinked, 'api'), 'HOST_NAME')).toBe(`web.${slug}.shop.localhost`);
+    // At the gateway each has its own host name.
+    for (const [name, host] of [
+      ['shop--web', 'web.shop.localhost'],
+      [`${stack}--web`, `web.${slug}.shop.localhost`],
+    ] as const) {
+      const gateway = new URL((await daemon.request('GET', `/v1/services/${name}`)).body.gatewayUrl);
+      expect(gateway.hostname).toBe(host);
+      const answer = await send(Number(gateway.port), 'GET', '/BERTH_SERVICE', {
+        headers: { host: gateway.host },
+      });
+      expect([answer.status, answer.text]).toEqual([200, name]);
+    }
 
     // What is done in one leaves the other as it is.
     expect((await inLinked('stop web')).stdout).toMatch(/^✓ web is stopped/);

@@ -247,6 +247,27 @@ test('a stop completes without a daemon, and across the death of the host', asyn
   expect(isRunning(twice.pid)).toBe(false);
 });
 
+test('a host killed between the record of a stop and its signal has the next one send it, once', async () => {
+  const stateDir = newState();
+  const first = await connectDaemon(stateDir);
+  const counting = `n=0; trap 'n=$((n+1)); echo got $n; [ $n = 1 ] && exit 7' TERM; echo ready; while :; do sleep 0.05; done`;
+  const unsent = await first.spawn('unsent', counting);
+  const sent = await first.spawn('sent', `trap 'echo got' TERM; echo ready; while :; do sleep 0.05; done`);
+  await eventually(() => first.tail('unsent').length > 0 && first.tail('sent').length > 0);
+  void first.stop(sent, { graceMs: 60_000 }).catch(() => undefined);
+  await eventually(() => first.tail('sent').includes('got'));
+  await killHost(first);
+  const ledger = new RunLedger(join(stateDir, 'host', 'ledger'));
+  expect(must(ledger.rows.get(sent.run)).stop).not.toHaveProperty('isSent');
+  const stop = { signal: 'SIGTERM', graceMs: 60_000, at: Date.now(), isSent: false } as const;
+  ledger.put({ ...must(ledger.rows.get(unsent.run)), stop });
+  const second = await connectDaemon(stateDir);
+  await eventually(() => !isRunning(unsent.pid));
+  await eventually(() => second.tail('unsent').includes('got 1'));
+  expect(second.tail('sent').filter((line) => line === 'got')).toHaveLength(1);
+  process.kill(-sent.pid, 'SIGKILL');
+});
+
 test('a reused pid is neither adopted nor ended', async () => {
   const stateDir = newState();
   const first = await connectDaemon(stateDir);

@@ -80,7 +80,9 @@ export interface Double {
   /** Accepts no token any more. */
   isRevoked: boolean;
   /** Has it accept tokens of a ServiceAccount that live for so long (seconds) from `now` (epoch ms) on. */
-  accountToken(now: number, lifetimeS: number): string;
+  accountToken(now: number, lifetimeS: number, name?: string): string;
+  /** Objects of accounts by their paths: applied, read and deleted. */
+  manifests: Map<string, Json>;
   /** The clock by which it makes tokens when it is asked for one. */
   now: () => number;
   addAutoscaler(
@@ -208,6 +210,7 @@ class Server implements Double {
   readonly allowedIn = new Set<string>();
   isRevoked = false;
   now = Date.now;
+  readonly manifests = new Map<string, Json>();
   private readonly token = randomBytes(16).toString('hex');
   private readonly tokens = new Set([this.token]);
   private readonly ca = certificate({ commonName: `double ca ${randomUUID()}` });
@@ -273,12 +276,27 @@ class Server implements Double {
     this.tell(pluralOf(kind), 'DELETED', this.stamped(kind, object));
   }
 
-  accountToken(now: number, lifetimeS: number): string {
+  private accountAnswer({ path, method, body, contentType }: Seen): [number, Json] | null {
+    const [, name] = /^\/api\/v1\/namespaces\/berth\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
+    if (name !== undefined)
+      return this.isDenied('create serviceaccounts/token', 'berth')
+        ? [403, status(403, 'Forbidden', `serviceaccounts "${name}" is forbidden`)]
+        : [201, { status: { token: this.accountToken(this.now(), body.spec.expirationSeconds, name) } }];
+    if (contentType === 'application/apply-patch+yaml')
+      this.manifests.set(path, { ...body, metadata: { ...body.metadata, uid: 'the-uid' } });
+    const object = this.manifests.get(path);
+    if (method === 'DELETE') this.manifests.delete(path);
+    if (object) return [200, object];
+    if (method === 'GET' && /^\/api\/v1\/namespaces\/berth\/[a-z]+$/.test(path)) return [200, { items: [] }];
+    return method === 'DELETE' ? [404, status(404, 'NotFound', 'not found')] : null;
+  }
+
+  accountToken(now: number, lifetimeS: number, name = 'berth-ada'): string {
     const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const iat = Math.floor(now / 1_000);
     const claims = {
-      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: 'system:serviceaccount:berth:berth-ada' },
-      'kubernetes.io': { namespace: 'berth', serviceaccount: { name: 'berth-ada', uid: 'the-uid' } },
+      ...{ iat, exp: iat + lifetimeS, jti: randomUUID(), sub: `system:serviceaccount:berth:${name}` },
+      'kubernetes.io': { namespace: 'berth', serviceaccount: { name, uid: 'the-uid' } },
     };
     const token = `${part({ alg: 'RS256' })}.${part(claims)}.${randomBytes(8).toString('base64url')}`;
     this.tokens.add(token);
@@ -463,10 +481,8 @@ class Server implements Double {
     if (path === '/version') return [200, { major: '1', minor: '33', gitVersion: 'v1.33.0-double' }];
     if (path.endsWith('/selfsubjectaccessreviews')) return [201, this.review(seen.body)];
     if (path.endsWith('/selfsubjectrulesreviews')) return [201, this.rules(seen.body)];
-    if (path === '/api/v1/namespaces/berth/serviceaccounts/berth-ada/token')
-      return this.isDenied('create serviceaccounts/token', 'berth')
-        ? [403, status(403, 'Forbidden', 'serviceaccounts "berth-ada" is forbidden')]
-        : [201, { status: { token: this.accountToken(this.now(), seen.body.spec.expirationSeconds) } }];
+    const account = this.accountAnswer(seen);
+    if (account) return account;
     const extra = this.answerExtra(path, query);
     if (extra) return extra;
     const scalers = /^\/apis\/autoscaling\/v1\/namespaces\/([^/]+)\/horizontalpodautoscalers$/.exec(path);

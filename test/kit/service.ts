@@ -54,7 +54,14 @@ export const AGENT = { agentType: null, hostname: 'web.agents.localhost', cols: 
 export class MemoryStore implements Pick<Store, 'table'> {
   broken: Failure | null = null;
   busy: Promise<void> | null = null;
-  private readonly rows = new Map<string, Uint8Array>();
+  private rows = new Map<string, Uint8Array>();
+
+  /** What a daemon would find on disk that begins now. */
+  copy(): MemoryStore {
+    const copied = new MemoryStore();
+    copied.rows = new Map(this.rows);
+    return copied;
+  }
 
   table<N extends keyof StoreTables>(name: N): StoreTable<StoreTables[N]> {
     const at = (key: string): string => `${name}/${key}`;
@@ -370,6 +377,8 @@ export interface Plan {
   end?: LastEnd;
   row?: Partial<LedgerRun>;
   clock?: TestClock;
+  /** Of an earlier daemon. */
+  store?: MemoryStore;
 }
 
 export const MEMO: RunMetadata = {
@@ -397,7 +406,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
     host.service = far.ref<ServiceProtocol>('service:web');
   };
   connect();
-  const store = new MemoryStore();
+  const store = plan.store ?? new MemoryStore();
   if (!plan.unknown) await store.table('services').put('web', { spec: spec(plan.spec), revision: 1 });
   if (plan.end) await store.table('ends').put('web', plan.end);
   if (plan.row) host.ledger.set('web', row(clock, plan.row));

@@ -20,6 +20,16 @@ describe('the table of tools', () => {
     expect(listed).toEqual(TOOLS.map((tool) => [tool.name, tool.operations]));
   });
 
+  it('is that of docs/mcp.md, with what each does', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'mcp.md'), 'utf8');
+    const section = must(page.split('## Tools\n')[1]).split('\n## ')[0] ?? '';
+    const listed = [...section.matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(([, name, effect]) => [
+      name,
+      effect,
+    ]);
+    expect(listed).toEqual(TOOLS.map(({ name, effect }) => [name, effect]));
+  });
+
   it('calls operations that are there, and reads with GET alone', () => {
     for (const { name, effect, operations: ids } of TOOLS)
       for (const id of ids) {

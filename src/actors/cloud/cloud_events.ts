@@ -1,15 +1,16 @@
 // State: the newest events, and those that are not on disk yet. Rebuilt from: the history on disk.
+
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventHistory, type EventHistoryLimits } from '../../adapters/storage/event_history.ts';
 import {
   type CloudEventRecord,
   type CloudEventsProtocol,
-  type CloudEventViewsProtocol,
   cloudEventJson,
   cloudEventMatcher,
   type NewCloudEvent,
   parseCloudEvent,
 } from '../../protocol/cloud_events.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import {
   actor,
   type Context,
@@ -40,7 +41,7 @@ class CloudEvents {
   private readonly context: Context;
   private readonly config: CloudEventsConfig;
   private readonly history: EventHistory;
-  private readonly views: Ref<CloudEventViewsProtocol>;
+  private readonly views: Ref<CloudViewsProtocol>;
   /** The newest events, oldest first. */
   private kept: CloudEventRecord[] = [];
   private waiting: WaitingEvent[] = [];

@@ -1,11 +1,11 @@
 // State: the registered clusters, and whether each answers. Rebuilt from: the store, and the next call of
 // each cluster.
+
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import { tokenRenewal } from '../../adapters/kube/service_account.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { Vault } from '../../adapters/storage/vault.ts';
 import type {
-  CloudViewsProtocol,
   ClusterAccess,
   ClusterChange,
   ClusterInput,
@@ -15,6 +15,7 @@ import type {
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';

@@ -5,13 +5,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import {
-  type CloudViewsProtocol,
   type ObservedWorkload,
   type StoredWorkload,
   WORKLOAD_KINDS,
   type WorkloadKind,
   type WorkloadRow,
 } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import {

@@ -15,6 +15,8 @@ import type { ServiceLog } from './service_log.ts';
 /** The terminal that prompts are typed into. */
 export interface PromptTerminal {
   run: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
   /** The offset in the log from which the output of the run begins. */
   logFrom: number;
   typing: PromptTyping;
@@ -172,6 +174,8 @@ export class AgentPrompts {
     const { name } = this.options;
     const ready = await this.until(prompt, prompt.until, (): Look<true> => {
       const status = this.assertRuns(run);
+      const againMs = this.unsettledMs(status);
+      if (againMs > 0) return { againMs };
       if (status.state === 'blocked' || !prompt.queue) return { found: true };
       return this.lookIdle(status);
     });
@@ -179,6 +183,18 @@ export class AgentPrompts {
     const status = this.assertRuns(run);
     if (status.state === 'blocked') throw await this.blocked(status, `${name} waits for an answer`);
     this.assertTypable(prompt, run);
+  }
+
+  /**
+   * How long to wait for a program that has just started to come to a rest: it may show its prompt and not
+   * take one yet, as while it draws a long conversation.
+   */
+  private unsettledMs({ lastOutputAt, since, state }: AgentStatus): number {
+    const now = this.options.clock.now();
+    const { startedAt, typing } = this.options.terminal();
+    const isNew = typing.pauseMs > 0 && now < startedAt + PROMPT.newMs;
+    if (state !== 'idle' || !isNew) return 0;
+    return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - now);
   }
 
   /** Throws agent_working, not_running, and for a client that has gone. */
@@ -211,18 +227,23 @@ export class AgentPrompts {
     return quietMs >= AGENT_STATE.outputMs ? { found: true } : { againMs: AGENT_STATE.outputMs - quietMs };
   }
 
-  /** Resolves when what the text makes the program print has come to a rest, or takes too long. */
+  /**
+   * Resolves when the program has shown that it has the text, has had its pause since, and what it prints has
+   * come to a rest; or when that takes too long. A busy program would read text and Enter as one.
+   */
   private async untilTaken(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
     const { clock, log } = this.options;
-    const earliest = clock.monotonic() + pauseMs;
     const latest = clock.monotonic() + PROMPT.maxEchoMs;
     let end = from;
-    let restsFrom = clock.monotonic();
+    let shownAt: number | null = null;
+    let restsFrom = 0;
     await this.until({ ...prompt, isCancelled: false }, latest, (): Look<true> => {
       const now = clock.monotonic();
       if (log.end() !== end) restsFrom = now;
       end = log.end();
-      const due = Math.max(earliest, restsFrom + PROMPT.echoRestMs);
+      if (end === from) return NOT_YET;
+      shownAt ??= now;
+      const due = Math.max(shownAt + pauseMs, restsFrom + PROMPT.echoRestMs);
       return now >= due ? { found: true } : { againMs: due - now };
     });
   }

@@ -43,8 +43,8 @@ export class AgentRequests {
       status: () => agent.status(),
       watchState: (onChange) => agent.watchStatus(onChange),
       terminal: () => {
-        const [{ id, logFrom }] = this.live();
-        return { run: id, logFrom, typing: this.typing() };
+        const [{ id, logFrom, startedAt }] = this.live();
+        return { run: id, startedAt, logFrom, typing: this.typing() };
       },
       type: (data) => this.ofTerminal((terminal, ...live) => terminal.typeBytes(...live, data)),
       readLines: async () => {

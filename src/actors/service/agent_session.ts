@@ -131,7 +131,8 @@ export class AgentSession {
     if (!flags) return stored;
     const before = isForced ? null : this.row;
     const id = before?.id ?? (flags.begin === null ? null : randomUUID());
-    const woke = !isForced && this.row?.asleep?.after === this.options.known().end?.run;
+    const { end } = this.options.known();
+    const woke = !isForced && end !== null && this.row?.asleep?.after === end.run;
     if (before !== this.row || id !== this.id) await this.note(id === null ? null : { ...before, id });
     if (id === null) return stored;
     run.metadata = { ...run.metadata, session: { id, ...(woke && { woke }) } };

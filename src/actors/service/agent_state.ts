@@ -35,12 +35,6 @@ export interface AgentStateOptions {
   session: AgentSession;
 }
 
-interface Waiter {
-  for: readonly AgentStateName[];
-  afterMs: number;
-  settle: (status: AgentStatus) => void;
-}
-
 interface ToldStatus {
   state: AgentStateName;
   /** Epoch milliseconds. */
@@ -59,7 +53,6 @@ export class AgentState {
   /** The state that the last event named. */
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
-  private readonly waiters = new Set<Waiter>();
   private readonly watchers = new Set<() => void>();
   private cancelDue = (): void => {};
   private lastPublished = '';
@@ -130,25 +123,6 @@ export class AgentState {
     return () => void this.watchers.delete(onChange);
   }
 
-  /** See `AgentStateProtocol.awaitState`. */
-  awaitState({ for: wanted, afterMs, timeoutMs }: MessageOf<AgentStateProtocol, 'awaitState'>) {
-    return new Promise<AgentStatus>((resolve) => {
-      const waiter: Waiter = {
-        for: wanted,
-        afterMs,
-        settle: (status) => {
-          cancel();
-          this.waiters.delete(waiter);
-          resolve(status);
-        },
-      };
-      const ms = Math.min(timeoutMs, AGENT_STATE.maxWaitMs);
-      const cancel = this.options.context.clock.after(ms, () => waiter.settle(this.status()));
-      this.waiters.add(waiter);
-      this.settleWaiters();
-    });
-  }
-
   /** From the host. A notice about another run is late. */
   onMoved({ run, ...reading }: MessageOf<AgentStateProtocol, 'terminalMoved'>): null {
     if (this.evidence?.run.id === run) this.evidence.watched.take(reading);
@@ -204,7 +178,6 @@ export class AgentState {
       this.announceSoon();
     } else told.reason = reason;
     this.publish();
-    this.settleWaiters();
     for (const onChange of [...this.watchers]) onChange();
   }
 
@@ -242,13 +215,6 @@ export class AgentState {
     this.options.effects.publishAgent(status);
   }
 
-  private settleWaiters(): void {
-    if (this.waiters.size === 0 || !this.told) return;
-    const { state, since } = this.told;
-    for (const waiter of [...this.waiters])
-      if (waiter.for.includes(state) && since >= waiter.afterMs) waiter.settle(this.status());
-  }
-
   /** Journals the state, no more often than the journal should hear of one agent. */
   private announceSoon(): void {
     if (this.isAnnouncing) return;
@@ -274,10 +240,9 @@ export class AgentState {
 }
 
 /** The messages of an agent's state. */
-export const agentStateHandlers = (context: Context, agent: AgentState): Handlers<AgentStateProtocol> => ({
+export const agentStateHandlers = (agent: AgentState): Handlers<AgentStateProtocol> => ({
   agentStatus: () => agent.status(),
   agentExplanation: () => agent.explain(),
-  awaitState: (message) => context.replyLater(agent.awaitState(message)),
   reportState: (message) => agent.report(message),
   terminalMoved: (message) => agent.onMoved(message),
 });

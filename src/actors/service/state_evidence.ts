@@ -31,6 +31,7 @@ export class StateEvidence {
   private readonly options: StateEvidenceOptions;
   private readonly screen: StateScreen;
   private typedAt: number | null = null;
+  private hasShown = false;
 
   constructor(options: StateEvidenceOptions) {
     const { agentType, context, effects, log, onChanged, run, screens, size, terminal } = options;
@@ -44,7 +45,10 @@ export class StateEvidence {
         const { notification, title } = this.watched.reading.signals;
         return { title, notification: notification?.text ?? '' };
       },
-      onRead: onChanged,
+      onRead: () => {
+        this.hasShown ||= this.screen.drawn?.reading.isBlank === false;
+        onChanged();
+      },
     });
     const onReading = (): void => {
       const { isMoving, lastOutputAt } = this.watched.reading;
@@ -123,6 +127,7 @@ export class StateEvidence {
       ...{ now: this.options.context.clock.now(), isStarting, startedAt: this.run.startedAt },
       ...{ terminal: this.watched.reading, typedAt: this.typedAt, drawn: this.screen.drawn },
       hasRecordedRules: codingAgent(this.options.agentType)?.rules === 'recorded',
+      hasShown: this.hasShown,
       hook: this.run.metadata.hook ?? null,
     };
   }

@@ -37,6 +37,8 @@ export interface StateFacts {
   drawn: { reading: StateReading; at: number } | null;
   /** The rules of its type were recorded from the running program, so they know the screens of its prompt. */
   hasRecordedRules: boolean;
+  /** Its screen has shown something. */
+  hasShown: boolean;
 }
 
 export interface DecidedState {
@@ -116,6 +118,8 @@ export function decideState(facts: StateFacts): DecidedState {
     return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
   }
   if (isStarting) return decided('starting', 'process', 'not-ready');
+  // Of a program whose prompt is known, an empty screen is not ready for one, however slow its start.
+  if (facts.hasRecordedRules && !facts.hasShown) return decided('starting', 'process', 'no-output');
   const firstOutputDue = startedAt + AGENT_STATE.startingMs;
   if (terminal.lastOutputAt === null && now < firstOutputDue)
     return decided('starting', 'process', 'no-output', firstOutputDue);

@@ -1,7 +1,9 @@
 // The records of all tethers, and the ports of the pool that they hold.
+
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { CloudViewsProtocol, WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
   type StoredTether,

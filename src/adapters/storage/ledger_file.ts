@@ -11,9 +11,9 @@ export interface LedgerRow extends Omit<LedgerRun, 'stopping'> {
   boot: string;
   /**
    * The stop under way, or the one that ended the run; `at` is epoch milliseconds. `isCommand`: its command
-   * runs, and no signal was sent yet.
+   * runs, and no signal was sent yet. `isSent` false: none was sent, for another reason; absent: it was.
    */
-  stop: { signal: string; graceMs: number; at: number; isCommand?: true } | null;
+  stop: { signal: string; graceMs: number; at: number; isCommand?: true; isSent?: false } | null;
 }
 
 const LEDGER_FIELDS: FieldTypes<LedgerRow> = {

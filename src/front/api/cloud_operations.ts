@@ -57,18 +57,18 @@ const namedIn = (value: unknown): Named => (typeof value === 'object' && value !
 
 function subjectOf(
   views: CloudViews,
-  { resource, id: action }: RouteOf<'call'>,
+  { resource, keyKind, id: action }: RouteOf<'call'>,
   { key, body }: RequestContext,
   answer: unknown,
 ): CloudSubject {
   switch (resource) {
     case 'clusters':
-      return views.subject({ clusterId: key || (namedIn(answer).id ?? null) });
+      return views.subject({ clusterId: keyKind ? key : (namedIn(answer).id ?? null) });
     case 'tethers':
       if (action !== 'createTether') return views.subject({ tetherId: key });
       return views.subject({ workloadId: key, tetherId: namedIn(answer).tether_id ?? null });
     default:
-      return views.subject(key === '' ? { clusterId: namedIn(body).clusterId ?? null } : { workloadId: key });
+      return views.subject(keyKind ? { workloadId: key } : { clusterId: namedIn(body).clusterId ?? null });
   }
 }
 

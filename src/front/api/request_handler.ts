@@ -323,6 +323,7 @@ export class RequestHandler {
 
   private runRelay(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'relay'>, by: Called): void {
     const { app } = this.options;
+    readQuery(exchange.query(), route.query);
     const headers = RELAYED_HEADERS.flatMap((name): [string, string][] => {
       const value = exchange.header(name);
       return value === '' ? [] : [[name, value]];

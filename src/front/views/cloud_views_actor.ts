@@ -1,7 +1,6 @@
 // State: none of its own; it updates the views. Rebuilt from: the messages of the cloud's actors at their
 // start.
-import type { CloudViewsProtocol } from '../../protocol/cloud.ts';
-import type { CloudEventViewsProtocol } from '../../protocol/cloud_events.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { CloudViews } from './cloud_views.ts';
 
@@ -9,7 +8,7 @@ import type { CloudViews } from './cloud_views.ts';
 const LIMITS = { mailbox: 1_000_000 };
 
 /** The actor at `cloudviews`, on the thread of the front. */
-export const cloudViewsActor = actor<CloudViewsProtocol & CloudEventViewsProtocol, CloudViews>(
+export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
   'cloudviews',
   (_context, views) => {
     const done = (_updated: unknown): null => null;

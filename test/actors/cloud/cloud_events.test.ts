@@ -6,9 +6,9 @@ import { EventHistory } from '../../../src/adapters/storage/event_history.ts';
 import type {
   CloudEventFilter,
   CloudEventsProtocol,
-  CloudEventViewsProtocol,
   NewCloudEvent,
 } from '../../../src/protocol/cloud_events.ts';
+import type { CloudViewsProtocol } from '../../../src/protocol/cloud_views.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../../src/settings/cloud_limits.ts';
 import { realTime, type Stand, tempDir, type World, world } from '../../kit/actors.ts';
@@ -20,7 +20,7 @@ const LIMITS = CLOUD_EVENTS.history;
 interface Journal {
   world: World;
   folder: string;
-  views: Stand<CloudEventViewsProtocol>;
+  views: Stand<CloudViewsProtocol>;
   reports: string[];
   events: Ref<CloudEventsProtocol>;
   again(): Promise<void>;
@@ -32,7 +32,7 @@ async function journal(change: Partial<CloudEventsConfig> = {}): Promise<Journal
   const reports: string[] = [];
   const config = { folder, limits: LIMITS, report: (text: string) => reports.push(text), subscribed: false };
   const start = () => here.start('cloudevents', cloudEventsActor, { ...config, ...change });
-  const views = await here.stand<CloudEventViewsProtocol>('cloudviews');
+  const views = await here.stand<CloudViewsProtocol>('cloudviews');
   const made: Journal = {
     ...{ world: here, folder, views, reports },
     events: await start(),
@@ -197,7 +197,9 @@ describe('what happens to workloads', () => {
       const events = await auditOf(here);
       return events.some(({ type }: Json) => type === 'workload.failed') ? events : undefined;
     });
-    expect(failures.filter(({ type }: Json) => type === 'workload.failed')).toMatchObject([{ who: 'berth', workload_id: id, result: 'cluster_denied' }]);
+    expect(failures.filter(({ type }: Json) => type === 'workload.failed')).toMatchObject([
+      { who: 'berth', workload_id: id, result: 'cluster_denied' },
+    ]);
   });
 
   it('has a cluster that cannot be reached, and that it can be again', async () => {

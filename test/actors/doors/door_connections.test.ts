@@ -78,6 +78,18 @@ describe.skipIf(process.platform !== 'linux')('a door without a service', () => 
     expect(knocks()).toBe(1);
   });
 
+  it('lets a client go that has waited for a minute', async () => {
+    const { clock, door, client } = await openDoor();
+    const waiting = await client();
+    const closed = new Promise((resolve) => waiting.on('close', resolve));
+    await clock.advance(DOOR.holdMs - DOOR.checkIntervalMs);
+    expect([door.isAwaited, waiting.readyState]).toEqual([true, 'open']);
+    await clock.advance(DOOR.checkIntervalMs);
+    await closed;
+    expect(door.isAwaited).toBe(false);
+    expect(DOOR.holdMs).toBe(60_000);
+  });
+
   it('has a place again for each client that has gone while it waited', async () => {
     const { clock, door, client } = await openDoor();
     const clients = [await client(), await client()];

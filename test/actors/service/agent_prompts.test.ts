@@ -18,6 +18,7 @@ class Program {
   isDeaf = false;
   question: string[] = [];
   run = 'r1';
+  startedAt = 0;
   /** Called with everything that is typed. */
   onTyped: (text: string) => void = () => {};
   private readonly watchers = new Set<() => void>();
@@ -39,6 +40,7 @@ class Program {
     watchState: (onChange) => this.watch(onChange),
     terminal: () => ({
       run: this.run,
+      startedAt: this.startedAt,
       logFrom: 0,
       typing: { bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' },
     }),
@@ -155,11 +157,42 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
+  it('waits for Enter until a busy program has shown the text, and its pause after that', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    const answer = bot.prompt('late');
+    await bot.pass(PROMPT.maxEchoMs - TYPING_MS);
+    expect(bot.typed()).toBe('late');
+    bot.isDeaf = false;
+    bot.print('late');
+    await bot.pass(99);
+    expect(bot.typed()).toBe('late');
+    await bot.pass(1);
+    expect(bot.typed()).toBe('late!');
+    expect(await answer).toBe('idle');
+  });
+
+  it('waits until a program that has just started has come to a rest', async () => {
+    const bot = new Program();
+    bot.startedAt = bot.clock.now();
+    bot.print('>');
+    const answer = bot.prompt('first');
+    for (let turn = 0; turn < 3; turn += 1) {
+      await bot.pass(PROMPT.settleMs - 1);
+      bot.print('a conversation of before');
+    }
+    expect(bot.typed()).toBe('');
+    await bot.pass(PROMPT.settleMs);
+    await bot.pass(TYPING_MS);
+    expect(bot.typed()).toBe('first!');
+    expect(await answer).toBe('idle');
+  });
+
   it('that nothing moves for is stalled', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('hello');
-    await bot.pass(TYPING_MS);
+    await bot.pass(PROMPT.maxEchoMs);
     await bot.pass(PROMPT.stalledMs);
     expect(await answer).toContain('agent_stalled');
     expect(bot.typed()).toBe('hello!');

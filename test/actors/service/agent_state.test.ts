@@ -6,7 +6,7 @@ import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agen
 import type { Ref } from '../../../src/runtime/actor.ts';
 import { AGENT_STATE } from '../../../src/settings/agent_limits.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
+import { AGENT, type Plan, running, type Supervised, supervise } from '../../kit/service.ts';
 
 interface Told {
   world: Supervised;
@@ -97,24 +97,6 @@ it('tells a later daemon nothing anew, and keeps since when it is so', async () 
   await next.world.advance(after(0));
   expect(next.status()).toMatchObject({ state: 'idle', since });
   expect(next.changes()).toEqual([]);
-});
-
-it('is waited for: a state now, a state to come, a state since, and in vain', async () => {
-  const { world, agent: ref, moved } = await agent();
-  const wait = (states: AgentStatus['state'][], afterMs = 0) =>
-    ref.ask('awaitState', { for: states, afterMs, timeoutMs: 10_000 }, { deadlineMs: 20_000 });
-  expect(await wait(['exited'])).toMatchObject({ state: 'exited' });
-  const [works, rests] = [wait(['working']), wait(['idle', 'blocked'])];
-  await running(world);
-  moved();
-  await quiet();
-  expect(await works).toMatchObject({ state: 'working' });
-  await world.advance(after(AGENT_STATE.outputMs));
-  expect(await rests).toMatchObject({ state: 'idle' });
-  const later = wait(['idle'], world.clock.now() + 1);
-  await world.advance(10_001);
-  const { since } = await later;
-  expect(since).toBeLessThan(world.clock.now() - 10_000);
 });
 
 it('flaps without flooding the journal', async () => {

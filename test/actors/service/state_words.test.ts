@@ -10,7 +10,15 @@ const SIGNALS: TerminalSignals = { title: '', progress: null, notification: null
 /** A screen on which a rule of that state holds, drawn so long ago. */
 function drawn(state: ReportedState | null, agoMs = 100): StateFacts['drawn'] {
   const screen = state && { name: 'shown', state, file: '', lines: [] };
-  const reading: StateReading = { screen, beside: null, question: [], snapshot: null, title: '', ms: 1 };
+  const reading: StateReading = {
+    screen,
+    beside: null,
+    question: [],
+    isBlank: false,
+    snapshot: null,
+    title: '',
+    ms: 1,
+  };
   return { reading, at: NOW - agoMs };
 }
 
@@ -20,6 +28,7 @@ const decide = (facts: Partial<StateFacts>, quietMs = 60_000): string => {
   const { state, reason } = decideState({
     ...{ now: NOW, isStarting: false, startedAt: 0, typedAt: null, hook: null, drawn: null },
     hasRecordedRules: false,
+    hasShown: true,
     terminal: { lastOutputAt: NOW - quietMs, isMoving: false, signals: SIGNALS },
     ...facts,
   });
@@ -63,4 +72,6 @@ it('is blocked on a quiet screen that no recorded rule knows', () => {
   expect(decide({ drawn: drawn(null), hasRecordedRules }, 1_000)).toBe('working output');
   expect(decide({ drawn: drawn(null) })).toBe('idle output');
   expect(decide({ drawn: null, hasRecordedRules })).toBe('idle output');
+  expect(decide({ hasRecordedRules, hasShown: false })).toBe('starting process');
+  expect(decide({ hasShown: false })).toBe('idle output');
 });

@@ -9,7 +9,8 @@ import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.
 import { type CloudStore, embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { tetherItem } from '../../../src/front/views/cloud_json.ts';
-import type { CloudViewsProtocol, WorkloadKind, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { WorkloadKind, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { CloudViewsProtocol } from '../../../src/protocol/cloud_views.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { type StoredTether, type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';

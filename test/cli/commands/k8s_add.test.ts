@@ -1,9 +1,14 @@
 // `berth k8s add`, `renew`, `rm` and `rights`: what reaches the daemon of the user's own kubeconfig.
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import pty from 'node-pty';
 import { expect, it } from 'vitest';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
-import { folder } from '../berth_process.ts';
+import { afterThisTest } from '../../kit/actors.ts';
+import { BIN } from '../../kit/built_program.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { kubeDouble } from '../../kit/kube_double.ts';
+import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 import { ANSWERS, cloud, ID } from '../k8s_answers.ts';
 
 /** A kubeconfig that the daemon would take; `more` replaces parts of it. */
@@ -113,4 +118,88 @@ it('shows rights, and ends with 1 if one is missing', async () => {
   expect(JSON.parse((await run('k8s rights --missing --json')).stdout)).toEqual([
     { cluster: 'dev', ...rights[1] },
   ]);
+});
+
+/** `berth` in a terminal: what it shows, and how to answer what it asks. */
+function inTerminal(args: string[], env: Record<string, string>) {
+  const terminal = pty.spawn(process.execPath, [BIN, ...args], {
+    ...{ cwd: folder(), env, encoding: null, cols: 200, rows: 50 },
+  });
+  let shown = '';
+  terminal.onData((bytes) => {
+    shown += bytes.toString();
+  });
+  const ended = new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
+  return {
+    ended,
+    /** Resolves once it has shown `text`. */
+    shows: (text: string) => eventually(() => shown.includes(text) || undefined),
+    async answer(question: string, text: string) {
+      await eventually(() => shown.includes(question) || undefined);
+      shown = '';
+      writeSync(terminal.fd, `${text}\r`);
+    },
+  };
+}
+
+it('asks on a terminal: for the account, in the login command, and for its removal', async () => {
+  const double = await kubeDouble();
+  afterThisTest(() => double.stop());
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
+  const home = folder();
+  const env = cleanEnv(home, {
+    ...{ BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile, TERM: 'xterm' },
+    KUBECONFIG: join(home, 'config'),
+  });
+  const config = JSON.parse(double.kubeconfig);
+  const { token } = config.users[0].user;
+  const credential = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status: { token },
+  };
+  const login = join(home, 'login');
+  writeFileSync(
+    login,
+    `#!/bin/sh\nprintf 'Your code: ' >&2\nread code\n[ "$code" = 42 ] || exit 1\necho '${JSON.stringify(credential)}'\n`,
+  );
+  chmodSync(login, 0o755);
+  config.users[0].user = {
+    exec: { apiVersion: credential.apiVersion, command: './login', interactiveMode: 'Always' },
+  };
+  writeFileSync(env['KUBECONFIG'] ?? '', JSON.stringify(config));
+  const question = 'Create this in the cluster at https://127.0.0.1';
+
+  const refused = inTerminal(['k8s', 'add', 'prod'], env);
+  await refused.answer(question, 'n');
+  expect(await refused.ended).toBe(1);
+  const wrong = inTerminal(['k8s', 'add', 'prod'], env);
+  await wrong.answer(question, 'y');
+  await wrong.answer('Your code: ', '41');
+  expect(await wrong.ended).toBe(1);
+  await wrong.shows('ended with exit code 1');
+  expect(double.requests).toEqual([]);
+
+  const added = inTerminal(['k8s', 'add', 'prod'], env);
+  await added.answer(question, 'y');
+  await added.answer('Your code: ', '42');
+  expect(await added.ended).toBe(0);
+  await added.shows('prod is registered, with 0 workloads');
+  expect([...double.manifests.values()].map(({ kind }) => kind)).toEqual([
+    ...['Namespace', 'ServiceAccount', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
+  ]);
+
+  // Without a terminal it says that the account stays, and with one it asks.
+  const kept = await berth(['k8s', 'rm', 'prod'], { env });
+  expect(kept.stderr).toMatch(/^Its ServiceAccount berth\/berth-.* stays in the cluster prod\.\n$/);
+  const again = inTerminal(['k8s', 'add', 'prod', '--yes'], env);
+  await again.answer('Your code: ', '42');
+  expect(await again.ended).toBe(0);
+  const removed = inTerminal(['k8s', 'rm', 'prod'], env);
+  await removed.answer('Remove its ServiceAccount berth/berth-', 'y');
+  await removed.answer('Remove them?', 'y');
+  await removed.answer('Your code: ', '42');
+  expect(await removed.ended).toBe(0);
+  await removed.shows('prod is removed');
+  expect([...double.manifests]).toEqual([]);
 });

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { limitsTrouble } from '../../../src/cli/commands/doctor_limits.ts';
 import { type Daemon, eventually } from '../../kit/daemon.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { exchangeKey, pageServer } from '../../kit/page_session.ts';
@@ -484,6 +485,15 @@ it('checks the machine', async () => {
   ).toBe(true);
   expect([...states.values()]).not.toContain('wrong');
   expect(ran.code).toBe(0);
+  // It says who holds the limits, and why it is not the other one; neither is wrong.
+  const reason = /(no control groups of version 2|cannot limit .+|is not of Berth|is not delegated to it)$/;
+  const [limits = '', ...others] = [...states.keys()]
+    .map(String)
+    .filter((about) => about.startsWith('limits '));
+  expect([others, states.get(limits)]).toEqual([[], 'ok']);
+  const isHeld = limitsTrouble(daemon.pid, daemon.stateDir) === null;
+  if (isHeld) expect(limits).toBe('limits of services are held by control groups');
+  else expect(limits).toMatch(reason);
   const bad = join(folder(), 'config.toml');
   writeFileSync(bad, 'port = "x"\n');
   const wrong = await berth(['doctor', '--config', bad], { env: cleanEnv(folder()) });

@@ -1,0 +1,110 @@
+// The account that Berth has made for it, on the real cluster: its rights are enough and no more, and it renews
+// its own token.
+import { randomBytes } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { openKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
+import {
+  accountManifest,
+  accountName,
+  accountUid,
+  applyManifest,
+  removeManifest,
+  requestToken,
+} from '../../../src/adapters/kube/service_account.ts';
+import { withUserCluster } from '../../../src/adapters/kubeconfig/user_cluster.ts';
+import { realTime, virtualClock } from '../../kit/actors.ts';
+import { ANY, cloud, clusterInput, eventually } from '../../kit/cloud.ts';
+import { kubeconfigFor } from '../../kit/kube_accounts.ts';
+import type { Json } from '../../kit/kube_double.ts';
+import { api, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_real.ts';
+
+const LIFETIME_S = 600;
+
+describe('the name of the account', () => {
+  it('is one that Kubernetes takes, whatever user and host are called', () => {
+    expect(accountName('Ada', 'laptop.local')).toBe('berth-ada-laptop-local');
+    expect(accountName('CORP\\jörg', '-')).toBe('berth-corp-j-rg');
+    expect(accountName('a'.repeat(200), 'b')).toMatch(/^[a-z-]{1,50}$/);
+  });
+});
+
+describeReal('an account of its own', () => {
+  const box = sandbox();
+  const name = accountName('test', randomBytes(4).toString('hex'));
+  const asAdmin: typeof withUserCluster = (_, work) => withUserCluster(kubeconfig(), work);
+
+  /** Makes the account and returns a token of it. An account of before may be going with its namespace. */
+  const made = (namespaces: readonly string[] | null): Promise<string> =>
+    eventually(() =>
+      asAdmin('', async (http) => {
+        const objects = accountManifest(name, namespaces);
+        await applyManifest(http, objects);
+        // Applied again, it is as it was.
+        await applyManifest(http, objects);
+        const [home = 'berth'] = namespaces ?? [];
+        return requestToken(http, { namespace: home, name }, LIFETIME_S);
+      }).catch((error: Error) => {
+        if (!error.message.includes('being terminated')) throw error;
+        return undefined;
+      }),
+    );
+  const remove = (namespaces: readonly string[] | null) =>
+    asAdmin('', (http) => removeManifest(http, accountManifest(name, namespaces)));
+
+  beforeAll(async () => {
+    if (!process.env['BERTH_TEST_KUBECONFIG']) return;
+    await api('POST', box.path('Deployment'), sleeper('web', 2));
+  });
+
+  it('may do what Berth needs everywhere, and nothing else, and renews its token', async () => {
+    const token = await made(null);
+    const tokens = new Set<string>();
+    const clock = virtualClock(Date.now());
+    const here = await cloud({
+      clock,
+      open: (access) => {
+        if (access.credential.kind === 'token') tokens.add(access.credential.token);
+        return openKubeCluster(access, ANY, realTime);
+      },
+    });
+    const input = clusterInput({ kubeconfig: kubeconfigFor(token), renewToken: true });
+    const { id } = await here.clusters.ask('register', { input });
+    await here.clusters.ask('sync', { id });
+    const rights = await here.clusters.ask('rights', { id });
+    expect(rights.filter(({ isAllowed }) => !isAllowed)).toEqual([]);
+    const web = here.find(`${box.namespace}/web`);
+    expect(await here.workloads.ask('sleep', { id: web.id, by: 'request', holdMs: null })).toMatchObject({
+      replicas: 0,
+    });
+    expect(await here.workloads.ask('wake', { id: web.id, by: 'request', waitMs: null })).toEqual({
+      replicas: 2,
+    });
+    const secrets = (http: Parameters<Parameters<typeof withUserCluster>[1]>[0]) =>
+      http.call({ action: 'list secrets', path: '/api/v1/secrets' });
+    await expect(withUserCluster(kubeconfigFor(token), secrets)).rejects.toThrow('may not list secrets');
+    await clock.advance((LIFETIME_S / 3) * 1_000);
+    await eventually(() => tokens.size === 2 || undefined);
+    expect(await here.clusters.ask('sync', { id })).toMatchObject({ synced: expect.any(Number) });
+    const detail: Json = JSON.parse(here.views.cluster(id) ?? '');
+    expect(detail).toMatchObject({ authenticated: true, token_renewal: { last_error: null } });
+    await here.stop();
+    expect(await remove(null)).toEqual([]);
+    expect(await asAdmin('', (http) => accountUid(http, { namespace: 'berth', name }))).toBeNull();
+    expect(await remove(null)).toEqual([]);
+  });
+
+  it('in one namespace needs nothing outside of it', async () => {
+    const only = [box.namespace];
+    const token = await made(only);
+    const here = await cloud();
+    const input = clusterInput({ kubeconfig: kubeconfigFor(token), namespaces: only });
+    const { id } = await here.clusters.ask('register', { input });
+    expect(await here.clusters.ask('sync', { id })).toEqual({ synced: 1 });
+    const denied = (await here.clusters.ask('rights', { id })).filter(({ isAllowed }) => !isAllowed);
+    expect(denied).toMatchObject([{ resource: 'namespaces', isOptional: true }]);
+    await here.stop();
+    expect(await remove(only)).toEqual([]);
+    const { status } = await api('GET', `/api/v1/namespaces/${box.namespace}`);
+    expect(status).toBe(200);
+  });
+});
