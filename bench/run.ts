@@ -15,6 +15,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['register', async () => (await import('./register.ts')).register],
   ['tether', async () => (await import('./tether.ts')).tether],
   ['cloud', async () => (await import('./cloud.ts')).cloud],
+  ['audit', async () => (await import('./audit.ts')).audit],
   ['cli', async () => (await import('./cli.ts')).cli],
   ['coldstart', async () => (await import('./coldstart.ts')).coldstart],
   ['memory', async () => (await import('./memory.ts')).memoryUse],

@@ -112,7 +112,7 @@ export const CLOUD_EVENTS = {
   maxPage: 1_000,
   defaultPage: 100,
   /** Events that a replay from disk reads at once, and the unread bytes above which it waits. */
-  replayBatch: 500,
+  replayBatch: 2_000,
   maxUnreadReplayBytes: 256 * KIB,
 } as const;
 

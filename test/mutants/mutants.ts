@@ -52,6 +52,7 @@ const WATCH = ['test/adapters/kube/list_watch.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
 const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
 const GATEWAY = ['test/actors/gateway'];
+const AUDIT = ['test/actors/cloud/cloud_operations.test.ts'];
 const STORAGE = ['test/adapters/storage'];
 
 export const MUTANTS: readonly Mutant[] = [
@@ -398,8 +399,8 @@ export const MUTANTS: readonly Mutant[] = [
       'pending-once',
       'a new subscriber gets pending events twice',
       'src/front/streams/event_hub.ts',
-      '    this.flush();\n    // Agents',
-      '    // Agents',
+      '    this.flush();\n    const { key }',
+      '    const { key }',
       EVENT_STREAMS,
     ],
     [
@@ -435,6 +436,32 @@ export const MUTANTS: readonly Mutant[] = [
       "this.state.is === 'idle' && this.state.since > time && ",
       "this.state.is === 'idle' && ",
       GATEWAY,
+    ],
+  ]),
+  ...area('audit', [
+    [
+      'key-of-another',
+      'a key answers another request',
+      'src/actors/cloud/cloud_operations.ts',
+      'if (known.fingerprint !== request.fingerprint)',
+      "if (known.fingerprint === '')",
+      AUDIT,
+    ],
+    [
+      'told-twice',
+      'an end that the journal has is told again',
+      'src/actors/cloud/cloud_operations.ts',
+      'const isThere = this.uncertain.has(row.id) && ',
+      'const isThere = row.key === undefined && ',
+      AUDIT,
+    ],
+    [
+      'slept-twice',
+      'an operation puts a workload to sleep again that something has woken',
+      'src/actors/cloud/sleep.ts',
+      'replicas === 0 || isSleptBy(fresh.seen, operation) || ',
+      'replicas === 0 || ',
+      AUDIT,
     ],
   ]),
   ...area('storage', [
