@@ -1,8 +1,9 @@
 // The door of a service that may sleep: requests and bytes through it next to the port behind it, and a wake
 // by a connection next to the start of the same service without a door.
 import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { withBareProcess } from './kit/bare_client.ts';
-import { withDaemon } from './kit/daemon.ts';
+import { IDLE, startDaemon, withDaemon, withFolder } from './kit/daemon.ts';
 import { type Benchmark, compare, cost, type Row } from './kit/harness.ts';
 import { runHttpLoad } from './kit/http_load.ts';
 import { cpuMs } from './kit/process_stats.ts';
@@ -45,6 +46,16 @@ function transfer(port: number, parts: readonly Buffer[], enough: number): Promi
     for (const part of parts) socket.write(part);
   });
 }
+
+/** Whether somebody listens on the port. */
+const isTaken = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' }, () => {
+      resolve(true);
+      socket.destroy();
+    });
+    socket.on('error', () => resolve(false));
+  });
 
 /** Moves `BULK_MIB` in one direction; resolves with the seconds that it took. */
 type Bulk = (port: number) => Promise<number>;
@@ -135,13 +146,44 @@ async function run(): Promise<Row[]> {
       await ask('POST', '/v1/services/behind/sleep');
       return ms(() => transfer(port, [Buffer.from(request(port))], BODY_BYTES));
     };
+    const again = await reopened();
     return [
       requests,
       ...bytes,
       await cost('wake by a connection', 'ms', { floor: own, subject: woken, turns: TURNS }),
+      again,
     ];
   });
 }
+
+/** From when the next daemon listens until the door does; the floor is the start of that daemon. */
+const reopened = (): Promise<Row> =>
+  withFolder(async (folder) => {
+    let daemon = await startDaemon(folder);
+    const { ask } = daemon;
+    const spec = { name: 'behind', cmd: IDLE, sleep: { afterMinutes: 60 } };
+    const { port } = (await ask('POST', '/v1/services', { ...spec, port: 0 })) as Service;
+    await ask('POST', '/v1/services/behind/sleep');
+    const next = async (): Promise<void> => {
+      await daemon.kill();
+      daemon = await startDaemon(folder);
+    };
+    const takes = async (): Promise<number> => {
+      await next();
+      const began = performance.now();
+      while (!(await isTaken(port))) await pause(1);
+      return performance.now() - began;
+    };
+    try {
+      const floor = async (): Promise<number> => {
+        await next();
+        return daemon.startMs;
+      };
+      return await cost('open after the next daemon', 'ms', { floor, subject: takes, turns: 5 });
+    } finally {
+      await daemon.end();
+    }
+  });
 
 export const door: Benchmark = {
   name: 'door',

@@ -27,6 +27,7 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['viewers', async () => (await import('./viewers.ts')).viewers],
   ['door', async () => (await import('./door.ts')).door],
   ['logs', async () => (await import('./logs.ts')).logs],
+  ['watch', async () => (await import('./watch.ts')).watch],
   ['gateway', async () => (await import('./gateway.ts')).gateway],
   ['page', async () => (await import('./page.ts')).page],
   ['peers', async () => (await import('./peers.ts')).peers],

@@ -438,6 +438,40 @@ export const MUTANTS: readonly Mutant[] = [
       GATEWAY,
     ],
   ]),
+  ...area('agents', [
+    [
+      'prompt-over-question',
+      'the key that submits a prompt is typed over a question',
+      'src/actors/service/agent_prompts.ts',
+      "    if (status.state === 'blocked')\n      throw await this.blocked(",
+      "    if (status.state === 'exited')\n      throw await this.blocked(",
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
+      'prompt-in-turn',
+      'two prompts are typed at the same time',
+      'src/actors/service/agent_prompts.ts',
+      '      await before;\n',
+      '',
+      ['test/actors/service/agent_prompts.test.ts'],
+    ],
+    [
+      'fresh-conversation',
+      'a wake begins a new conversation where there is one',
+      'src/actors/service/agent_session.ts',
+      'const before = isForced ? null : this.row;',
+      'const before = null as StoredSession | null;',
+      ['test/actors/service/agent_session.test.ts'],
+    ],
+    [
+      'sleep-on-disk',
+      'an agent is stopped before its sleep is on disk',
+      'src/actors/service/agent_session.ts',
+      '    await this.options.table.put(name, this.rowAsleep(run));\n',
+      '    void this.options.table.put(name, this.rowAsleep(run));\n',
+      ['test/actors/service/agent_session.test.ts'],
+    ],
+  ]),
   ...area('audit', [
     [
       'key-of-another',

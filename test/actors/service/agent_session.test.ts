@@ -240,6 +240,7 @@ describe('a later daemon', () => {
     host.stopMs = 2_000;
     const slept = before.world.ref.ask('sleep', {});
     await before.world.advance(100);
+    expect(host.stops).toEqual([]);
     const early = store.copy();
     disk.resolve();
     await before.world.advance(100);

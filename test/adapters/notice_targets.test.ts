@@ -1,0 +1,54 @@
+// docs/reference.md "Notices": what ntfy and a desktop get, from a real server and a real program.
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { sendNotice } from '../../src/adapters/notice_targets.ts';
+import type { NoticeMessage } from '../../src/protocol/notices.ts';
+import { tempDir } from '../kit/actors.ts';
+import { serve } from '../kit/recording_server.ts';
+
+const NOTICE: NoticeMessage = {
+  id: 'n1',
+  type: 'agent.state',
+  name: 'shop--bot',
+  text: 'shop--bot asks: "Überschreiben?" <b>& $(touch x)</b>',
+  at: Date.UTC(2030, 0, 1),
+  data: '{"state":"blocked"}',
+  count: 1,
+};
+
+it('are posted to ntfy as text, with a title and the token', async () => {
+  const server = await serve((_asked, response, count) => response.writeHead(count === 1 ? 200 : 429).end());
+  const target = { kind: 'ntfy', url: `${server.url}/my-topic`, token: 'tk_secret' } as const;
+  expect(await sendNotice(target, NOTICE, [])).toBe(null);
+  expect(server.asked).toMatchObject([
+    {
+      method: 'POST',
+      path: '/my-topic',
+      body: NOTICE.text,
+      headers: { title: 'shop--bot: agent.state', authorization: 'Bearer tk_secret' },
+    },
+  ]);
+  const refused = await sendNotice({ ...target, token: '' }, NOTICE, []);
+  expect(refused).toBe('it answers 429');
+  expect(server.asked[1]?.headers).not.toHaveProperty('authorization');
+});
+
+it('are shown by notify-send as words, markup included', async () => {
+  const folder = tempDir();
+  const program = join(folder, 'notify-send');
+  const said = join(folder, 'said');
+  writeFileSync(program, `#!/bin/sh\nprintf '%s\\n' "$@" > ${said}\n`);
+  chmodSync(program, 0o755);
+  const env = [['PATH', `${folder}:/usr/bin:/bin`]] as const;
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe(null);
+  expect(readFileSync(said, 'utf8').trimEnd().split('\n')).toEqual([
+    '--app-name=Berth',
+    '--',
+    'shop--bot: agent.state',
+    'shop--bot asks: "Überschreiben?" &lt;b&gt;&amp; $(touch x)&lt;/b&gt;',
+  ]);
+  writeFileSync(program, '#!/bin/sh\nexit 4\n');
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe('it ended with exit code 4');
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe('ENOENT');
+});

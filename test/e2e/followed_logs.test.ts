@@ -1,0 +1,57 @@
+// docs/reference.md "Logs of many services": a thousand lines a second of fifty services, followed at once by a
+// client and by the command line. `BERTH_LOG_LINES` is how many lines each prints, at twenty a second.
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { expect, it } from 'vitest';
+import { connect } from '../../src/client/index.ts';
+import { cleanEnv } from '../cli/berth_process.ts';
+import { BIN } from '../kit/built_program.ts';
+import { newFolder, startDaemon } from '../kit/daemon.ts';
+
+const SERVICES = 50;
+const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 30);
+const NAMES = Array.from({ length: SERVICES }, (_, index) => `svc-${index}`);
+const PRINTER = `exec perl -e '$| = 1; for (1..${LINES}) { print "line $_\\n"; select(undef, undef, undef, 0.05) } sleep 1000'`;
+
+/** What a follower has seen of each service. */
+class Seen {
+  private readonly lines = new Map(NAMES.map((name): [string, string[]] => [name, []]));
+  private count = 0;
+
+  /** Returns whether nothing more is to come. */
+  add({ name, text }: { name: string; text?: string }): boolean {
+    if (text === undefined) return false;
+    this.lines.get(name)?.push(text);
+    this.count += 1;
+    return this.count >= SERVICES * LINES;
+  }
+
+  /** Those of which lines are lost, doubled or out of order. */
+  wrong(): [string, string[]][] {
+    const expected = Array.from({ length: LINES }, (_, index) => `line ${index + 1}`).join();
+    return [...this.lines].filter(([, lines]) => lines.join() !== expected);
+  }
+}
+
+it('loses no line of fifty services that print at once, and shows none twice', async () => {
+  const daemon = await startDaemon();
+  for (const name of NAMES)
+    await daemon.request('POST', '/v1/services', { name, port: null, cmd: PRINTER, group: 'many' });
+  const [client, commandLine] = [new Seen(), new Seen()];
+  const ended = new AbortController();
+  const byClient = async (): Promise<void> => {
+    const options = { since: '1970-01-01T00:00:00Z', signal: ended.signal };
+    const stream = connect({ url: `http://127.0.0.1:${daemon.port}` }).streamLogs(options);
+    for await (const entry of stream) if (client.add('text' in entry ? entry : { name: '' })) ended.abort();
+  };
+  const byCommandLine = async (): Promise<void> => {
+    const env = cleanEnv(newFolder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+    const child = spawn(process.execPath, [BIN, 'logs', '-A', '-f', '-n', 'all', '-o', 'json'], { env });
+    for await (const line of createInterface({ input: child.stdout }))
+      if (commandLine.add(JSON.parse(line))) child.kill('SIGINT');
+  };
+  const followed = Promise.all([byClient(), byCommandLine()]);
+  await daemon.request('POST', '/v1/groups/many/start');
+  await followed;
+  expect([client.wrong(), commandLine.wrong()]).toEqual([[], []]);
+});
