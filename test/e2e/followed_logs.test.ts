@@ -9,7 +9,7 @@ import { BIN } from '../kit/built_program.ts';
 import { newFolder, startDaemon } from '../kit/daemon.ts';
 
 const SERVICES = 50;
-const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 30);
+const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 10);
 const NAMES = Array.from({ length: SERVICES }, (_, index) => `svc-${index}`);
 const PRINTER = `exec perl -e '$| = 1; for (1..${LINES}) { print "line $_\\n"; select(undef, undef, undef, 0.05) } sleep 1000'`;
 
