@@ -33,7 +33,9 @@ class Seen {
   }
 }
 
-it('loses no line of fifty services that print at once, and shows none twice', { timeout: 120_000 }, async () => {
+it('loses no line of fifty services that print at once, and shows none twice', {
+  timeout: 120_000,
+}, async () => {
   const daemon = await startDaemon();
   for (const name of NAMES)
     await daemon.request('POST', '/v1/services', { name, port: null, cmd: PRINTER, group: 'many' });
