@@ -8,6 +8,7 @@ const LONG = [
   'test/actors/with_process_host.test.ts',
   'test/cli/commands/services.test.ts',
   'test/cli/commands/up_down.test.ts',
+  'test/cli/ui/terminal.test.ts',
   'test/actors/gateway/leaks.test.ts',
   'test/host/survival.test.ts',
 ];

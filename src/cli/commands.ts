@@ -197,6 +197,12 @@ const ROWS: readonly CommandRow[] = [
     heading: WATCHING,
     load: async () => (await lazyCommands()).topCommand,
   },
+  {
+    name: 'ui',
+    summary: 'watch and steer services and agents on the whole terminal',
+    heading: WATCHING,
+    load: async () => (await lazyCommands()).uiCommand,
+  },
   ...AGENT_ROWS,
   ...MCP_ROWS,
   ...K8S_ROWS,

@@ -59,3 +59,4 @@ export { runCommand } from './commands/run.ts';
 export { serviceSleepCommand, serviceWakeCommand } from './commands/sleep.ts';
 export { stacksCommand } from './commands/stacks.ts';
 export { topCommand } from './commands/top.ts';
+export { uiCommand } from './commands/ui.ts';

@@ -1,85 +1,16 @@
 // berth status, berth explain
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
-import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
-import { dependencyText } from '../../protocol/dependency_order.ts';
 import { defineCommand } from '../kit/command.ts';
 import { hasErrorCode } from '../kit/context.ts';
 import { EXIT_CODE } from '../kit/exit_codes.ts';
-import {
-  describeStatus,
-  formatCpu,
-  formatElapsed,
-  formatMemory,
-  pluralize,
-  statusStyle,
-} from '../kit/format.ts';
+import { describeStatus, statusStyle } from '../kit/format.ts';
 import type { Output } from '../kit/output.ts';
-import { projectFileOf } from '../kit/project_file.ts';
 import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
+import { factRows } from '../kit/service_facts.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
 /** What a service, or a task, is meant to be. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
-
-type FactRow = [title: string, text: string];
-
-function watchText({ watch }: ServiceDetail, { watching }: Explanation): string {
-  if (!watch) return '';
-  const folders = watching ? ` (${pluralize(watching.folders, 'folder')})` : ' (once it is started)';
-  return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
-}
-const limitsText = (limits: ServiceDetail['limits']): string =>
-  [
-    limits?.memoryMB === undefined ? '' : `${limits.memoryMB} MB`,
-    limits?.cpus === undefined ? '' : `${limits.cpus} processors`,
-    limits?.pids === undefined ? '' : `${limits.pids} processes`,
-  ]
-    .filter(Boolean)
-    .join(', ');
-
-function scheduleText({ schedule, nextRunAt, skippedRuns = 0 }: ServiceDetail): string {
-  if (!schedule) return '';
-  const zone = schedule.timezone === null ? '' : ` in ${schedule.timezone}`;
-  const skipped = skippedRuns > 0 ? `, ${skippedRuns} skipped` : '';
-  return `${schedule.cron}${zone}, next ${nextRunAt ?? 'never'}${skipped}`;
-}
-
-function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
-  const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
-  const use =
-    service.cpu === undefined ? '' : `${formatCpu(service.cpu)} CPU, ${formatMemory(service.rssMB)}`;
-  const { lastCheck, backoff } = explanation;
-  const check = lastCheck
-    ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ` +
-      `${lastCheck.error ?? lastCheck.status ?? 'passed'}`
-    : '';
-  const policy = typeof service.restart === 'string' ? service.restart : service.restart.policy;
-  const rows: FactRow[] = [
-    ['url', service.url ?? ''],
-    ['process', process],
-    ['use', use],
-    ['command', service.cmd],
-    ['folder', service.cwd],
-    ['stack', service.stack ?? ''],
-    ['group', service.group === service.stack ? '' : (service.group ?? '')],
-    ['needs', service.dependsOn.map(dependencyText).join(', ')],
-    ['schedule', scheduleText(service)],
-    ['inputs', service.inputs.join(', ')],
-    [
-      'ready-check',
-      readyCheckOf(service.ready, service.port)?.text ??
-        (service.kind === 'task' ? '' : 'none: the process being there counts'),
-    ],
-    ['watches', watchText(service, explanation)],
-    ['live-check', liveCheckOf(service.live, service.port)?.text ?? ''],
-    ['last check', check],
-    ['restarts', service.restarts > 0 || policy !== 'no' ? `${service.restarts} (${policy})` : ''],
-    ['limits', limitsText(service.limits)],
-    ['next try', backoff ? `number ${backoff.attempt}, at ${backoff.nextAt}` : ''],
-    ['project', projectFileOf(service.labels) ?? ''],
-  ];
-  return rows.filter(([, text]) => text !== '');
-}
 
 function statusReport(service: ServiceDetail, explanation: Explanation, out: Output): string {
   const rows = factRows(service, explanation);

@@ -21,6 +21,8 @@ export interface CommandContext {
   globalOptions: GlobalOptions;
   /** The address, tokens and settings of the daemon; read once. */
   local(): Promise<LocalDaemon>;
+  /** The same, with the settings read again. */
+  freshLocal(): Promise<LocalDaemon>;
   /** The client; whether a daemon runs is not checked. */
   client(): Promise<Client>;
   /**
@@ -59,6 +61,7 @@ export function createCommandContext(globalOptions: GlobalOptions): {
       local ??= find(false);
       return local;
     },
+    freshLocal: () => find(false),
     client: async () => (await context.local()).client,
     clientFor: async (force) => (force ? await find(true) : await context.local()).client,
     onInterrupt: (clean) => {

@@ -6,8 +6,20 @@ const ELLIPSIS = '…';
 /** Columns of a terminal that `text` takes: two for a wide character or an emoji. */
 export const displayWidth = (text: string): number => measureText(text).width;
 
+/** As much of `text` as takes at most `width` columns. */
+export function cutText(text: string, width: number): string {
+  if (width <= 0) return '';
+  const { index, truncated } = measureText(text, { limit: width, ellipsis: '' });
+  if (!truncated) return text;
+  let cut = text.slice(0, index);
+  // The library leaves out of its sum what stands before the place where it cuts, such as a lone symbol.
+  while (displayWidth(cut) > width) cut = cut.slice(0, -1);
+  // It may also count a character outside of the first plane as one unit.
+  return cut.replace(/[\ud800-\udbff]$/, '');
+}
+
 /** `text`, or as much of it as takes `width` columns with an ellipsis at its end. */
 export function truncateText(text: string, width: number): string {
-  const { index, truncated } = measureText(text, { limit: width, ellipsis: ELLIPSIS, ellipsisWidth: 1 });
-  return truncated ? text.slice(0, index) + ELLIPSIS : text;
+  if (width <= 0) return '';
+  return displayWidth(text) <= width ? text : cutText(text, width - 1) + ELLIPSIS;
 }

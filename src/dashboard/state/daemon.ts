@@ -4,6 +4,7 @@ import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../
 import { isBerthError } from '../../client/browser.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { compareNames } from '../../presentation/format.ts';
+import { createRefresher } from '../../presentation/refresher.ts';
 import { askForToken, client, errorText, loginReason } from './session.ts';
 
 /** CPU in cores and memory in megabytes. */
@@ -64,11 +65,7 @@ function withoutUsage({ cpu: _cpu, rssMB: _rssMB, ...rest }: Service): Service {
   return rest;
 }
 
-let isStale = false;
-let reading: Promise<void> | null = null;
-
 async function readLists(): Promise<void> {
-  isStale = false;
   const asked = [client.services(), client.agents(), client.stacks()] as const;
   const [readServices, readAgents, readStacks] = await Promise.all(asked);
   batch(() => {
@@ -80,25 +77,14 @@ async function readLists(): Promise<void> {
   });
 }
 
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
 /** Reads the lists again, one read at a time, and once more if something has changed meanwhile. */
-export function refresh(): Promise<void> {
-  isStale = true;
-  reading ??= readLists()
-    .catch((error: unknown) => {
+export const refresh = createRefresher(
+  () =>
+    readLists().catch((error: unknown) => {
       askForToken(error);
-    })
-    .then(() => pause(REFRESH_MS))
-    .finally(() => {
-      reading = null;
-      if (isStale) void refresh();
-    });
-  return reading;
-}
+    }),
+  REFRESH_MS,
+);
 
 /** The greatest id shown so far, from which the stream and the history go on. */
 let lastShownId = 0;

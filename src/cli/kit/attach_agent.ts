@@ -1,0 +1,86 @@
+// Connects this terminal to that of an agent: docs/reference.md "Attach on the command line".
+import type { AttachOptions, TerminalEnd } from '../../client/attach_terminal.ts';
+import type { Client } from '../../client/create_client.ts';
+import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
+import type { CommandContext } from './context.ts';
+import { describeExit } from './format.ts';
+import { stdout } from './standard_streams.ts';
+import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
+
+/** Ctrl-], as in telnet: hardly any program uses it. */
+const DETACH_KEY = 0x1d;
+
+/** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
+function writeToScreen(text: string): Promise<void> | undefined {
+  if (stdout().write(text)) return undefined;
+  return new Promise((resolve) => stdout().once('drain', resolve));
+}
+
+/** What a session with `name` has ended with; `isSmooth`: the user has left it, or the agent has ended. */
+export function describeTerminalEnd(
+  name: string,
+  { exit, code, reason }: TerminalEnd,
+): { text: string; isSmooth: boolean } {
+  if (exit) return { text: `${name} has ended (${describeExit(exit) || 'not known how'}).`, isSmooth: true };
+  if (code === 1000) return { text: `Left ${name}, which goes on.`, isSmooth: true };
+  if (code === TAKEN_OVER_CODE) {
+    const text = `another viewer has taken over ${name}; attach with --takeover to take it back`;
+    return { text, isSmooth: false };
+  }
+  const why = `${code}${reason ? ` ${reason}` : ''}`;
+  return { text: `the connection to ${name} was lost (${why}); it goes on`, isSmooth: false };
+}
+
+export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
+  /** Called before the first output is shown. */
+  onOpen?: () => void;
+}
+
+/**
+ * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
+ * Resolves when the user has left with Ctrl-] or the session has ended, with the terminal as it was
+ * before.
+ */
+export async function attachAgent(
+  context: CommandContext,
+  client: Client,
+  called: string,
+  { onOpen, ...viewing }: AgentViewing,
+): Promise<TerminalEnd> {
+  const { stdin } = process;
+  const screen = stdout();
+  const filter = new TerminalFilter();
+  let isEntered = false;
+  const output = (bytes: Uint8Array) => {
+    if (!isEntered) {
+      onOpen?.();
+      screen.write(enterScreen(`${called}: Ctrl-] leaves`));
+    }
+    isEntered = true;
+    return writeToScreen(filter.filter(bytes));
+  };
+  const terminal = await client.attach(called, { ...viewing, onOutput: output });
+  const resize = (): void => terminal.resize(screen.columns, screen.rows);
+  const restore = (): void => {
+    stdin.setRawMode(false);
+    stdin.pause();
+    if (isEntered) screen.write(leaveScreen(screen.columns));
+  };
+  const type = (keys: Buffer): void => {
+    const at = keys.indexOf(DETACH_KEY);
+    if (at !== 0) terminal.write(at < 0 ? keys : keys.subarray(0, at));
+    if (at >= 0) terminal.detach();
+  };
+  const removeInterrupt = context.onInterrupt(restore);
+  stdin.setRawMode(true);
+  stdin.on('data', type);
+  stdin.resume();
+  screen.on('resize', resize);
+  resize();
+  return terminal.ended.finally(() => {
+    screen.off('resize', resize);
+    stdin.off('data', type);
+    restore();
+    removeInterrupt();
+  });
+}

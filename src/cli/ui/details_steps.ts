@@ -1,0 +1,39 @@
+// Texts that are scrolled: the details of a service, and the help.
+import type { Details, Message, Model, Step, View } from './model.ts';
+import { layoutOf, viewOf } from './model.ts';
+import { textLines } from './view_text.ts';
+
+const isOf = (view: View, name: string): view is Extract<View, { kind: 'details' }> =>
+  view.kind === 'details' && view.name === name;
+
+/** Moves the text in sight `steps` lines down, at most to its end. */
+export function scrollText(model: Model, steps: number): Step {
+  const view = viewOf(model);
+  if (view.kind !== 'details' && view.kind !== 'help') return [model];
+  const last = Math.max(0, textLines(view, model).length - layoutOf(model.size).bodyRows);
+  const top = Math.max(0, Math.min(last, view.top + steps));
+  return [{ ...model, views: [...model.views.slice(0, -1), { ...view, top }] }];
+}
+
+function withDetails(model: Model, name: string, change: { details: Details } | { trouble: string }): Model {
+  return {
+    ...model,
+    views: model.views.map((view) => (isOf(view, name) ? { ...view, trouble: '', ...change } : view)),
+  };
+}
+
+/** Takes the details that were read, or why they could not be. */
+export const takeDetails = (
+  model: Model,
+  message: Extract<Message, { kind: 'details' | 'noDetails' }>,
+): Model =>
+  message.kind === 'details'
+    ? withDetails(model, message.name, { details: message.details })
+    : withDetails(model, message.name, { trouble: message.reason });
+
+/** Reads the open details again if something has happened to one of `names`. */
+export function refreshDetails(model: Model, names: ReadonlySet<string>): Step {
+  const open = model.views.find(({ kind }) => kind === 'details');
+  if (open?.kind !== 'details' || !names.has(open.name)) return [model];
+  return [model, { kind: 'readDetails', name: open.name }];
+}

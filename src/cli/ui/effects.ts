@@ -1,0 +1,135 @@
+// What the state asks for, done: calls of the daemon, and the log in sight.
+import type { Client } from '../../client/create_client.ts';
+import type { LifecycleEvent } from '../../presentation/event_text.ts';
+import { actionTitle } from './action_steps.ts';
+import { troubleText } from './follow_daemon.ts';
+import { followShownLog } from './follow_log.ts';
+import type { Action, Effect, Message, Target } from './model.ts';
+
+type Calls = Partial<Record<Action, (client: Client, name: string) => Promise<unknown>>>;
+
+/** The call for each action of each kind of target. */
+const CALLS: Readonly<Record<Target['kind'], Calls>> = {
+  service: {
+    start: (client, name) => client.start(name),
+    stop: (client, name) => client.stop(name),
+    restart: (client, name) => client.restart(name),
+    sleep: (client, name) => client.sleep(name),
+    wake: (client, name) => client.wake(name),
+    remove: (client, name) => client.remove(name),
+  },
+  agent: {
+    start: (client, name) => client.start(name),
+    stop: (client, name) => client.stop(name),
+    restart: (client, name) => client.restart(name),
+    sleep: (client, name) => client.sleepAgent(name),
+    wake: (client, name) => client.wakeAgent(name),
+    remove: (client, name) => client.removeAgent(name),
+  },
+  group: {
+    start: (client, name) => client.startGroup(name),
+    stop: (client, name) => client.stopGroup(name),
+    restart: (client, name) => client.restartGroup(name),
+    sleep: (client, name) => client.sleepGroup(name),
+    wake: (client, name) => client.wakeGroup(name),
+  },
+  workload: {
+    start: ({ cloud }, id) => cloud.wake(id),
+    stop: ({ cloud }, id) => cloud.sleep(id),
+    sleep: ({ cloud }, id) => cloud.sleep(id),
+    wake: ({ cloud }, id) => cloud.wake(id),
+  },
+};
+
+const DETAIL_EVENTS = 20;
+
+/** The effects that need the daemon alone. */
+export type DaemonEffect = Exclude<Effect, { kind: 'quit' | 'suspend' | 'redraw' | 'attach' }>;
+
+/** Does the effects that need the daemon, and tells what has come of them. */
+export class DaemonEffects {
+  private readonly clientNow: () => Client | null;
+  private readonly tell: (message: Message) => void;
+  private readonly signal: AbortSignal;
+  private log = new AbortController();
+
+  constructor(clientNow: () => Client | null, tell: (message: Message) => void, signal: AbortSignal) {
+    this.clientNow = clientNow;
+    this.tell = tell;
+    this.signal = signal;
+    signal.addEventListener('abort', () => this.log.abort());
+  }
+
+  run(effect: DaemonEffect): void {
+    switch (effect.kind) {
+      case 'act':
+        void this.act(effect.action, effect.target);
+        break;
+      case 'prompt':
+        void this.prompt(effect.name, effect.text);
+        break;
+      case 'readDetails':
+        void this.readDetails(effect.name);
+        break;
+      case 'openLog':
+        this.log.abort();
+        this.log = new AbortController();
+        void followShownLog(this.clientNow, effect.selection, this.tell, this.log.signal);
+        break;
+      case 'closeLog':
+        this.log.abort();
+        break;
+    }
+  }
+
+  private async perform(
+    title: string,
+    work: (client: Client) => Promise<unknown> | undefined,
+  ): Promise<boolean> {
+    const client = this.clientNow();
+    if (!client) return false;
+    this.tell({ kind: 'began', title });
+    let error: string | null = null;
+    try {
+      await work(client);
+    } catch (thrown) {
+      error = troubleText(thrown);
+    }
+    if (!this.signal.aborted) this.tell({ kind: 'ended', title, error });
+    return error === null;
+  }
+
+  private act(action: Action, target: Target): Promise<boolean> {
+    return this.perform(actionTitle(action, target), (client) =>
+      CALLS[target.kind][action]?.(client, target.name),
+    );
+  }
+
+  private async prompt(name: string, text: string): Promise<void> {
+    const isSent = await this.perform(`prompt ${name}`, (client) =>
+      client.promptAgent(name, { text, wait: false, queue: true }),
+    );
+    if (isSent) this.tell({ kind: 'said', tone: 'good', text: `${name} has the prompt.` });
+  }
+
+  private async readDetails(name: string): Promise<void> {
+    const client = this.clientNow();
+    if (!client) return;
+    const { signal } = this;
+    try {
+      const [service, explanation, past] = await Promise.all([
+        client.service(name, { signal }),
+        client.explain(name, { signal }),
+        client.history({ names: [name], limit: DETAIL_EVENTS, signal }),
+      ]);
+      // Past events are of the kinds that leave out statistics.
+      const events = past.filter(
+        (event): event is LifecycleEvent & typeof event =>
+          event.type !== 'service.stats' && event.type !== 'stream.reset',
+      );
+      this.tell({ kind: 'details', name, details: { service, explanation, events } });
+    } catch (error) {
+      if (!signal.aborted) this.tell({ kind: 'noDetails', name, reason: troubleText(error) });
+    }
+  }
+}

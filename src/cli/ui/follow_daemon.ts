@@ -1,0 +1,131 @@
+// Follows the daemon: its lists, the events that change them, and its workloads. Goes on for as long as the
+// interface is open, also while the daemon is gone.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '../../client/create_client.ts';
+import { isBerthError } from '../../client/errors.ts';
+import type { DaemonEvent } from '../../client/records.ts';
+import { createRefresher } from '../../presentation/refresher.ts';
+import { hintOf } from '../kit/error_hints.ts';
+import type { Message, ServiceUse } from './model.ts';
+
+/** Lists are read again at most this often, and statistics shown, however many events come. */
+const REFRESH_MS = 250;
+const RETRY_MS = 1_000;
+/** Workloads have no events on the stream. */
+const WORKLOADS_MS = 5_000;
+
+export interface Followed {
+  /** A client with the settings as they are now. */
+  connect: () => Promise<{ client: Client; address: string; hasClusters: boolean }>;
+  /** Called with the client of each connection. */
+  connected: (client: Client) => void;
+  tell: (message: Message) => void;
+  signal: AbortSignal;
+}
+
+/** What is wrong, for people. */
+export const troubleText = (error: unknown): string => {
+  const message = error instanceof Error ? error.message : String(error);
+  return [message, hintOf(error)].filter(Boolean).join('. ').replaceAll('\n', ' ');
+};
+
+const subjectOf = ({ data }: DaemonEvent): string => ('name' in data ? data.name : '');
+
+/** Gathers what comes often into one message at a time. */
+function gatherer({ tell, signal }: Followed) {
+  let usages = new Map<string, ServiceUse>();
+  let names = new Set<string>();
+  let isDue = false;
+  const flush = (): void => {
+    isDue = false;
+    if (signal.aborted) return;
+    if (usages.size > 0) tell({ kind: 'usages', usages });
+    if (names.size > 0) tell({ kind: 'happened', names });
+    usages = new Map();
+    names = new Set();
+  };
+  return (event: DaemonEvent): void => {
+    if (event.type === 'service.stats') {
+      const { name, cpu, rssMB } = event.data;
+      usages.set(name, { cpu, rssMB });
+    } else names.add(subjectOf(event));
+    if (!isDue) setTimeout(flush, REFRESH_MS);
+    isDue = true;
+  };
+}
+
+async function readLists(client: Client, { tell, signal }: Followed): Promise<void> {
+  const [services, agents] = await Promise.all([client.services({ signal }), client.agents({ signal })]);
+  const usages = new Map(
+    services.map(({ name, cpu, rssMB }): [string, ServiceUse] => [
+      name,
+      cpu === undefined || rssMB === undefined ? null : { cpu, rssMB },
+    ]),
+  );
+  tell({ kind: 'usages', usages });
+  tell({ kind: 'lists', services, agents });
+}
+
+/** Reads the workloads until `signal` aborts. Without them, everything else is shown all the same. */
+async function followWorkloads(client: Client, { tell }: Followed, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      tell({ kind: 'workloads', workloads: await client.cloud.workloads({ signal }) });
+      await pause(WORKLOADS_MS, undefined, { signal });
+    } catch (error) {
+      if (signal.aborted) return;
+      tell({ kind: 'said', tone: 'bad', text: `workloads: ${troubleText(error)}` });
+      if (isBerthError(error) && error.status >= 400 && error.status < 500) return;
+      await pause(WORKLOADS_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+/** One connection, until it fails in a way that only another client can mend. */
+async function followOnce(followed: Followed): Promise<void> {
+  const { connect, connected, tell, signal } = followed;
+  const { client, address, hasClusters } = await connect();
+  connected(client);
+  const gather = gatherer(followed);
+  const lost = (error: unknown): void => {
+    if (!signal.aborted)
+      tell({ kind: 'connection', connection: { state: 'lost', detail: troubleText(error) } });
+  };
+  const refresh = createRefresher(() => readLists(client, followed).catch(lost), REFRESH_MS);
+  const own = new AbortController();
+  const end = (): void => own.abort();
+  signal.addEventListener('abort', end);
+  try {
+    if (hasClusters) void followWorkloads(client, followed, own.signal);
+    const events = client.events({
+      detail: true,
+      signal: own.signal,
+      onState: (state) => {
+        if (!state.open) return lost(state.error);
+        tell({ kind: 'connection', connection: { state: 'connected' }, address });
+        void refresh();
+      },
+    });
+    for await (const event of events) {
+      if (event.type !== 'service.stats') void refresh();
+      gather(event);
+    }
+  } finally {
+    signal.removeEventListener('abort', end);
+    own.abort();
+  }
+}
+
+/** Follows the daemon until `signal` aborts. */
+export async function followDaemon(followed: Followed): Promise<void> {
+  const { tell, signal } = followed;
+  while (!signal.aborted) {
+    try {
+      await followOnce(followed);
+    } catch (error) {
+      if (signal.aborted) return;
+      tell({ kind: 'connection', connection: { state: 'lost', detail: troubleText(error) } });
+    }
+    await pause(RETRY_MS, undefined, { signal }).catch(() => {});
+  }
+}

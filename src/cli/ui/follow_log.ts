@@ -1,0 +1,73 @@
+// Follows the log in sight.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '../../client/create_client.ts';
+import type { LogEntry } from '../../client/records.ts';
+import { hasErrorCode } from '../kit/context.ts';
+import { troubleText } from './follow_daemon.ts';
+import { MAX_LOG_ENTRIES } from './log_steps.ts';
+import type { Message, ShownLogs } from './model.ts';
+
+/** Lines of the past that come first: of one service, and of each of many. */
+const FIRST_LINES = 1_000;
+const FIRST_LINES_OF_MANY = 200;
+/** Entries are shown at most this often. */
+const FLUSH_MS = 50;
+const RETRY_MS = 1_000;
+/** Of a line; a screen shows less. */
+const MAX_CHARS = 4_096;
+
+function shortened(entry: LogEntry): LogEntry {
+  if (!('text' in entry)) return entry;
+  const { fields: _fields, text, ...rest } = entry;
+  return { ...rest, text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text };
+}
+
+/** Gathers entries into one message at a time. Beyond what is kept, the oldest are dropped at once. */
+function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (entry: LogEntry) => void {
+  let pending: LogEntry[] = [];
+  let isDue = false;
+  const flush = (): void => {
+    isDue = false;
+    const entries = pending;
+    pending = [];
+    if (!signal.aborted) tell({ kind: 'logged', entries: entries.slice(-MAX_LOG_ENTRIES) });
+  };
+  return (entry) => {
+    pending.push(entry);
+    if (pending.length > 2 * MAX_LOG_ENTRIES) pending = pending.slice(-MAX_LOG_ENTRIES);
+    if (!isDue) setTimeout(flush, FLUSH_MS);
+    isDue = true;
+  };
+}
+
+/**
+ * Tells the last lines of a log, then what comes, until `signal` aborts or its service is removed.
+ * `clientNow`: the client to ask, another one after the daemon was found anew; null: none yet.
+ */
+export async function followShownLog(
+  clientNow: () => Client | null,
+  { names, stack }: ShownLogs,
+  tell: (message: Message) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const gather = entryGatherer(tell, signal);
+  const onState = (state: { open: true } | { open: false; error: Error }): void => {
+    if (!signal.aborted) tell({ kind: 'logTrouble', trouble: state.open ? '' : troubleText(state.error) });
+  };
+  const limit = names?.length === 1 ? FIRST_LINES : FIRST_LINES_OF_MANY;
+  let lastId: string | undefined;
+  while (!signal.aborted) {
+    try {
+      const from = lastId === undefined ? { limit } : { lastEventId: lastId };
+      const entries = clientNow()?.streamLogs({ names, stack, ...from, ansi: true, signal, onState }) ?? [];
+      for await (const { id, ...entry } of entries) {
+        lastId = id;
+        gather(shortened(entry as LogEntry));
+      }
+    } catch (error) {
+      onState({ open: false, error: error instanceof Error ? error : new Error(String(error)) });
+      if (hasErrorCode(error, 'unknown_service')) return;
+    }
+    await pause(RETRY_MS, undefined, { signal }).catch(() => {});
+  }
+}

@@ -1,0 +1,84 @@
+// The rows of the list: sections of services and agents as on the page, then workloads by namespace.
+import type { Workload } from '../../client/records.ts';
+import { compareNames } from '../../presentation/format.ts';
+import { isOfAgents, sectionsOf, wordsOfSearch } from '../../presentation/sections.ts';
+import type { Model, Target, UiRow } from './model.ts';
+
+/** The rows of a model, and what is derived from them. */
+type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'filter' | 'folded'>;
+
+/** What counts as up in the note of a section. */
+const UP: ReadonlySet<string> = new Set(['running', 'completed']);
+
+function serviceRows({ services, agents, filter, folded }: RowsInput): UiRow[] {
+  const agentByName = new Map(agents.map((agent) => [agent.name, agent]));
+  return sectionsOf(services ?? [], wordsOfSearch(filter)).flatMap(({ key, title, group, services: all }) => {
+    const sorted = [...all].sort((one, other) => compareNames(one.name, other.name));
+    const isFolded = folded.has(key);
+    const up = sorted.filter(({ status }) => UP.has(status)).length;
+    const stacks = new Set(sorted.map(({ stack }) => stack));
+    const [stack = null] = stacks.size === 1 ? stacks : [];
+    const members = { names: sorted.map(({ name }) => name), group, stack };
+    const note = `${up} of ${sorted.length} up`;
+    const head: UiRow = { kind: 'head', key, title, note, isFolded, members };
+    const rows = sorted.map((service): UiRow => {
+      const agent = agentByName.get(service.name) ?? null;
+      return { kind: 'service', key: `service ${service.name}`, service, agent };
+    });
+    return isFolded ? [head] : [head, ...rows];
+  });
+}
+
+function workloadRows({ workloads, filter, folded }: RowsInput): UiRow[] {
+  const words = wordsOfSearch(filter);
+  const sections = new Map<string, Workload[]>();
+  for (const workload of workloads) {
+    const { name, namespace, state } = workload;
+    const text = [name, namespace, state].join(' ').toLowerCase();
+    if (!words.every((word) => text.includes(word))) continue;
+    sections.set(namespace, [...(sections.get(namespace) ?? []), workload]);
+  }
+  return [...sections]
+    .sort(([one], [other]) => compareNames(one, other))
+    .flatMap(([namespace, members]) => {
+      const key = `namespace ${namespace}`;
+      const awake = members.filter(({ state }) => state === 'awake').length;
+      const head: UiRow = {
+        kind: 'head',
+        key,
+        title: `${namespace} workloads`,
+        note: `${awake} of ${members.length} awake`,
+        isFolded: folded.has(key),
+        members: { names: [], group: null, stack: null },
+      };
+      const rows = [...members]
+        .sort((one, other) => compareNames(one.name, other.name))
+        .map((workload): UiRow => ({ kind: 'workload', key: `workload ${workload.id}`, workload }));
+      return folded.has(key) ? [head] : [head, ...rows];
+    });
+}
+
+/** The rows of a model. */
+export const listRowsOf = (model: RowsInput): UiRow[] => [...serviceRows(model), ...workloadRows(model)];
+
+/** Whether a row is of what needs a person. */
+export const needsAttention = (row: UiRow): boolean =>
+  row.kind === 'service' && (row.service.status === 'crashed' || row.agent?.state === 'blocked');
+
+/** What the actions of a row are for; null: it has none. */
+export function targetOf(row: UiRow | undefined): Target | null {
+  if (!row) return null;
+  if (row.kind === 'service') {
+    const { name, status } = row.service;
+    const isAsleep = row.agent ? row.agent.state === 'asleep' : status === 'sleeping';
+    return { kind: isOfAgents(row.service) ? 'agent' : 'service', name, label: name, isAsleep };
+  }
+  if (row.kind === 'workload') {
+    const { id, name, namespace, state } = row.workload;
+    return { kind: 'workload', name: id, label: `${namespace}/${name}`, isAsleep: state === 'asleep' };
+  }
+  const { group } = row.members;
+  // The group of all agents has no actions of its own.
+  if (group === null || row.key.startsWith('1')) return null;
+  return { kind: 'group', name: group, label: `all of ${row.title}`, isAsleep: false };
+}

@@ -1,0 +1,81 @@
+// Moving in the list, and how it stays in place while what it shows changes.
+import { listRowsOf, needsAttention } from './list_rows.ts';
+import { type HeadMembers, layoutOf, type Model, type Step, type UiRow } from './model.ts';
+
+const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
+
+/** The place of the selected row; -1: nothing is selected. */
+const selectedIndex = ({ rows, selected }: Model): number => rows.findIndex(({ key }) => key === selected);
+
+/** The selected row. */
+export const selectedRow = ({ rows, selected }: Model): UiRow | undefined =>
+  rows.find(({ key }) => key === selected);
+
+/** The model with the selected row in sight, and no empty lines below the last row. */
+export function inSight(model: Model): Model {
+  const { bodyRows } = layoutOf(model.size);
+  const at = Math.max(0, selectedIndex(model));
+  const last = Math.max(0, model.rows.length - bodyRows);
+  // The head of its section is shown with the first row.
+  const least = at === 1 ? 0 : at;
+  const top = clamp(model.top, at - bodyRows + 1, bodyRows > 1 ? least : at);
+  return { ...model, top: clamp(top, 0, last) };
+}
+
+/** The model with its rows as they are now. The selected one stays on its line of the screen. */
+export function withRows(model: Model): Model {
+  const rows = listRowsOf(model);
+  const before = selectedIndex(model);
+  const found = rows.findIndex(({ key }) => key === model.selected);
+  if (found >= 0) return inSight({ ...model, rows, top: model.top + found - Math.max(0, before) });
+  // What was selected is gone: the row in its place is selected, at first the first service.
+  const first = rows.findIndex(({ kind }) => kind !== 'head');
+  const at = before < 0 ? Math.max(0, first) : clamp(before, 0, rows.length - 1);
+  return inSight({ ...model, rows, selected: rows[at]?.key ?? '' });
+}
+
+/** Selects the row `steps` below. */
+export function moveBy(model: Model, steps: number): Step {
+  const at = clamp(Math.max(0, selectedIndex(model)) + steps, 0, Math.max(0, model.rows.length - 1));
+  return [inSight({ ...model, selected: model.rows[at]?.key ?? '' })];
+}
+
+/** Selects the next row that needs a person, from the top again after the last one. */
+export function moveToAttention(model: Model): Step {
+  const at = selectedIndex(model);
+  const ahead = [...model.rows.slice(at + 1), ...model.rows.slice(0, at + 1)];
+  const next = ahead.find(needsAttention);
+  if (next) return [inSight({ ...model, selected: next.key })];
+  return [{ ...model, notice: { tone: 'good', text: 'Nothing has crashed, and no agent is blocked.' } }];
+}
+
+/** Hides the members of the selected section, or shows them again. */
+export function toggleFold(model: Model): Step {
+  const row = selectedRow(model);
+  if (row?.kind !== 'head') return [model];
+  const folded = new Set(model.folded);
+  if (!folded.delete(row.key)) folded.add(row.key);
+  return [withRows({ ...model, folded })];
+}
+
+/** Shows only what has every word of `filter`. */
+export const withFilter = (model: Model, filter: string): Model => withRows({ ...model, filter });
+
+/** Opens what is selected: the details of a service, or the members of a section. */
+export function openSelected(model: Model): Step {
+  const row = selectedRow(model);
+  if (row?.kind === 'head') return toggleFold(model);
+  if (row?.kind !== 'service') return [model];
+  const { name } = row.service;
+  const views = [...model.views, { kind: 'details', name, details: null, trouble: '', top: 0 } as const];
+  return [
+    { ...model, views },
+    { kind: 'readDetails', name },
+  ];
+}
+
+/** The members of the section that the selected row heads; null: it heads none. */
+export function selectedMembers(model: Model): (HeadMembers & { title: string }) | null {
+  const row = selectedRow(model);
+  return row?.kind === 'head' ? { ...row.members, title: row.title } : null;
+}

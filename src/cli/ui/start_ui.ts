@@ -1,0 +1,172 @@
+// The shell around the terminal interface: it holds the state, hands it messages, draws it, and leaves the
+// terminal as it was on every way out.
+import { existsSync } from 'node:fs';
+import type { Client } from '../../client/create_client.ts';
+import { cloudKeyPath } from '../../settings/state_dir.ts';
+import { attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
+import type { CommandContext } from '../kit/context.ts';
+import { DaemonEffects } from './effects.ts';
+import { followDaemon, troubleText } from './follow_daemon.ts';
+import { type Effect, initialModel, type Message, type Model } from './model.ts';
+import { frameChanges, writtenLine } from './styled_line.ts';
+import { UserTerminal } from './terminal.ts';
+import { update } from './update.ts';
+import { frameLines } from './view.ts';
+
+/** A frame at most this often, but at once after a key. */
+const FRAME_MS = 33;
+/** Times in sight are in seconds. */
+const TICK_MS = 1_000;
+const HANGUP = 129;
+
+export interface UiOptions {
+  hasColours: boolean;
+  /** The filter that the list begins with. */
+  filter: string;
+}
+
+/** One run of the interface. */
+class Interface {
+  private readonly context: CommandContext;
+  private readonly hasColours: boolean;
+  private readonly terminal: UserTerminal;
+  private readonly end = new AbortController();
+  private readonly effects: DaemonEffects;
+  private model: Model;
+  private client: Client | null = null;
+  /** What the terminal shows; empty: it is not known. */
+  private shown: readonly string[] = [];
+  private frameTimer: NodeJS.Timeout | undefined;
+  /** Another program has the terminal. */
+  private isAway = false;
+  private finish: (code: number) => void = () => {};
+  private fail: (error: unknown) => void = () => {};
+
+  constructor(context: CommandContext, { hasColours, filter }: UiOptions) {
+    this.context = context;
+    this.hasColours = hasColours;
+    this.terminal = new UserTerminal({
+      typed: (typed) => {
+        for (const one of typed) this.tell(one);
+        this.draw();
+      },
+      resized: (size) => {
+        this.shown = [];
+        this.tell({ kind: 'resized', size });
+      },
+      closed: () => this.finish(0),
+    });
+    this.model = initialModel(this.terminal.size, Date.now(), '', filter);
+    this.effects = new DaemonEffects(
+      () => this.client,
+      (message) => this.tell(message),
+      this.end.signal,
+    );
+  }
+
+  /** Resolves with the exit code. */
+  async run(): Promise<number> {
+    const done = new Promise<number>((resolve, reject) => {
+      this.finish = resolve;
+      this.fail = reject;
+    });
+    const leave = (): void => this.terminal.leave();
+    const removeInterrupt = this.context.onInterrupt(leave);
+    const hangUp = (): void => this.finish(HANGUP);
+    process.on('exit', leave);
+    process.on('SIGHUP', hangUp);
+    const ticker = setInterval(() => this.tell({ kind: 'ticked', now: Date.now() }), TICK_MS);
+    try {
+      this.terminal.enter();
+      void this.follow();
+      return await done;
+    } finally {
+      this.end.abort();
+      clearInterval(ticker);
+      clearTimeout(this.frameTimer);
+      leave();
+      removeInterrupt();
+      process.off('exit', leave);
+      process.off('SIGHUP', hangUp);
+    }
+  }
+
+  private follow(): Promise<void> {
+    return followDaemon({
+      connect: async () => {
+        const local = await this.context.freshLocal();
+        const hasClusters = existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir));
+        return { client: local.client, address: local.url(), hasClusters };
+      },
+      connected: (client) => {
+        this.client = client;
+      },
+      tell: (message) => this.tell(message),
+      signal: this.end.signal,
+    });
+  }
+
+  private tell(message: Message): void {
+    try {
+      const [model, ...effects] = update(this.model, message);
+      this.model = model;
+      for (const effect of effects) this.perform(effect);
+      this.frameTimer ??= setTimeout(() => this.draw(), FRAME_MS);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private perform(effect: Effect): void {
+    if (effect.kind === 'quit') this.finish(effect.code);
+    else if (effect.kind === 'suspend') this.terminal.suspend();
+    else if (effect.kind === 'redraw') this.terminal.redraw();
+    else if (effect.kind === 'attach') void this.attach(effect.name);
+    else this.effects.run(effect);
+  }
+
+  /** Draws what has changed, unless the terminal has not taken the frame before. */
+  private draw(): void {
+    clearTimeout(this.frameTimer);
+    this.frameTimer = undefined;
+    if (this.isAway || this.end.signal.aborted) return;
+    if (this.terminal.isBusy) {
+      this.terminal.whenReady(() => this.draw());
+      return;
+    }
+    try {
+      const { columns } = this.model.size;
+      const lines = frameLines(this.model).map((line) => writtenLine(line, columns, this.hasColours));
+      const changes = frameChanges(this.shown, lines);
+      this.shown = lines;
+      if (changes !== '') this.terminal.write(changes);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Shows the terminal of an agent until the user leaves it. */
+  private async attach(name: string): Promise<void> {
+    if (!this.client || this.isAway) return;
+    this.isAway = true;
+    this.terminal.release();
+    let said: Message;
+    try {
+      const { text, isSmooth } = describeTerminalEnd(
+        name,
+        await attachAgent(this.context, this.client, name, {}),
+      );
+      said = { kind: 'said', tone: isSmooth ? 'good' : 'bad', text };
+    } catch (error) {
+      said = { kind: 'said', tone: 'bad', text: troubleText(error) };
+    }
+    this.isAway = false;
+    if (this.end.signal.aborted) return;
+    this.terminal.enter();
+    this.tell(said);
+  }
+}
+
+/** Runs the interface on the terminal of stdin and stdout. Resolves with the exit code. */
+export const startUi = (context: CommandContext, options: UiOptions): Promise<number> =>
+  new Interface(context, options).run();

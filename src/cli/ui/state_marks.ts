@@ -1,0 +1,47 @@
+// A state as a shape, a word and a colour: none of them is needed to tell the others apart.
+import type { Agent, Service, Workload } from '../../client/records.ts';
+import { endText } from '../../presentation/format.ts';
+import { toneOf } from '../../presentation/state_tone.ts';
+import { type Look, type Piece, piece } from './styled_line.ts';
+
+const SHAPES: Readonly<Record<string, string>> = {
+  running: '●',
+  starting: '◐',
+  stopping: '◐',
+  stopped: '○',
+  crashed: '✗',
+  sleeping: '☾',
+  completed: '✓',
+  // Of agents.
+  working: '▶',
+  blocked: '◆',
+  idle: '●',
+  asleep: '☾',
+  exited: '○',
+  // Of workloads.
+  awake: '●',
+  waking: '◐',
+};
+
+/** The colour of a state. */
+export const lookOf = (state: string): Look => toneOf(state);
+
+/** The shape of a state. */
+export const shapeOf = (state: string): Piece =>
+  piece(Object.hasOwn(SHAPES, state) ? (SHAPES[state] ?? '·') : '·', lookOf(state));
+
+/** The state of a service; of an agent, what it is doing. */
+export const stateOf = (service: Service, agent: Agent | null): string => {
+  const isTold = agent !== null && (service.status === 'running' || service.status === 'sleeping');
+  return isTold ? agent.state : service.status;
+};
+
+/** The word of a state, with how a service ended that has crashed. */
+export function stateText(service: Service, agent: Agent | null): string {
+  const state = stateOf(service, agent);
+  return state === 'crashed' ? [state, endText(service)].filter(Boolean).join(' ') : state;
+}
+
+/** The word of a workload's state, with its replicas. */
+export const workloadText = ({ state, ready_replicas: ready, replicas }: Workload): string =>
+  state === 'asleep' ? state : `${state} ${ready}/${replicas}`;

@@ -1,0 +1,137 @@
+// The terminal that the interface is drawn on: raw mode, the alternate screen, its size, and how it is left.
+import { constants } from 'node:os';
+import { stdout } from '../kit/standard_streams.ts';
+import { KeyReader, type TypedInput } from './keys.ts';
+import type { Size } from './model.ts';
+
+/** The alternate screen without a cursor; pastes are marked; nothing wraps. */
+const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l\x1b[0m\x1b[2J';
+const LEAVE = '\x1b[0m\x1b[?7h\x1b[?2004l\x1b[?25h\x1b[?1049l';
+/** An escape that nothing has followed for so long is the Escape key. */
+const ESCAPE_MS = 50;
+/** A suspended process goes on when it is continued; if it was not suspended at all, after so long. */
+const RESUME_MS = 200;
+const FALLBACK: Size = { columns: 80, rows: 24 };
+
+export interface TerminalEvents {
+  typed: (typed: readonly TypedInput[]) => void;
+  /** Everything must be drawn: the size has changed, or others have used the screen. */
+  resized: (size: Size) => void;
+  /** Nobody can type any more. */
+  closed: () => void;
+}
+
+/** The user's terminal. Both ends must be one. */
+export class UserTerminal {
+  private readonly events: TerminalEvents;
+  private readonly reader = new KeyReader();
+  private escapeTimer: NodeJS.Timeout | undefined;
+  private isEntered = false;
+  private waiting: (() => void) | null = null;
+  private readonly onData = (bytes: Buffer): void => this.read(bytes);
+  private readonly onResize = (): void => this.events.resized(this.size);
+  private readonly onEnd = (): void => this.events.closed();
+  private readonly onContinue = (): void => this.redraw();
+
+  constructor(events: TerminalEvents) {
+    this.events = events;
+  }
+
+  get size(): Size {
+    const { columns, rows } = stdout();
+    return { columns: columns || FALLBACK.columns, rows: rows || FALLBACK.rows };
+  }
+
+  /** Whether what was written last has not left yet. */
+  get isBusy(): boolean {
+    return stdout().writableNeedDrain;
+  }
+
+  /** Calls `go`, the last one given, once there is room for more. */
+  whenReady(go: () => void): void {
+    if (this.waiting === null) stdout().once('drain', () => this.drained());
+    this.waiting = go;
+  }
+
+  private drained(): void {
+    const go = this.waiting;
+    this.waiting = null;
+    go?.();
+  }
+
+  write(text: string): void {
+    stdout().write(text);
+  }
+
+  /** Takes screen and keyboard. */
+  enter(): void {
+    if (this.isEntered) return;
+    this.isEntered = true;
+    const { stdin } = process;
+    stdin.setRawMode(true);
+    stdin.on('data', this.onData);
+    stdin.on('end', this.onEnd);
+    stdin.on('error', this.onEnd);
+    stdin.resume();
+    stdout().on('resize', this.onResize);
+    process.on('SIGCONT', this.onContinue);
+    this.write(ENTER);
+    this.events.resized(this.size);
+  }
+
+  /** Lets go of the keyboard; the screen stays as it is. */
+  release(): void {
+    clearTimeout(this.escapeTimer);
+    const { stdin } = process;
+    stdin.off('data', this.onData);
+    stdin.off('end', this.onEnd);
+    stdin.off('error', this.onEnd);
+    stdout().off('resize', this.onResize);
+    process.off('SIGCONT', this.onContinue);
+    stdin.pause();
+    this.isEntered = false;
+  }
+
+  /** Leaves the terminal as it was before. */
+  leave(): void {
+    const { isEntered } = this;
+    if (!isEntered) return;
+    this.release();
+    process.stdin.setRawMode(false);
+    this.write(LEAVE);
+  }
+
+  /** Stops this process as Ctrl-Z does, and takes the terminal again when it is continued. */
+  suspend(): void {
+    this.leave();
+    let timer: NodeJS.Timeout | undefined;
+    const resume = (): void => {
+      clearTimeout(timer);
+      process.off('SIGCONT', resume);
+      this.enter();
+    };
+    process.on('SIGCONT', resume);
+    timer = setTimeout(resume, RESUME_MS);
+    // To the whole job, so that a program that has started this one stops too.
+    process.kill(0, constants.signals.SIGTSTP);
+  }
+
+  /** Draws everything again. A shell may have changed the modes while this process was stopped. */
+  redraw(): void {
+    process.stdin.setRawMode(false);
+    process.stdin.setRawMode(true);
+    this.write(ENTER);
+    this.events.resized(this.size);
+  }
+
+  private read(bytes: Uint8Array): void {
+    clearTimeout(this.escapeTimer);
+    const typed = this.reader.read(bytes);
+    if (typed.length > 0) this.events.typed(typed);
+    if (!this.reader.isWaiting) return;
+    this.escapeTimer = setTimeout(() => {
+      const late = this.reader.flush();
+      if (late.length > 0) this.events.typed(late);
+    }, ESCAPE_MS);
+  }
+}

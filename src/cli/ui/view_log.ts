@@ -1,0 +1,39 @@
+// A log as lines.
+import { countText } from '../../presentation/format.ts';
+import { entryPieces, nameWidthOf } from './log_lines.ts';
+import { firstShown, logRows } from './log_steps.ts';
+import type { Model, OpenLog } from './model.ts';
+import { fitPieces, justify, piece, type ScreenLine, spaced, wrapPieces } from './styled_line.ts';
+
+function headLine(log: OpenLog, columns: number): ScreenLine {
+  const { selection, entries, isFollowing, search, trouble } = log;
+  const state =
+    trouble !== ''
+      ? piece(trouble, 'bad')
+      : isFollowing
+        ? piece('● following', 'good')
+        : piece('‖ paused', 'busy');
+  const searched = search === '' ? [] : [piece(`/${search}`, 'match')];
+  const left = [piece(` log of ${selection.title} `, 'strong'), ...spaced([state, ...searched])];
+  return { pieces: justify(left, [piece(`${countText(entries.length, 'line')} `, 'dim')], columns) };
+}
+
+/** The lines of a log: its head, then entries. */
+export function logLines(log: OpenLog, model: Model): ScreenLine[] {
+  const { columns } = model.size;
+  const rows = logRows(model);
+  const nameWidth = nameWidthOf(log);
+  const first = firstShown(log, model);
+  const lines: ScreenLine[] = [];
+  for (let at = first; at < log.entries.length && lines.length < rows; at += 1) {
+    const entry = log.entries[at];
+    if (!entry) break;
+    const pieces = entryPieces(entry, log, nameWidth);
+    const isSelected = at === log.found;
+    const shown = log.isWrapped ? wrapPieces(pieces, columns) : [fitPieces(pieces, columns, log.left)];
+    for (const line of shown) lines.push({ pieces: isSelected ? [piece('›', 'strong'), ...line] : line });
+  }
+  const empty: ScreenLine[] =
+    log.entries.length === 0 ? [{ pieces: [piece(' Nothing is logged yet.', 'dim')] }] : [];
+  return [headLine(log, columns), ...empty, ...lines.slice(0, rows)];
+}

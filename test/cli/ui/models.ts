@@ -1,0 +1,76 @@
+// States of the terminal interface, for the tests of what it draws and of what keys do.
+
+import { initialModel, type Message, type Model, type Step } from '../../../src/cli/ui/model.ts';
+import { textOf } from '../../../src/cli/ui/styled_line.ts';
+import { update } from '../../../src/cli/ui/update.ts';
+import { frameLines } from '../../../src/cli/ui/view.ts';
+import type { Agent, Service } from '../../../src/client/records.ts';
+
+export const NOW = Date.parse('2026-01-02T03:04:05.000Z');
+
+export const serviceOf = (name: string, more: Partial<Service> = {}): Service => ({
+  name,
+  port: 3000,
+  group: null,
+  status: 'running',
+  pid: 42,
+  url: 'http://localhost:3000',
+  startedAt: '2026-01-02T03:00:00.000Z',
+  restarts: 0,
+  gatewayUrl: null,
+  project: null,
+  stack: null,
+  service: null,
+  ...more,
+});
+
+export const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
+  port: 8100,
+  name,
+  active: true,
+  pid: 43,
+  hostname: `${name}.localhost`,
+  agent_type: null,
+  group: 'Agents',
+  project: null,
+  stack: null,
+  service: null,
+  state: 'idle',
+  stateSince: '2026-01-02T03:00:00.000Z',
+  stateReason: { authority: 'process', rule: 'x' },
+  question: [],
+  title: '',
+  lastOutputAt: null,
+  viewers: 0,
+  cwd: '/',
+  sessionId: null,
+  ...more,
+});
+
+/** The service that an agent is. */
+export const agentService = (name: string): Service => serviceOf(name, { group: 'Agents', port: 8100 });
+
+/** The state after the messages, and the effects of the last one. */
+export function told(model: Model, ...messages: Message[]): Step {
+  let step: Step = [model];
+  for (const message of messages) step = update(step[0], message);
+  return step;
+}
+
+export const pressed = (...keys: string[]): Message[] => keys.map((key) => ({ kind: 'key', key }));
+
+/** A connected interface that shows `services`. */
+export function showing(
+  services: readonly Service[],
+  { columns = 80, rows = 24, agents = [] as readonly Agent[] } = {},
+): Model {
+  const connected = { kind: 'connection', connection: { state: 'connected' }, address: 'http://x' } as const;
+  return told(initialModel({ columns, rows }, NOW, '', ''), connected, {
+    kind: 'lists',
+    services,
+    agents,
+  })[0];
+}
+
+/** The screen as text. */
+export const screenOf = (model: Model): string[] => frameLines(model).map(textOf);

@@ -1,0 +1,192 @@
+// What keys, pastes and news of the daemon make of the terminal interface: tables over its pure part.
+import { describe, expect, it } from 'vitest';
+import { MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_steps.ts';
+import type { Effect, Message, Model } from '../../../src/cli/ui/model.ts';
+import type { LogEntry } from '../../../src/client/records.ts';
+import { must } from '../../kit/must.ts';
+import { agentOf, agentService, pressed, screenOf, serviceOf, showing, told } from './models.ts';
+
+const SHOP = [
+  serviceOf('shop--web', { stack: 'shop', service: 'web', group: 'shop' }),
+  serviceOf('shop--db', { stack: 'shop', service: 'db', group: 'shop', status: 'crashed', exitCode: 3 }),
+  serviceOf('alone', { status: 'sleeping' }),
+];
+const BOT = [agentService('bot')];
+const withBot = (): Model => showing([...SHOP, ...BOT], { agents: [agentOf('bot', { state: 'blocked' })] });
+
+/** The rows in the order of the list: alone's section has no name, so it comes first. */
+const ORDER = ['head', 'alone', 'head', 'shop--db', 'shop--web', 'head', 'bot'];
+const toRow = (name: string): Message[] =>
+  pressed('g', ...Array.from({ length: ORDER.indexOf(name) }, () => 'j'));
+
+describe('actions', () => {
+  const target = (kind: string, name: string, label = name, isAsleep = false) => ({
+    kind,
+    name,
+    label,
+    isAsleep,
+  });
+  it.each<[row: string, key: string, effect: object | null, question: string | null]>([
+    ['shop--web', 'x', { kind: 'act', action: 'stop', target: target('service', 'shop--web') }, null],
+    ['shop--db', 's', { kind: 'act', action: 'start', target: target('service', 'shop--db') }, null],
+    ['shop--db', 'r', { kind: 'act', action: 'restart', target: target('service', 'shop--db') }, null],
+    ['alone', 'z', { kind: 'act', action: 'wake', target: target('service', 'alone', 'alone', true) }, null],
+    ['shop--web', 'z', { kind: 'act', action: 'sleep', target: target('service', 'shop--web') }, null],
+    ['shop--web', 'X', null, 'Stop shop--web and remove it with its logs?'],
+    ['bot', 'x', null, 'stop bot? What it is doing ends.'],
+    ['bot', 's', { kind: 'act', action: 'start', target: target('agent', 'bot') }, null],
+    ['bot', 'a', { kind: 'attach', name: 'bot' }, null],
+    ['shop--web', 'a', null, null],
+    ['shop--web', 'l', { kind: 'openLog', selection: { title: 'shop--web', names: ['shop--web'] } }, null],
+    ['shop--web', 'L', { kind: 'openLog', selection: { title: 'all services' } }, null],
+    ['shop--web', 'Enter', { kind: 'readDetails', name: 'shop--web' }, null],
+    ['shop--web', 'q', { kind: 'quit', code: 0 }, null],
+    ['shop--web', 'C-c', { kind: 'quit', code: 130 }, null],
+    ['shop--web', 'C-z', { kind: 'suspend' }, null],
+  ])('%s, %s', (row, key, effect, question) => {
+    const [model, ...effects] = told(withBot(), ...toRow(row), ...pressed(key));
+    expect(effects).toEqual(effect === null ? [] : [effect]);
+    const dialog = model.dialog?.kind === 'confirm' ? model.dialog.question : null;
+    expect(dialog).toBe(question);
+  });
+
+  it('asks before a whole group is stopped, and does it after y alone', () => {
+    const head = toRow('shop--db').slice(0, -1);
+    const [asked, ...none] = told(withBot(), ...head, ...pressed('x'));
+    expect(none).toEqual([]);
+    expect(screenOf(asked).join('\n')).toContain('stop all of shop?');
+    expect(told(asked, ...pressed('j', 'x', 'Enter'))[0].dialog).not.toBeNull();
+    expect(told(asked, ...pressed('n'))).toEqual([{ ...asked, dialog: null }]);
+    const [, effect] = told(asked, ...pressed('y'));
+    expect(effect).toMatchObject({ kind: 'act', action: 'stop', target: { kind: 'group', name: 'shop' } });
+  });
+
+  it('does nothing while the daemon is gone, and nothing twice at once', () => {
+    const lost = {
+      kind: 'connection',
+      connection: { state: 'lost', detail: 'no daemon is running' },
+    } as const;
+    const [gone, ...effects] = told(withBot(), ...toRow('shop--web'), lost, ...pressed('x'));
+    expect(effects).toEqual([]);
+    expect(screenOf(gone).join('\n')).toContain('The daemon is gone: nothing was done.');
+    const begun = { kind: 'began', title: 'stop shop--web' } as const;
+    expect(told(withBot(), ...toRow('shop--web'), begun, ...pressed('x')).slice(1)).toEqual([]);
+  });
+});
+
+describe('the list', () => {
+  it('keeps the selected row on its line while rows come and go above it', () => {
+    const many = Array.from({ length: 100 }, (_, at) => serviceOf(`svc-${at}`));
+    const model = told(showing(many), ...pressed(...Array.from({ length: 40 }, () => 'j')))[0];
+    const lineOf = (shown: Model): number => screenOf(shown).findIndex((line) => line.startsWith('›'));
+    const selected = must(screenOf(model)[lineOf(model)]);
+    const more = Array.from({ length: 20 }, (_, at) => serviceOf(`a-${at}`));
+    const grown = told(model, { kind: 'lists', services: [...more, ...many], agents: [] })[0];
+    expect(lineOf(grown)).toBe(lineOf(model));
+    expect(screenOf(grown)[lineOf(grown)]).toBe(selected);
+  });
+
+  it('selects what stands in the place of a removed row', () => {
+    const model = told(showing(SHOP), ...toRow('shop--db'))[0];
+    expect(model.selected).toBe('service shop--db');
+    const without = SHOP.filter(({ name }) => name !== 'shop--db');
+    expect(told(model, { kind: 'lists', services: without, agents: [] })[0].selected).toBe(
+      'service shop--web',
+    );
+    expect(told(model, { kind: 'lists', services: [], agents: [] })[0].selected).toBe('');
+  });
+
+  it('filters while it is typed; Escape takes the filter back', () => {
+    const typing = told(withBot(), ...pressed('/', 'w', 'e', 'b'))[0];
+    expect(typing.rows.map(({ key }) => key)).toEqual(['0shop', 'service shop--web']);
+    expect(told(typing, ...pressed('Enter'))[0]).toMatchObject({ filter: 'web', dialog: null });
+    expect(told(typing, ...pressed('Escape'))[0]).toMatchObject({ filter: '', dialog: null });
+    expect(screenOf(told(typing, ...pressed('x', 'Enter'))[0]).join('\n')).toContain('Nothing matches webx');
+  });
+
+  it('goes to what needs a person, and folds sections', () => {
+    const model = withBot();
+    expect(told(model, ...pressed('g', 'n'))[0].selected).toBe('service shop--db');
+    expect(told(model, ...pressed('g', 'n', 'n'))[0].selected).toBe('service bot');
+    expect(told(model, ...pressed('g', 'n', 'n', 'n'))[0].selected).toBe('service shop--db');
+    const folded = told(model, ...toRow('shop--db').slice(0, -1), ...pressed(' '))[0];
+    expect(folded.rows).toHaveLength(model.rows.length - 2);
+    expect(told(folded, ...pressed(' '))[0].rows).toHaveLength(model.rows.length);
+  });
+
+  it('says that a service with open details is gone', () => {
+    const open = told(showing(SHOP), ...toRow('shop--db'), ...pressed('Enter'))[0];
+    const gone = told(open, { kind: 'lists', services: [], agents: [] })[0];
+    expect(screenOf(gone).join('\n')).toContain('shop--db is not registered any more.');
+    expect(told(gone, ...pressed('s')).slice(1)).toEqual([]);
+    expect(told(gone, ...pressed('q'))[0].views).toEqual([{ kind: 'list' }]);
+  });
+});
+
+describe('what is pasted', () => {
+  const paste = (text: string, isCut = false): Message => ({ kind: 'paste', text, isCut });
+  it('is no key', () => {
+    const [model, ...effects] = told(withBot(), ...toRow('bot'), paste('xyq\n'));
+    expect(effects).toEqual([]);
+    expect(screenOf(model).join('\n')).toContain('nothing was done');
+  });
+
+  it('is the text of a prompt, with its lines, and never half of it', () => {
+    const asked = told(withBot(), ...toRow('bot'), ...pressed('p'))[0];
+    const [, effect] = told(asked, ...pressed('a'), paste('b\r\nc'), ...pressed('Enter'));
+    expect(effect).toEqual({ kind: 'prompt', name: 'bot', text: 'ab\nc' } satisfies Effect);
+    const [refused, ...none] = told(asked, paste('x\x1b[2J'), ...pressed('Enter'));
+    expect(none).toEqual([]);
+    expect(refused.dialog).toMatchObject({ text: 'x\x1b[2J' });
+    expect(told(asked, paste('long', true))[0].dialog).toMatchObject({ text: '' });
+  });
+});
+
+describe('a log', () => {
+  const line = (at: number): LogEntry => ({
+    name: 'alone',
+    run: 'r',
+    at: '2026-01-02T03:04:05.000Z',
+    stream: 'stdout',
+    level: null,
+    text: `line ${at} of many`,
+    offset: at,
+  });
+  const lines = (from: number, count: number) => Array.from({ length: count }, (_, at) => line(from + at));
+  const logged = (from: number, count: number): Message => ({ kind: 'logged', entries: lines(from, count) });
+  const open = (): Model => told(showing(SHOP), ...toRow('alone'), ...pressed('l'), logged(0, 100))[0];
+  const body = (model: Model): string[] => screenOf(model).slice(3, -2);
+
+  it('follows, stays where it is while it is paused, and follows again', () => {
+    const model = open();
+    expect(body(model).at(-1)).toContain('line 99 of many');
+    const paused = told(model, ...pressed('k'))[0];
+    expect(body(told(paused, logged(100, 50))[0])).toEqual(body(paused));
+    const again = told(paused, logged(100, 50), ...pressed('G'))[0];
+    expect(body(again).at(-1)).toContain('line 149 of many');
+    expect(body(told(again, logged(150, 1))[0]).at(-1)).toContain('line 150 of many');
+  });
+
+  it('keeps what is in sight in its place when the oldest lines are dropped', () => {
+    const paused = told(open(), logged(100, MAX_LOG_ENTRIES - 100), ...pressed('PageUp', 'PageUp'))[0];
+    const grown = told(paused, logged(MAX_LOG_ENTRIES, 500))[0];
+    expect(body(grown)).toEqual(body(paused));
+  });
+
+  it('finds what is searched, from match to match', () => {
+    const found = told(open(), ...pressed('g', '/', ...'LINE 7', 'Enter'))[0];
+    expect(body(found).find((text) => text.startsWith('›'))).toContain('line 7 of');
+    expect(body(told(found, ...pressed('n'))[0]).find((text) => text.startsWith('›'))).toContain(
+      'line 70 of',
+    );
+    expect(body(told(found, ...pressed('N'))[0]).find((text) => text.startsWith('›'))).toContain(
+      'line 79 of',
+    );
+    const missed = told(open(), ...pressed('/', ...'nowhere', 'Enter'))[0];
+    expect(screenOf(missed).join('\n')).toContain('No line of these has nowhere');
+  });
+
+  it('ends with its view', () => {
+    expect(told(open(), ...pressed('Escape')).slice(1)).toEqual([{ kind: 'closeLog' }]);
+  });
+});
