@@ -9,7 +9,7 @@ import { BIN } from '../kit/built_program.ts';
 import { newFolder, startDaemon } from '../kit/daemon.ts';
 
 const SERVICES = 50;
-const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 30);
+const LINES = Number(process.env['BERTH_LOG_LINES'] ?? 10);
 const NAMES = Array.from({ length: SERVICES }, (_, index) => `svc-${index}`);
 const PRINTER = `exec perl -e '$| = 1; for (1..${LINES}) { print "line $_\\n"; select(undef, undef, undef, 0.05) } sleep 1000'`;
 
@@ -33,7 +33,9 @@ class Seen {
   }
 }
 
-it('loses no line of fifty services that print at once, and shows none twice', async () => {
+it('loses no line of fifty services that print at once, and shows none twice', {
+  timeout: 120_000,
+}, async () => {
   const daemon = await startDaemon();
   for (const name of NAMES)
     await daemon.request('POST', '/v1/services', { name, port: null, cmd: PRINTER, group: 'many' });

@@ -74,6 +74,17 @@ it.runIf(hasChromium && hasVim)(NAME, BROWSER_TEST, async () => {
     await attached(page);
     await isSame(daemon, page, name, part);
   }
+  // A prompt is typed for the agent, unless it asks something.
+  const prompt = page.getByRole('textbox', { name: 'prompt for erased' });
+  await prompt.fill('two\nlines of it');
+  await prompt.press('Enter');
+  await eventually(async () => (await prompt.inputValue()) === '');
+  await isSame(daemon, page, 'erased', 'lines of it');
+  await ask(daemon, 'POST', '/v1/agents/erased/state', { state: 'blocked', message: 'May I?' });
+  await page.getByText('It asks something').waitFor();
+  await prompt.fill('yes');
+  await prompt.press('Enter');
+  expect(await prompt.inputValue()).toBe('yes');
   // Smaller, larger, and by a daemon that has not seen any of it: vim draws only what has changed.
   await page.evaluate(`location.assign('#/agents/editor')`);
   const rowsOf = async (): Promise<number> => (await ask(daemon, 'GET', '/v1/agents/editor/screen')).rows;

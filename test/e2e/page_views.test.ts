@@ -1,6 +1,7 @@
 // The views of the page at `/` in a real browser, on the real daemon.
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
@@ -13,8 +14,8 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 async function faults(page: Page): Promise<string[]> {
   // The policy of the page forbids scripts in it; the developer tools run them all the same.
   await page.evaluate(await readFile(AXE, 'utf8'));
-  const { violations } = await page.evaluate<any>('axe.run()');
-  return violations.map(({ id, nodes }: any) => `${id}: ${nodes.map((node: any) => node.html).join(' | ')}`);
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
 }
 
 const scrollsSideways = (page: Page): Promise<boolean> =>
@@ -42,6 +43,7 @@ it.runIf(hasChromium)(
     ]);
     const address = row(page, 'my_bot').locator('a.address');
     expect(await address.getAttribute('href')).toMatch(/^http:\/\/my-bot\.agents\.localhost:\d+\/$/);
+    expect(await row(page, 'db').locator('.address').getAttribute('href')).toBeNull();
     await page.keyboard.press('/');
     await page.keyboard.type('site');
     await eventually(async () => (await page.locator('.list-row').count()) === 1);
@@ -76,6 +78,24 @@ it.runIf(hasChromium)(
     await title('db');
     await page.reload();
     await title('db');
+    // Sorted one way, the other way, and not at all.
+    await page.evaluate(`location.assign('#/services')`);
+    const byName = page.getByRole('button', { name: 'sort by name' });
+    const names = () =>
+      page
+        .locator('.table-row[data-name]')
+        .evaluateAll((rows) => rows.map((one) => one.getAttribute('data-name')));
+    for (const order of [
+      ['bad', 'db', 'my_bot', 'web'],
+      ['web', 'my_bot', 'db', 'bad'],
+      ['bad', 'db', 'web', 'my_bot'],
+    ]) {
+      await byName.click();
+      await eventually(
+        async () => String(await names()) === String(order),
+        () => order,
+      );
+    }
     // Of many, only those in sight are elements, in the order of their numbers.
     await Promise.all(
       Array.from({ length: 100 }, (_, at) => add(daemon, { name: `svc-${at}`, port: null }, false)),

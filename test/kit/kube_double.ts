@@ -278,10 +278,15 @@ class Server implements Double {
 
   private accountAnswer({ path, method, body, contentType }: Seen): [number, Json] | null {
     const [, name] = /^\/api\/v1\/namespaces\/berth\/serviceaccounts\/([^/]+)\/token$/.exec(path) ?? [];
-    if (name !== undefined)
-      return this.isDenied('create serviceaccounts/token', 'berth')
-        ? [403, status(403, 'Forbidden', `serviceaccounts "${name}" is forbidden`)]
-        : [201, { status: { token: this.accountToken(this.now(), body.spec.expirationSeconds, name) } }];
+    if (name !== undefined && this.isDenied('create serviceaccounts/token', 'berth'))
+      return [403, status(403, 'Forbidden', `serviceaccounts "${name}" is forbidden`)];
+    if (name !== undefined) {
+      // Whoever still uses an earlier token is found out.
+      this.tokens.clear();
+      this.tokens.add(this.token);
+      const token = this.accountToken(this.now(), body.spec.expirationSeconds, name);
+      return [201, { status: { token } }];
+    }
     if (contentType === 'application/apply-patch+yaml')
       this.manifests.set(path, { ...body, metadata: { ...body.metadata, uid: 'the-uid' } });
     const object = this.manifests.get(path);

@@ -54,6 +54,8 @@ const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/strea
 const GATEWAY = ['test/actors/gateway'];
 const AUDIT = ['test/actors/cloud/cloud_operations.test.ts'];
 const STORAGE = ['test/adapters/storage'];
+const KUBECONFIG = ['test/adapters/kubeconfig'];
+const RENEWAL = ['test/actors/cloud/token_renewal.test.ts'];
 
 export const MUTANTS: readonly Mutant[] = [
   ...area('runtime', [
@@ -514,6 +516,40 @@ export const MUTANTS: readonly Mutant[] = [
       'if (isOpenToOthers(statSync(path))) chmodSync(path, 0o600);',
       '',
       STORAGE,
+    ],
+  ]),
+  ...area('clusters', [
+    [
+      'first-file-wins',
+      'the last file of $KUBECONFIG wins',
+      'src/adapters/kubeconfig/kubeconfig_files.ts',
+      '[...files].reverse().flatMap(',
+      '[...files].flatMap(',
+      KUBECONFIG,
+    ],
+    [
+      'login-ended',
+      'a login command that hangs is left running',
+      'src/adapters/kubeconfig/exec_plugin.ts',
+      "      killTree(child, isGroup, 'SIGKILL');\n",
+      '',
+      KUBECONFIG,
+    ],
+    [
+      'renewed-token-used',
+      'a new token is stored, and the old one used on',
+      'src/actors/cloud/clusters.ts',
+      '      await this.renew(id);\n      return true;',
+      '      return true;',
+      RENEWAL,
+    ],
+    [
+      'renewal-retried',
+      'a renewal that has failed is not tried again',
+      'src/actors/cloud/token_renewals.ts',
+      '    this.wait(id, this.clock.now() + pauseMs, Math.min(2 * pauseMs, retry.maxDelayMs));\n',
+      '',
+      RENEWAL,
     ],
   ]),
 ];

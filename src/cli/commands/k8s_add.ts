@@ -13,6 +13,7 @@ import {
 } from '../kit/cluster_login.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
+import { hintOf } from '../kit/error_hints.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
 
@@ -51,7 +52,7 @@ async function register(
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     out.record({ ...cluster, synced: null }, () => `${name} is registered, but its workloads are not known`);
-    out.warn(`${reason}\n\`berth k8s sync ${name}\` tries again.`);
+    out.warn([reason, hintOf(error), `\`berth k8s sync ${name}\` tries again.`].filter(Boolean).join('\n'));
     return EXIT_CODE.failed;
   }
 }

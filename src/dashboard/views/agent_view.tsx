@@ -1,33 +1,40 @@
 // One agent: its state, what can be done, and its terminal.
 
+import type { Agent } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
-import { actOn, underWay } from '../state/actions.ts';
-import { agentByName, serviceByName, serviceList } from '../state/daemon.ts';
-import { linkTo } from '../state/place.ts';
+import { actOn, perform, underWay } from '../state/actions.ts';
+import { agentByName, serviceByName } from '../state/daemon.ts';
+import { client } from '../state/session.ts';
+import { MissingView } from './missing_view.tsx';
 import { AddressLink } from './overview.tsx';
+import { PromptBox } from './prompt_box.tsx';
 import { TerminalView } from './terminal_view.tsx';
+
+/** Ends the process of an idle agent and keeps its conversation, or goes on with that. */
+function SleepButton({ agent: { name, state } }: { agent: Agent }) {
+  const isAsleep = state === 'asleep';
+  const action = isAsleep ? 'wake' : 'sleep';
+  const title = `${action} ${name}`;
+  return (
+    <Button
+      icon={action}
+      text={action}
+      label={title}
+      isOff={(!isAsleep && state !== 'idle') || underWay.value.has(title)}
+      onPress={() => void perform(title, () => (isAsleep ? client.wakeAgent(name) : client.sleepAgent(name)))}
+    />
+  );
+}
 
 /** The view of the agent `name`. */
 export function AgentView({ name }: { name: string }) {
   const agent = agentByName.value.get(name);
   const service = serviceByName.value.get(name);
   if (!agent || !service)
-    return (
-      <section class="view" aria-labelledby="view-title">
-        <header class="view-head">
-          <h1 id="view-title">{visibleLine(name)}</h1>
-        </header>
-        <p class="empty">
-          {serviceList.value === null
-            ? 'Reading …'
-            : 'There is no agent of this name. It may have been removed.'}{' '}
-          <a href={linkTo('agents')}>All agents</a>
-        </p>
-      </section>
-    );
+    return <MissingView name={name} what="agent" list={{ view: 'agents', text: 'All agents' }} />;
   const one = (action: 'start' | 'stop' | 'restart', isOff: boolean, keyHint: string) => (
     <Button
       icon={action}
@@ -51,10 +58,12 @@ export function AgentView({ name }: { name: string }) {
           {one('start', agent.active, 's')}
           {one('restart', false, 'r')}
           {one('stop', false, 'x')}
+          <SleepButton agent={agent} />
           <Button icon="logs" text="log" label={`log of ${name}`} onPress={() => showLog(name)} keyHint="l" />
         </div>
       </header>
       <TerminalView name={name} />
+      {(agent.active || agent.state === 'asleep') && <PromptBox agent={agent} />}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // All services in one table: what runs, what it uses, where it answers.
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
-import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
+import { compareNames, cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
@@ -40,13 +40,18 @@ function RowActions({ service }: { service: Service }) {
   );
 }
 
-/** A service's address as a link, if a browser can do something with it. */
+/** Nothing answers, and no connection would start it. */
+const UNREACHABLE: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
+
+/** A service's address, as a link while something may answer there. */
 export function AddressLink({ service }: { service: Service }) {
   const address = service.gatewayUrl ?? service.url;
   if (address === null) return <span class="soft">no port</span>;
+  const text = address.replace(/^http:\/\//, '').replace(/\/$/, '');
+  if (UNREACHABLE.has(service.status)) return <span class="soft address">{text}</span>;
   return (
     <a class="address" href={address} target="_blank" rel="noopener noreferrer">
-      {address.replace(/^http:\/\//, '').replace(/\/$/, '')}
+      {text}
     </a>
   );
 }
@@ -100,31 +105,99 @@ function Counts() {
   );
 }
 
+interface TableRow {
+  title: string;
+  service: Service;
+}
+
+interface Column {
+  title: string;
+  class: string;
+  /** By which rows are sorted, in the order of the first click; absent: not by this column. */
+  sort?: (one: TableRow, other: TableRow) => number;
+}
+
+const byNumber =
+  (measure: (service: Service) => number) =>
+  (one: TableRow, other: TableRow): number =>
+    measure(other.service) - measure(one.service);
+
+const urgency = ({ service }: TableRow): number => (service.status === 'crashed' ? 0 : 1);
+const byUrgency = (one: TableRow, other: TableRow): number => urgency(one) - urgency(other);
+
+// Measurements count as they are when the rows are sorted: a table that moves cannot be read.
+const COLUMNS: readonly Column[] = [
+  {
+    title: 'State',
+    class: '',
+    sort: (one, other) => ORDER.indexOf(one.service.status) - ORDER.indexOf(other.service.status),
+  },
+  { title: 'Name', class: '', sort: (one, other) => compareNames(one.service.name, other.service.name) },
+  {
+    title: 'Stack or group',
+    class: 'cell-section',
+    sort: (one, other) => compareNames(one.title, other.title),
+  },
+  {
+    title: 'Uptime',
+    class: 'cell-uptime',
+    sort: byNumber(({ startedAt }) => (startedAt === undefined ? -Infinity : -Date.parse(startedAt))),
+  },
+  { title: 'Restarts', class: 'cell-restarts', sort: byNumber(({ restarts }) => restarts) },
+  { title: 'CPU', class: 'cell-cpu', sort: byNumber(({ name }) => usageOf(name).peek()?.cpu ?? -1) },
+  { title: 'Memory', class: 'cell-memory', sort: byNumber(({ name }) => usageOf(name).peek()?.rssMB ?? -1) },
+  { title: 'Address', class: '' },
+  { title: '', class: '' },
+];
+
+/** The head of a column. A second click turns its order round, a third ends it. */
+function ColumnHead({ column: { title, class: name, sort } }: { column: Column }) {
+  const chosen = shownPlace.value.query['sort'] ?? '';
+  if (!sort) return <span class={name}>{title}</span>;
+  const isChosen = chosen === title || chosen === `-${title}`;
+  const next = chosen === title ? `-${title}` : chosen === `-${title}` ? '' : title;
+  return (
+    <button
+      type="button"
+      class={`column-head ${name}`}
+      aria-pressed={isChosen}
+      aria-label={`sort by ${title.toLowerCase()}`}
+      onClick={() => setFilter('sort', next)}
+    >
+      {title}
+      {isChosen && <span aria-hidden="true">{chosen === title ? ' ↓' : ' ↑'}</span>}
+    </button>
+  );
+}
+
+function sortedRows(rows: TableRow[], chosen: string): TableRow[] {
+  const sort = COLUMNS.find(({ title }) => title === chosen.replace(/^-/, ''))?.sort ?? byUrgency;
+  const sign = chosen.startsWith('-') ? -1 : 1;
+  return rows.sort((one, other) => sign * sort(one, other));
+}
+
 /** The table of the services that the search wants. */
 export function Overview() {
   const shown = sections.value;
-  const rows = useMemo(() => {
-    const all = shown.flatMap(({ title, services }) => services.map((service) => ({ title, service })));
-    const urgency = ({ service }: { service: Service }): number => (service.status === 'crashed' ? 0 : 1);
-    return all.sort((one, other) => urgency(one) - urgency(other));
-  }, [shown]);
+  const chosen = shownPlace.value.query['sort'] ?? '';
+  const rows = useMemo(
+    () =>
+      sortedRows(
+        shown.flatMap(({ title, services }) => services.map((service) => ({ title, service }))),
+        chosen,
+      ),
+    [shown, chosen],
+  );
   return (
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">Services</h1>
         <Counts />
       </header>
-      <div class="table-row table-head" aria-hidden="true">
-        {['State', 'Name', 'Stack or group', 'Uptime', 'Restarts', 'CPU', 'Memory', 'Address', ''].map(
-          (title, at) => (
-            <span
-              key={title}
-              class={['', '', 'cell-section', 'cell-uptime', 'cell-restarts', 'cell-cpu', 'cell-memory'][at]}
-            >
-              {title}
-            </span>
-          ),
-        )}
+      <div class="table-row table-head">
+        {COLUMNS.map((column) => (
+          <ColumnHead key={column.title} column={column} />
+        ))}
       </div>
       <VirtualRows
         label="Services"

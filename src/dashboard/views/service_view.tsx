@@ -8,10 +8,10 @@ import { Button } from '../frame/button.tsx';
 import { showLog } from '../frame/dock.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, type ServiceAction, signalService, underWay } from '../state/actions.ts';
-import { connectionCount, lastEvent, recentEvents, serviceByName, serviceList } from '../state/daemon.ts';
-import { linkTo } from '../state/place.ts';
+import { connectionCount, lastEvent, recentEvents, serviceByName } from '../state/daemon.ts';
 import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
+import { MissingView } from './missing_view.tsx';
 import { AddressLink, isAtRest } from './overview.tsx';
 import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
@@ -116,27 +116,12 @@ function OwnEvents({ name }: { name: string }) {
   );
 }
 
-function Missing({ name }: { name: string }) {
-  return (
-    <section class="view" aria-labelledby="view-title">
-      <header class="view-head">
-        <h1 id="view-title">{visibleLine(name)}</h1>
-      </header>
-      <p class="empty">
-        {serviceList.value === null
-          ? 'Reading …'
-          : 'There is no service of this name. It may have been removed.'}{' '}
-        <a href={linkTo('services')}>All services</a>
-      </p>
-    </section>
-  );
-}
-
 /** The view of the service `name`. */
 export function ServiceView({ name }: { name: string }) {
   const service = serviceByName.value.get(name);
   const { detail, why } = useDetails(name, service && `${service.status} ${service.pid ?? ''}`);
-  if (!service) return <Missing name={name} />;
+  if (!service)
+    return <MissingView name={name} what="service" list={{ view: 'services', text: 'All services' }} />;
   const { status, stack, group } = service;
   return (
     <section class="view" aria-labelledby="view-title">

@@ -11,7 +11,7 @@ import type {
 import net from 'node:net';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
-import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
+import { DESCRIPTORS, HTTP, KIB } from '../../settings/limits.ts';
 import type { BodyBudget, BodyLimits, IncomingBody } from './body_budget.ts';
 import {
   type CreateServer,
@@ -25,6 +25,7 @@ import {
   type WebSocketHandlers,
 } from './http_server.ts';
 import { type HeadFacts, HeadReader } from './request_head.ts';
+import { TurnBudget } from './turn_budget.ts';
 import { loadUws } from './uws_binary.ts';
 import { UwsStream } from './uws_stream.ts';
 import { type UpgradeData, UwsWebSocket, webSocketBehavior } from './uws_websocket.ts';
@@ -48,8 +49,16 @@ const EXCLUSIVE = 1;
 /** For the answer to a defect of the front. */
 const NO_HEADERS = new ResponseHeaders([]);
 
-/** Bytes counted for the head of an answer. */
+/** Bytes counted for what uWebSockets.js adds to the head of an answer. */
 const HEAD_BYTES = 256;
+/**
+ * What uWebSockets.js collects of a connection's answers before it writes. It loses the piece that no longer
+ * fits if the connection does not take what was collected. An `end` that is lost this way leaves the request
+ * unanswered, which ends the process; `tryEnd` says so, and is repeated.
+ */
+const CORK_BYTES = 16 * KIB;
+/** Chunks after which a body in a turn that has lasted too long closes its connection. */
+const CHUNKS_AT_ONCE = 4_096;
 const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
 let bytesUntilSample = nextSampleDistance();
 
@@ -86,6 +95,9 @@ class UwsExchange implements HttpExchange {
   readonly head: HeadFacts;
   private readonly res: HttpResponse;
   private readonly bodies: BodyBudget;
+  private readonly turn: TurnBudget;
+  /** The turn has done enough: this is answered in the next one. */
+  private readonly isLate: boolean;
   /** null once the handler has returned: uWebSockets.js takes the request away then. */
   private req: HttpRequest | null;
   private readonly context: us_socket_context_t | null;
@@ -96,8 +108,15 @@ class UwsExchange implements HttpExchange {
   private onAborted: (() => void) | null = null;
   private body: IncomingBody | null = null;
 
-  constructor(bodies: BodyBudget, res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null) {
+  constructor(
+    { bodies, turn }: { bodies: BodyBudget; turn: TurnBudget },
+    res: HttpResponse,
+    req: HttpRequest,
+    context: us_socket_context_t | null,
+  ) {
     this.bodies = bodies;
+    this.turn = turn;
+    this.isLate = turn.count();
     this.res = res;
     this.req = req;
     this.context = context;
@@ -124,7 +143,13 @@ class UwsExchange implements HttpExchange {
       const body = this.bodies.receive(limits, resolve, reject);
       this.body = body;
       this.onAborted = () => body.cut();
+      let chunks = 0;
       this.res.onData((chunk, isLast) => {
+        chunks += 1;
+        if (this.turn.count() && chunks > CHUNKS_AT_ONCE && !isLast) {
+          this.res.close();
+          return;
+        }
         body.add(new Uint8Array(chunk));
         if (!isLast) return;
         this.body = null;
@@ -136,8 +161,9 @@ class UwsExchange implements HttpExchange {
   send(status: number, head: ResponseHeaders, body: ResponseBody, close = false): void {
     if (this.ended) return;
     this.ended = true;
-    if (close || this.isLast()) {
-      this.sendLast(status, head, body);
+    const isLast = close || this.isLast();
+    if (isLast || (this.isLate && this.req)) {
+      this.sendLater(status, head, body, isLast);
       return;
     }
     this.needsAbortHandler = false;
@@ -189,9 +215,10 @@ class UwsExchange implements HttpExchange {
 
   /**
    * Answers in a later turn, because promises settle while uWebSockets.js still parses what has arrived.
-   * Meanwhile the response is open, and a connection on which another request follows is closed.
+   * Meanwhile the response is open, and a connection on which another request follows is closed. So this also
+   * ends floods of pipelined requests, and delays a client that waits for its answer by a turn.
    */
-  private sendLast(status: number, head: ResponseHeaders, body: ResponseBody): void {
+  private sendLater(status: number, head: ResponseHeaders, body: ResponseBody, close: boolean): void {
     let isOpen = true;
     this.onAborted = () => {
       isOpen = false;
@@ -199,7 +226,7 @@ class UwsExchange implements HttpExchange {
     setImmediate(() => {
       if (!isOpen) return;
       this.needsAbortHandler = false;
-      this.res.cork(() => this.write(status, head, body, true));
+      this.res.cork(() => this.write(status, head, body, close));
     });
   }
 
@@ -223,8 +250,12 @@ class UwsExchange implements HttpExchange {
     const { res } = this;
     const isData = typeof body === 'string' || body instanceof Uint8Array;
     if (isData && status !== 204 && status !== 304) {
-      res.writeStatus(head.block(status));
-      if (close || body.length === 0 || !isSampled(body.length)) res.end(body, close);
+      const block = head.block(status);
+      res.writeStatus(block);
+      const bytes = HEAD_BYTES + block.length + Buffer.byteLength(body);
+      const corked = this.req ? this.turn.answer(bytes) : bytes;
+      if (close || body.length === 0 || (corked <= CORK_BYTES && !isSampled(body.length)))
+        res.end(body, close);
       else this.end(body);
       return;
     }
@@ -277,6 +308,7 @@ class UwsServer implements HttpServer {
   private readonly options: ServerOptions;
   private readonly app: TemplatedApp;
   private readonly listening: us_listen_socket[] = [];
+  private readonly turn = new TurnBudget();
 
   constructor(options: ServerOptions) {
     this.options = options;
@@ -291,7 +323,7 @@ class UwsServer implements HttpServer {
     this.app.filter(count);
     for (const path of webSocketPaths) {
       this.app.ws(path, {
-        ...webSocketBehavior(maxMessageBytes, onDefect),
+        ...webSocketBehavior(maxMessageBytes, this.turn, onDefect),
         upgrade: (res, req, context) => this.serve(res, req, context),
       });
     }
@@ -322,7 +354,8 @@ class UwsServer implements HttpServer {
 
   /** An exception, or a return without an answer and without a listener, would end the process. */
   private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
-    const exchange = new UwsExchange(this.options.bodies, res, req, context);
+    const { turn } = this;
+    const exchange = new UwsExchange({ bodies: this.options.bodies, turn }, res, req, context);
     try {
       this.options.handle(exchange);
     } catch (error) {

@@ -3,8 +3,12 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from './http_server.ts';
 
-/** Largest piece in one write: uWebSockets.js buffers of it what is not taken, and does not say how much. */
-const SLICE_BYTES = 64 * KIB;
+/**
+ * Largest piece in one write: uWebSockets.js buffers of it what is not taken, and does not say how much. With
+ * its framing a piece must fit into the 16 KiB that are collected before a write: of a larger one, everything
+ * is lost if the connection does not take the framing at once.
+ */
+const SLICE_BYTES = 15 * KIB;
 
 /**
  * `blocked`: the last write was not taken whole. uWebSockets.js would buffer what follows without bound, so

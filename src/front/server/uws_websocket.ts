@@ -1,9 +1,12 @@
 // WebSockets on uWebSockets.js.
 import type { WebSocket, WebSocketBehavior } from 'uWebSockets.js';
 import type { ServerWebSocket, WebSocketHandlers } from './http_server.ts';
+import type { TurnBudget } from './turn_budget.ts';
 
 /** The close code of a defect of ours, of RFC 6455. */
 const INTERNAL_ERROR = 1011;
+/** Messages of a WebSocket that are taken in a turn that has lasted too long. */
+const MESSAGES_AT_ONCE = 256;
 /** Seconds without a message or a pong after which a connection is closed. */
 const IDLE_SECONDS = 120;
 
@@ -24,6 +27,9 @@ type SocketState =
 
 export class UwsWebSocket implements ServerWebSocket {
   private state: SocketState;
+  /** The last turn in which a message has come, and how many. */
+  private turnNumber = 0;
+  private messagesInTurn = 0;
 
   /** `open` is called when the handshake is complete. */
   constructor(open: (socket: ServerWebSocket) => WebSocketHandlers) {
@@ -61,11 +67,23 @@ export class UwsWebSocket implements ServerWebSocket {
   markClosed(): void {
     this.state = { phase: 'closed' };
   }
+
+  /** Whether a message may be handled: not one of very many in a turn that has lasted too long. */
+  takeMessage(turn: TurnBudget): boolean {
+    const isSpent = turn.count();
+    if (this.turnNumber !== turn.number) {
+      this.turnNumber = turn.number;
+      this.messagesInTurn = 0;
+    }
+    this.messagesInTurn += 1;
+    return !isSpent || this.messagesInTurn <= MESSAGES_AT_ONCE;
+  }
 }
 
 /** What uWebSockets.js does with the WebSockets of one path. Whatever a handler throws goes to `onDefect`. */
 export function webSocketBehavior(
   maxMessageBytes: number,
+  turn: TurnBudget,
   onDefect: (error: unknown) => void,
 ): WebSocketBehavior<UpgradeData> {
   const endAfterDefect = (ws: WebSocket<UpgradeData>, work: (socket: UwsWebSocket) => void): void => {
@@ -84,7 +102,15 @@ export function webSocketBehavior(
     sendPingsAutomatically: true,
     open: (ws) => endAfterDefect(ws, (socket) => socket.markOpen(ws)),
     message: (ws, message, isBinary) =>
-      endAfterDefect(ws, ({ handlers }) => handlers?.message(new Uint8Array(message.slice(0)), isBinary)),
+      endAfterDefect(ws, (socket) => {
+        if (socket.takeMessage(turn)) socket.handlers?.message(new Uint8Array(message.slice(0)), isBinary);
+        else ws.close();
+      }),
+    // It is answered before this. Only here can a flood of pings be seen.
+    ping: (ws) =>
+      endAfterDefect(ws, (socket) => {
+        if (!socket.takeMessage(turn)) ws.close();
+      }),
     drain: (ws) => endAfterDefect(ws, ({ handlers }) => handlers?.drain()),
     close: (ws, code) => {
       const { upgraded } = ws.getUserData();

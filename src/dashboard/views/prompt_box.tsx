@@ -1,0 +1,48 @@
+// The field for a prompt, which the daemon types as soon as the agent may get it: docs/reference.md "Prompt".
+import { useState } from 'preact/hooks';
+import type { Agent } from '../../client/browser.ts';
+import { Button } from '../frame/button.tsx';
+import { perform, underWay } from '../state/actions.ts';
+import { client } from '../state/session.ts';
+
+/** What becomes of a prompt in a state; other states take it at once. */
+const HINTS: Partial<Record<Agent['state'], string>> = {
+  blocked: 'It asks something: answer it in the terminal',
+  working: 'It is working: the prompt waits for its turn',
+  starting: 'It is starting: the prompt waits for its turn',
+  asleep: 'It sleeps: a prompt wakes it',
+};
+
+/** The field and its button. Enter sends, Shift-Enter begins a line. */
+export function PromptBox({ agent: { name, state } }: { agent: Agent }) {
+  const [text, setText] = useState('');
+  const title = `prompt ${name}`;
+  const isWaiting = underWay.value.has(title);
+  const isOff = isWaiting || state === 'blocked' || text.trim() === '';
+  const send = async (): Promise<void> => {
+    if (isOff) return;
+    if (await perform(title, () => client.promptAgent(name, { text, queue: true }))) setText('');
+  };
+  return (
+    <div class="prompt-box">
+      <textarea
+        class="field"
+        rows={1}
+        aria-label={`prompt for ${name}`}
+        placeholder="Prompt"
+        readOnly={isWaiting}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          void send();
+        }}
+      />
+      <span class="soft" role="status">
+        {HINTS[state] ?? (isWaiting ? 'typing' : '')}
+      </span>
+      <Button text="send" label={`send the prompt to ${name}`} isOff={isOff} onPress={() => void send()} />
+    </div>
+  );
+}

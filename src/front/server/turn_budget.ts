@@ -1,0 +1,49 @@
+// What one turn of the event loop does for clients: docs/reference.md "Connections". uWebSockets.js reads up
+// to 512 KiB of each connection in a turn, which is thousands of requests or frames, and calls a handler for
+// each before anything else runs.
+
+/** After so much of a turn, what comes in thousands is cut off. */
+const TURN_MS = 20;
+
+/** Calls between two looks at the clock, which costs as much as a small request. */
+const CALLS_PER_LOOK = 16;
+
+/** The turn under way, of one server. */
+export class TurnBudget {
+  /** Rises with each turn that does something for clients. */
+  number = 0;
+  private isUnderWay = false;
+  private begunAt = 0;
+  private calls = 0;
+  private answeredBytes = 0;
+  private isSpent = false;
+
+  /** Counts a request or a message. Whether the turn has lasted so long that the rest has to wait. */
+  count(): boolean {
+    this.begin();
+    this.calls += 1;
+    if (!this.isSpent && this.calls % CALLS_PER_LOOK === 0)
+      this.isSpent = performance.now() - this.begunAt > TURN_MS;
+    return this.isSpent;
+  }
+
+  /** Counts bytes of an answer. Returns those of all answers of this turn. */
+  answer(bytes: number): number {
+    this.begin();
+    this.answeredBytes += bytes;
+    return this.answeredBytes;
+  }
+
+  private begin(): void {
+    if (this.isUnderWay) return;
+    this.isUnderWay = true;
+    this.number += 1;
+    this.begunAt = performance.now();
+    setImmediate(() => {
+      this.isUnderWay = false;
+      this.calls = 0;
+      this.answeredBytes = 0;
+      this.isSpent = false;
+    });
+  }
+}

@@ -1,0 +1,105 @@
+// Clients that send thousands of requests or messages at once to uWebSockets.js, which handles all that it
+// has read in one turn of the event loop. node:http takes them one by one.
+import net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { afterThisTest } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { send } from '../../kit/http_request.ts';
+import { get, later, post, serve, text } from './raw_server.ts';
+
+/** Keeps the event loop busy. */
+function work(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** A connection that never reads until it is told to. */
+function silentClient(port: number) {
+  const socket = net.connect(port, '127.0.0.1');
+  afterThisTest(() => void socket.destroy());
+  const client = { socket, isCut: false };
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    client.isCut = true;
+  });
+  return client;
+}
+
+describe('a flood', () => {
+  it('of requests whose answers nobody reads ends with its connection alone', async () => {
+    // Nine answers are a little more than uWebSockets.js collects before it writes.
+    const answer = 'x'.repeat(1_700);
+    let handled = 0;
+    const { port } = await serve('uWebSockets.js', (x) => {
+      handled += 1;
+      text(x, answer);
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const { socket } = silentClient(port);
+      socket.pause();
+      let isCut = false;
+      for (let batch = 0; batch < 10_000 && !isCut; batch += 1) {
+        const before = handled;
+        socket.write(get('/').repeat(9));
+        // Of a connection that is cut, not all requests are handled.
+        for (let turn = 0; handled < before + 9 && !isCut; turn += 1) {
+          await new Promise<void>(later);
+          isCut = turn > 1_000;
+        }
+      }
+      expect(isCut).toBe(true);
+    }
+    expect((await send(port, 'GET', '/')).status).toBe(200);
+  });
+
+  it('of requests that takes long is ended, and a single request is answered', async () => {
+    let handled = 0;
+    const { port } = await serve('uWebSockets.js', (x) => {
+      handled += 1;
+      work(1);
+      text(x, 'done');
+    });
+    const client = silentClient(port);
+    client.socket.resume();
+    client.socket.write(get('/').repeat(2_000));
+    await eventually(() => client.isCut);
+    expect(handled).toBeLessThan(1_000);
+    expect((await send(port, 'GET', '/')).text).toBe('done');
+  });
+
+  it('of chunks is ended', async () => {
+    let failure: unknown;
+    const { port } = await serve('uWebSockets.js', (x) => {
+      work(30);
+      void x.readBody({ bytes: 1e6, ms: 60_000 }).catch((error: unknown) => {
+        failure = error;
+      });
+    });
+    const client = silentClient(port);
+    client.socket.write(post('/', 'Transfer-Encoding: chunked\r\n', '1\r\nx\r\n'.repeat(9_000)));
+    await eventually(() => client.isCut && failure !== undefined);
+    expect(failure).toMatchObject({ code: 'request_timeout' });
+  });
+
+  it.each([
+    ['messages', (client: WebSocket) => client.send('x')],
+    ['pings', (client: WebSocket) => client.ping()],
+  ])('of %s closes its WebSocket', async (_what, flood) => {
+    const { port } = await serve('uWebSockets.js', (x) =>
+      x.acceptWebSocket('berth.v1', () => ({
+        message: () => work(1),
+        drain: () => undefined,
+        close: () => undefined,
+      })),
+    );
+    const client = new WebSocket(`ws://127.0.0.1:${port}/ws/a/attach`, ['berth.v1']);
+    afterThisTest(() => client.terminate());
+    await new Promise((resolve) => client.on('open', resolve));
+    const closed = new Promise((resolve) => client.on('close', resolve));
+    client.on('error', () => undefined);
+    for (let count = 0; count < 40; count += 1) client.send('x');
+    for (let count = 0; count < 1_000; count += 1) flood(client);
+    expect(await closed).toBe(1006);
+  });
+});
