@@ -10,9 +10,10 @@ import type { FairQueue } from './fair_queue.ts';
 
 /**
  * Bytes of log per request to the service, and lines of them in a step: formatting takes a few milliseconds,
- * for long lines by their bytes and for short ones by their number.
+ * for long lines by their bytes and for short ones by their number. Four times as many are read in two thirds
+ * of the time, but cost twice the memory with a thousand followers that do not read.
  */
-const READ_BYTES = 64 * KIB;
+const READ_BYTES = 16 * KIB;
 const NEWLINE = 0x0a;
 /** Bytes counted for a step besides its text. */
 const ENTRY_BYTES = 512;
