@@ -49,6 +49,7 @@ const CHANGES = ['sleep_wake', 'refused_changes', 'undone_sleep', 'shared_worklo
   (name) => `test/actors/cloud/${name}.test.ts`,
 );
 const WATCH = ['test/adapters/kube/list_watch.test.ts'];
+const FLOODS = ['test/front/server/floods.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
 const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
 const GATEWAY = ['test/actors/gateway'];
@@ -396,6 +397,14 @@ export const MUTANTS: readonly Mutant[] = [
       'if (!this.hosts.has(host) && !this.isOurs(host))',
       "if (host === '')",
       GUARD,
+    ],
+    [
+      'turn-bounded',
+      'one client holds a turn of the event loop for as long as it likes',
+      'src/front/server/turn_budget.ts',
+      'return this.isSpent;',
+      'return false;',
+      FLOODS,
     ],
     [
       'pending-once',

@@ -365,8 +365,8 @@ describe.each(SERVERS)('%s', (server) => {
     const printed = Array.from({ length: 5_000 }, (_, index) => `line ${index} ${'x'.repeat(90)}`);
     front.print(`${printed.join('\n')}\n`);
     for (const client of clients) expect(await lines(client, printed.length)).toEqual(printed);
-    // Its 500 KB are 8 pieces, and each client finds the end of the log.
-    expect(front.service.of('read').length - before).toBeLessThan(clients.length);
+    // Its 500 KB are some 30 pieces, which are read once, not by each client.
+    expect(front.service.of('read').length - before).toBeLessThan(2 * clients.length);
   });
 
   it('shows at once what is printed while its end is read', async () => {
