@@ -455,7 +455,7 @@ describe('in its own process', () => {
     'blocks nobody on a full disk, and writes the waiting events when there is room',
     async () => {
       const command = `${process.execPath} ${child}`;
-      const program = run(...onSmallDisk('1m', `${command} full /mnt && ${command} look /mnt`));
+      const program = run(...onSmallDisk('2m', `${command} full /mnt && ${command} look /mnt`));
       expect(await program.exited).toEqual({ code: 0, signal: null });
       expect(program.lines.filter((line) => !line.startsWith('events:'))).toEqual([
         'seen true',
@@ -474,7 +474,7 @@ describe('in its own process', () => {
     async () => {
       const command = `${process.execPath} ${child}`;
       const program = run(
-        ...onSmallDisk('1m', `${command} full /mnt killed; rm /mnt/filler && ${command} look /mnt`),
+        ...onSmallDisk('2m', `${command} full /mnt killed; rm /mnt/filler && ${command} look /mnt`),
       );
       expect(await program.exited).toEqual({ code: 0, signal: null });
       const last = program.lines.at(-1) ?? '';
