@@ -25,7 +25,7 @@ import { actor, Failure, type Node, type Ref } from '../../src/runtime/actor.ts'
 import { systemClock } from '../../src/runtime/clock.ts';
 import { createNode } from '../../src/runtime/node.ts';
 import { CHECK } from '../../src/settings/limits.ts';
-import { freePort } from '../kit/free_ports.ts';
+import { freePort, ownPorts } from '../kit/free_ports.ts';
 import { must } from '../kit/must.ts';
 import { after, entry, eventually, hostsOf, isRunning, newState, useHost } from '../kit/process_host.ts';
 import { screensHere, statesHere } from '../kit/screens.ts';
@@ -338,10 +338,11 @@ describe('processes left behind by a run', () => {
 describe('a group', () => {
   it('of 100 is started and stopped', async () => {
     const { add, groups, events } = await daemon(newState());
+    const [from] = ownPorts(100);
     for (let index = 0; index < 100; index += 1)
       await add({
         name: `s${index}`,
-        port: 0,
+        port: from + index,
         group: 'many',
         cmd: 'exec sleep 600',
         dependsOn: index % 10 ? [`s${index - 1}`] : [],
