@@ -149,6 +149,12 @@ it('sleeps when nothing moves, and is woken by a connection, its name and the AP
   expect(await post(daemon, '/v1/services/web/wake')).toMatchObject({ name: 'web', status: 'running' });
   await post(daemon, '/v1/services/web/sleep');
   expect((await daemon.request('GET', '/v1/resolve/web')).body.status).toBe('sleeping');
+  // The door has the port, and is not taken for somebody else.
+  expect((await daemon.request('GET', '/v1/services/web/explain')).body).toMatchObject({
+    status: 'sleeping',
+    portHolder: null,
+    next: `The next connection to port ${port} starts it.`,
+  });
   const resolved = await daemon.request('GET', '/v1/resolve/web?wake=true');
   expect(resolved.body).toEqual({ name: 'web', url, port, status: 'running' });
   // A stop closes the door; so does a removal, of one that sleeps too.

@@ -29,6 +29,8 @@ export interface ExplanationFacts {
   portHolder: string | null;
   /** The one that does so without being of the run of the service. */
   foreignHolder: string | null;
+  /** It takes connections, whether it has a process or not. */
+  isDoorOpen: boolean;
   /** What is watched for it; null: nothing. */
   watching: WatchState | null;
   lastLines: string[];
@@ -174,8 +176,11 @@ function whyStopping({ late, fault }: In<'stopping'>, now: number): string {
   return joinSentences(`${why}, so it is being ended.`, aboutCheck(fault.check, now));
 }
 
-function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): ExplanationText {
+function whenIdle(facts: ExplanationFacts): ExplanationText {
+  const { spec, status, end, portHolder, isDoorOpen, state, path } = facts;
   const trouble = state.phase === 'idle' ? state.trouble : null;
+  const knock = `The next connection to port ${spec.port} starts it.`;
+  if (isDoorOpen && status === 'sleeping') return { reason: 'It was put to sleep.', next: knock };
   const past = end ? aboutPast(end) : 'It has not been started yet.';
   const reason = trouble ? `The last start made no process: ${trouble}.` : past;
   if (portHolder !== null)
@@ -184,9 +189,10 @@ function whenIdle({ spec, end, portHolder, state, path }: ExplanationFacts): Exp
       next: 'Stop what holds the port or register another port; a start is refused until then.',
     };
   const crashed = end?.status === 'crashed' && trouble === null;
+  const next = isDoorOpen ? knock : IDLE_NEXT[spec.kind ?? 'service'];
   return {
     reason: joinSentences(reason, crashed && aboutEnd(end, path), crashed && aboutPolicy(spec, end)),
-    next: trouble ? 'Correct that and start it again.' : IDLE_NEXT[spec.kind ?? 'service'],
+    next: trouble ? 'Correct that and start it again.' : next,
   };
 }
 

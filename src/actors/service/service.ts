@@ -258,9 +258,12 @@ class SupervisedService implements SupervisedParts {
     const { spec } = stored;
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
-    const portHolder = foreignHolder ?? (await this.effects.portHolder((live?.metadata ?? spec).port));
+    const { status, isDoorOpen } = life.view();
+    // Without a process it is the door that listens on the port.
+    const isHeldByDoor = !live && isDoorOpen;
+    const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
+    const portHolder = foreignHolder ?? (await this.effects.portHolder(port));
     const { end, state } = life.snapshot();
-    const { status } = life.view();
     const run = 'run' in state ? state.run.id : end?.run;
     const lastLines = run === undefined ? [] : await this.log.lastLines(run);
     const droppedBytes = state.phase === 'lost' ? 0 : await this.effects.questions.droppedBytes();
@@ -274,6 +277,7 @@ class SupervisedService implements SupervisedParts {
       end,
       portHolder,
       foreignHolder,
+      isDoorOpen,
       watching,
       lastLines,
       path,

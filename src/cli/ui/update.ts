@@ -94,7 +94,9 @@ const INTERRUPTED = 130;
 
 /** The list as it is now. Open details of a service that is not there any more say so. */
 function takeLists(model: Model, { services, agents }: Extract<Message, { kind: 'lists' }>): Model {
-  const listed = withRows({ ...model, services, agents });
+  // Workloads that came sooner leave the first service to begin with.
+  const place = model.services === null ? { selected: '', top: 0 } : {};
+  const listed = withRows({ ...model, ...place, services, agents });
   const names = new Set(services.map(({ name }) => name));
   const views = listed.views.map((view) =>
     view.kind === 'details' && !names.has(view.name)

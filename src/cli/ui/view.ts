@@ -91,7 +91,7 @@ function bodyLines(model: Model): ScreenLine[] {
 function titleOf(model: Model): ScreenLine {
   const view = viewOf(model);
   if (view.kind === 'list') return titleLine(model);
-  const title = { details: 'DETAILS', log: 'LOG', help: 'KEY_TABLE' }[view.kind];
+  const title = { details: 'DETAILS', log: 'LOG', help: 'KEYS' }[view.kind];
   return { pieces: [piece(` ${title}`, 'dim')] };
 }
 

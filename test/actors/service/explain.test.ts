@@ -55,6 +55,7 @@ function about(
     end: null,
     portHolder: null,
     foreignHolder: null,
+    isDoorOpen: false,
     watching: null,
     lastLines: [],
     path: null,
@@ -66,6 +67,20 @@ function about(
 }
 
 describe('an explanation', () => {
+  it('says of a service behind a door that a connection starts it', () => {
+    const idle: LifecycleState = { phase: 'idle', trouble: null };
+    const next = 'The next connection to port 3000 starts it.';
+    const door = { spec: spec({ port: 3000 }), end: END, isDoorOpen: true };
+    expect(about(idle, { status: 'sleeping', ...door })).toMatchObject({
+      reason: 'It was put to sleep.',
+      next,
+    });
+    expect(about(idle, { status: 'crashed', ...door })).toMatchObject({
+      reason: 'Its last process ended with exit code 3. Its restart policy is "no".',
+      next,
+    });
+  });
+
   it('says how much of the output was lost', () => {
     const lossy = about({ phase: 'idle', trouble: null }, { status: 'stopped', droppedBytes: 12_345 });
     expect(lossy.reason).toBe(

@@ -4,7 +4,7 @@ import { initialModel, type Message, type Model, type Step } from '../../../src/
 import { textOf } from '../../../src/cli/ui/styled_line.ts';
 import { update } from '../../../src/cli/ui/update.ts';
 import { frameLines } from '../../../src/cli/ui/view.ts';
-import type { Agent, Service } from '../../../src/client/records.ts';
+import type { Agent, Service, Workload } from '../../../src/client/records.ts';
 
 export const NOW = Date.parse('2026-01-02T03:04:05.000Z');
 
@@ -49,6 +49,28 @@ export const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
 
 /** The service that an agent is. */
 export const agentService = (name: string): Service => serviceOf(name, { group: 'Agents', port: 8100 });
+
+const WORKLOAD: Workload = {
+  id: 'w1',
+  name: 'store',
+  namespace: 'data',
+  kind: 'StatefulSet',
+  replicas: 1,
+  desired_replicas: null,
+  auto_sleep_enabled: false,
+  idle_timeout_minutes: 30,
+  last_activity_at: null,
+  cluster_id: 'c1',
+  ready_replicas: 1,
+  state: 'awake',
+  sleep_reason: null,
+  wake_reason: null,
+  stale_since: null,
+};
+
+/** As many workloads as a cluster may have. */
+export const workloads = (count: number): Workload[] =>
+  Array.from({ length: count }, (_, index) => ({ ...WORKLOAD, id: `w${index}`, name: `store-${index}` }));
 
 /** The state after the messages, and the effects of the last one. */
 export function told(model: Model, ...messages: Message[]): Step {

@@ -1,10 +1,20 @@
 // What keys, pastes and news of the daemon make of the terminal interface: tables over its pure part.
 import { describe, expect, it } from 'vitest';
 import { MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_steps.ts';
-import type { Effect, Message, Model } from '../../../src/cli/ui/model.ts';
+import { type Effect, initialModel, type Message, type Model } from '../../../src/cli/ui/model.ts';
 import type { LogEntry } from '../../../src/client/records.ts';
 import { must } from '../../kit/must.ts';
-import { agentOf, agentService, pressed, screenOf, serviceOf, showing, told } from './models.ts';
+import {
+  agentOf,
+  agentService,
+  NOW,
+  pressed,
+  screenOf,
+  serviceOf,
+  showing,
+  told,
+  workloads,
+} from './models.ts';
 
 const SHOP = [
   serviceOf('shop--web', { stack: 'shop', service: 'web', group: 'shop' }),
@@ -18,6 +28,17 @@ const withBot = (): Model => showing([...SHOP, ...BOT], { agents: [agentOf('bot'
 const ORDER = ['head', 'alone', 'head', 'shop--db', 'shop--web', 'head', 'bot'];
 const toRow = (name: string): Message[] =>
   pressed('g', ...Array.from({ length: ORDER.indexOf(name) }, () => 'j'));
+
+it('begins at the first service, whatever comes first', () => {
+  const lists: Message = { kind: 'lists', services: SHOP, agents: [] };
+  const begun = initialModel({ columns: 80, rows: 12 }, NOW, '', '');
+  const first = told(begun, lists)[0].selected;
+  const [late] = told(begun, { kind: 'workloads', workloads: workloads(30) }, lists);
+  expect([late.selected, late.top]).toEqual([first, 0]);
+  // What a person has selected meanwhile stays.
+  const [moved] = told(late, ...pressed('j', 'j'), lists);
+  expect(moved.selected).toBe(told(late, ...pressed('j', 'j'))[0].selected);
+});
 
 describe('actions', () => {
   const target = (kind: string, name: string, label = name, isAsleep = false) => ({
