@@ -18,6 +18,9 @@ function parsedBody(bytes: Uint8Array): unknown {
   }
 }
 
+/** A batch would hold the thread for as long as a client likes, and the versions of today have none. */
+const NO_BATCH = { code: -32_600, message: 'the body must be one message, not a list of them' };
+
 const OPTIONS = { maxRequestBodySize: HTTP.maxBodyBytes, keepAliveMs: MCP.keepAliveMs } as const;
 
 export class McpEndpoint {
@@ -37,6 +40,8 @@ export class McpEndpoint {
       bringUp: null,
     };
     const message = parsedBody(body);
+    if (Array.isArray(message))
+      return Response.json({ jsonrpc: '2.0', id: null, error: NO_BATCH }, { status: 400 });
     const head = { method: 'POST', headers, signal };
     const factory = (_context: McpRequestContext) => createMcpServer(workplace, null);
     const uris = listenedUris(message);

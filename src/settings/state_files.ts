@@ -36,6 +36,10 @@ function checkKind(path: string, needed: 'a file' | 'a folder'): void {
   if (kind !== needed) throw new StateFileError(`${path}: is ${kind}, and not ${needed}: remove it`);
 }
 
+/** What is in a folder; nothing where it is not there yet. */
+const filesIn = (folder: string): string[] =>
+  (statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : []).map((name) => join(folder, name));
+
 /**
  * Checks what is in the state directory, before anything opens it. Secrets and the output of services are
  * checked where they are opened. Throws a StateFileError, or the system's error.
@@ -43,15 +47,14 @@ function checkKind(path: string, needed: 'a file' | 'a folder'): void {
 export function checkStateFiles(stateDir: string): void {
   const paths = statePaths(stateDir);
   const { addressFile, daemonLog, earlierRedirectPage, events, host, logs, redirectPages, runs } = paths;
-  const { damaged, hostLog, store, storeCopy } = paths;
-  for (const folder of [damaged, events, host, logs, redirectPages, runs]) checkKind(folder, 'a folder');
+  const { cloudEvents, damaged, hostLog, store, storeCopy } = paths;
+  for (const folder of [cloudEvents, damaged, events, host, logs, redirectPages, runs])
+    checkKind(folder, 'a folder');
   const lock = `${store}-lock`;
   const files = [
     ...[addressFile, daemonLog, earlierRedirectPage, hostLog, store, lock, storeCopy],
     ...['ledger', 'ledger.new', 'lock'].map((name) => join(host, name)),
-    ...(statSync(events, { throwIfNoEntry: false }) ? readdirSync(events) : []).map((name) =>
-      join(events, name),
-    ),
+    ...[events, cloudEvents].flatMap(filesIn),
   ];
   for (const file of files) checkKind(file, 'a file');
   // lmdb truncates it, whatever a link leads to.

@@ -1,7 +1,7 @@
 // Odd things in the state directory of the real daemon: docs/reference.md "State directory".
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newFolder, startDaemon } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -10,11 +10,16 @@ it.each([
   ['store.mdb', (path: string) => void execFileSync('mkfifo', [path]), 'is a FIFO'],
   ['store.mdb', (path: string) => symlinkSync('/dev/zero', path), 'is a device'],
   ['store.mdb-lock', (path: string) => symlinkSync('/etc/hostname', path), 'is a link'],
+  [
+    'cloud-events/events-0000000000000001.jsonl',
+    (path: string) => void execFileSync('mkfifo', [path]),
+    'is a FIFO',
+  ],
   ['host/ledger', (path: string) => mkdirSync(path), 'is a folder'],
 ])('%s that is no file ends the start with one line', async (name, make, said) => {
   const state = join(newFolder(), 'state');
   const path = join(state, name);
-  mkdirSync(join(state, 'host'), { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   make(path);
   await expect(startDaemon({ stateDir: state })).rejects.toThrow(
     `the daemon ended (1): berth: ${path}: ${said}, and not a file: remove it\n`,

@@ -26,13 +26,20 @@ const ODD: readonly [what: string, make: (path: string) => void, said: RegExp][]
 ];
 const FILES = [
   ...['daemon.json', 'daemon.log', 'store.mdb', 'store.mdb-lock', 'store.copy', 'events/life-1.log'],
-  ...['events/unwritten', 'host/ledger', 'host/ledger.new', 'host/lock', 'host/host.log'],
+  ...[
+    'events/unwritten',
+    'cloud-events/events-1.jsonl',
+    'host/ledger',
+    'host/ledger.new',
+    'host/lock',
+    'host/host.log',
+  ],
 ];
 
 it.each(ODD)('%s in the place of any file is refused with one line that names it', (_, make, said) => {
   for (const file of FILES) {
     const state = tempDir();
-    for (const folder of ['events', 'host', 'logs', 'runs']) mkdirSync(join(state, folder));
+    for (const folder of ['cloud-events', 'events', 'host', 'logs', 'runs']) mkdirSync(join(state, folder));
     checkStateFiles(state);
     make(join(state, file));
     expect(() => checkStateFiles(state)).toThrow(StateFileError);

@@ -19,8 +19,11 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** The gateway answers `Expect` itself, and knows the client better than what is said of it. */
-const UNTRUSTED: ReadonlySet<string> = new Set(['expect', 'forwarded', 'x-real-ip']);
+/**
+ * The gateway answers `Expect` itself, and knows the client better than what is said of it. The token of the
+ * cloud part is for nobody behind it.
+ */
+const NOT_PASSED: ReadonlySet<string> = new Set(['berth-cloud-token', 'expect', 'forwarded', 'x-real-ip']);
 /** Headers that the gateway writes itself, so that another spelling of them would contradict it. */
 const FRAMING: ReadonlySet<string> = new Set(['content-length']);
 
@@ -67,7 +70,7 @@ function protocolHeader(header: string, offered: string, tokens: readonly string
  */
 function isDropped(lower: string): boolean {
   const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
-  if (HOP_BY_HOP.has(name) || UNTRUSTED.has(name) || name.startsWith('x-forwarded-')) return true;
+  if (HOP_BY_HOP.has(name) || NOT_PASSED.has(name) || name.startsWith('x-forwarded-')) return true;
   return name !== lower && FRAMING.has(name);
 }
 

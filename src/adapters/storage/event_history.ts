@@ -3,10 +3,10 @@
 // numbers grow by one, and the name of a file is that of its first line.
 import {
   closeSync,
+  constants,
   fdatasync,
   ftruncateSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -16,6 +16,9 @@ import {
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { openRegularFile } from '../../settings/state_files.ts';
+
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export interface EventHistoryLimits {
   /** A file takes no further lines once it is as large, or its first line as old. */
@@ -24,6 +27,16 @@ export interface EventHistoryLimits {
   /** The oldest files go when all are larger than this, or when their last line is older. */
   readonly totalBytes: number;
   readonly maxAgeMs: number;
+}
+
+/** The bytes of a file. Never waits, whatever is in its place. */
+function wholeFile(path: string): Buffer {
+  const fd = openRegularFile(path, constants.O_RDONLY);
+  try {
+    return readFileSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 interface HistoryFile {
@@ -153,7 +166,7 @@ export class EventHistory {
   private mend(): void {
     const newest = this.files.at(-1);
     if (!newest) return;
-    const content = readFileSync(this.pathOf(newest.firstId));
+    const content = wholeFile(this.pathOf(newest.firstId));
     const end = content.lastIndexOf(NEWLINE) + 1;
     newest.bytes = end;
     if (end < content.length) ftruncateSync(this.openFile(newest), end);
@@ -174,7 +187,7 @@ export class EventHistory {
   }
 
   private openFile({ firstId }: HistoryFile): number {
-    this.fd ??= openSync(this.pathOf(firstId), 'a', 0o600);
+    this.fd ??= openRegularFile(this.pathOf(firstId), APPEND, 0o600);
     return this.fd;
   }
 

@@ -147,8 +147,9 @@ export function openStoreFile(path: string, mayCreate: boolean): number {
     prepareLockFile(`${path}-lock`);
     const fd = openSync(path, 'a+', 0o600);
     try {
-      if (isOpenToOthers(fstatSync(fd))) fchmodSync(fd, 0o600);
+      // A link may lead to a file that is no store, and whose mode is not ours to change.
       checkHeader(path, fd);
+      if (isOpenToOthers(fstatSync(fd))) fchmodSync(fd, 0o600);
       return fd;
     } catch (error) {
       closeSync(fd);

@@ -190,6 +190,7 @@ describe('forwarding', () => {
         TE: 'trailers',
         'Proxy-Authorization': 'x',
         'X-Real-IP': '6.6.6.6',
+        'Berth-Cloud-Token': 'x',
         X_Forwarded_For: '6.6.6.6',
         X_Real_IP: '6.6.6.6',
         Proxy_Connection: 'close',
@@ -210,7 +211,14 @@ describe('forwarding', () => {
       forwarded: `for=127.0.0.1;host="${HOST()}";proto=http`,
       via: '1.1 berth',
     });
-    const dropped = ['x-private', 'x-forwarded-anything', 'te', 'proxy-authorization', 'x-real-ip'];
+    const dropped = [
+      'x-private',
+      'x-forwarded-anything',
+      'te',
+      'proxy-authorization',
+      'x-real-ip',
+      'berth-cloud-token',
+    ];
     const respelled = ['x_forwarded_for', 'x_real_ip', 'proxy_connection', 'content_length'];
     for (const name of [...dropped, ...respelled]) expect(seen.headers[name]).toBeUndefined();
   });

@@ -324,6 +324,15 @@ describe('the store', () => {
       expect(refused(path)).toContain('is no regular file');
     });
 
+    it('a link to a file of others, whose mode stays as it is', () => {
+      const folder = tempDir();
+      const theirs = join(folder, 'theirs');
+      writeFileSync(theirs, 'x'.repeat(40_960), { mode: 0o644 });
+      symlinkSync(theirs, join(folder, 'store.mdb'));
+      expect(refused(join(folder, 'store.mdb'))).toContain('damaged');
+      expect(statSync(theirs).mode & 0o777).toBe(0o644);
+    });
+
     it('a store of another user', async () => {
       const path = join(tempDir(), 'store.mdb');
       const other = open({ path, noSubdir: true });
