@@ -8,6 +8,7 @@ import { WebSocket } from 'ws';
 import { afterThisTest } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { send } from '../../kit/http_request.ts';
+import { SERVERS } from '../kit.ts';
 import { get, post, serve, text } from './raw_server.ts';
 
 /** Keeps the event loop busy. */
@@ -46,20 +47,25 @@ for connection in range(4):
     client.close()
 `;
 
-describe('a flood', () => {
+describe.each(SERVERS)('%s: a flood', (kind) => {
   it('of requests whose answers nobody reads ends with its connection alone', async () => {
     // Nine answers are a little more than uWebSockets.js collects before it writes.
     const answer = 'x'.repeat(1_700);
-    const { port } = await serve('uWebSockets.js', (x) => text(x, answer));
+    const { port } = await serve(kind, (x) => text(x, answer));
     const flood = spawn('python3', ['-c', UNREAD_ANSWERS, String(port)], { stdio: 'inherit' });
     afterThisTest(() => void flood.kill('SIGKILL'));
     expect(await once(flood, 'exit')).toEqual([0, null]);
     expect((await send(port, 'GET', '/')).status).toBe(200);
   });
+});
 
+/** node:http takes requests and messages one by one. */
+const TAKES_MANY_IN_A_TURN = SERVERS.filter((kind) => kind === 'uWebSockets.js');
+
+describe.each(TAKES_MANY_IN_A_TURN)('%s: a flood', (kind) => {
   it('of requests that takes long is ended, and a single request is answered', async () => {
     let handled = 0;
-    const { port } = await serve('uWebSockets.js', (x) => {
+    const { port } = await serve(kind, (x) => {
       handled += 1;
       work(1);
       text(x, 'done');
@@ -74,7 +80,7 @@ describe('a flood', () => {
 
   it('of chunks is ended', async () => {
     let failure: unknown;
-    const { port } = await serve('uWebSockets.js', (x) => {
+    const { port } = await serve(kind, (x) => {
       work(30);
       void x.readBody({ bytes: 1e6, ms: 60_000 }).catch((error: unknown) => {
         failure = error;
@@ -90,7 +96,7 @@ describe('a flood', () => {
     ['messages', (client: WebSocket) => client.send('x')],
     ['pings', (client: WebSocket) => client.ping()],
   ])('of %s closes its WebSocket', async (_what, flood) => {
-    const { port } = await serve('uWebSockets.js', (x) =>
+    const { port } = await serve(kind, (x) =>
       x.acceptWebSocket('berth.v1', () => ({
         message: () => work(1),
         drain: () => undefined,
