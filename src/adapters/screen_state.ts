@@ -85,8 +85,8 @@ function holds({ rule, matches }: CompiledRule, lines: readonly string[]): numbe
 }
 
 /**
- * The question of a screen: from the line `first`, or from the beginning of the frame around it, to the end, without
- * frames and without blank lines around it.
+ * The question of a screen: from the line `first`, or from the beginning of the frame around it, to the end,
+ * without frames and without blank lines around it.
  */
 function questionOf(lines: readonly string[], first: number): string[] {
   const texts = lines.map((line) => (BORDER.test(line) ? '' : line.replace(FRAME, '')));

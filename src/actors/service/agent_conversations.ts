@@ -29,8 +29,8 @@ export class AgentConversations {
   }
 
   /**
-   * The id of the conversation of `run`; null: it cannot be told, or `known` is all there is to be known. A command is
-   * run for it only if `isThorough` or none is known.
+   * The id of the conversation of `run`; null: it cannot be told, or `known` is all there is to be known. A
+   * command is run for it only if `isThorough` or none is known.
    */
   async idOf(
     run: LiveRun,

@@ -6,7 +6,7 @@ import { appearedLines } from '../../protocol/prompt_text.ts';
 import type { PromptMessage, PromptReply } from '../../protocol/prompts.ts';
 import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE, PROMPT } from '../../settings/agent_limits.ts';
-import { cancelled, type Look, NOT_YET, type OpenPrompt, PromptLooks } from './prompt_looks.ts';
+import { cancelled, NOT_YET, type OpenPrompt, type PromptLook, PromptLooks } from './prompt_looks.ts';
 import { type PromptTerminal, PromptTypist } from './prompt_typist.ts';
 import { questionFailure } from './question_failure.ts';
 import type { ServiceLog } from './service_log.ts';
@@ -126,7 +126,7 @@ export class AgentPrompts {
   private async untilReady(prompt: OpenPrompt): Promise<void> {
     const { run } = this.options.terminal();
     const { name } = this.options;
-    const ready = await this.looks.until(prompt, prompt.until, (): Look<true> => {
+    const ready = await this.looks.until(prompt, prompt.until, (): PromptLook<true> => {
       const status = this.assertRuns(run);
       const againMs = this.unsettledMs(status);
       if (againMs > 0) return { againMs };
@@ -172,7 +172,7 @@ export class AgentPrompts {
    * Whether the agent takes a prompt. An `idle` from before the last prompt is believed only when nothing has
    * moved for a while: what tells the state may be slower than the next client.
    */
-  private lookIdle({ lastOutputAt, since, state }: AgentStatus): Look<true> {
+  private lookIdle({ lastOutputAt, since, state }: AgentStatus): PromptLook<true> {
     if (state !== 'idle') return NOT_YET;
     const { submitted } = this;
     const isOther = submitted?.run !== this.options.terminal().run;
@@ -184,7 +184,7 @@ export class AgentPrompts {
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
     const { name } = this.options;
     if (prompt.wait === null) return { status: this.options.status(), lines: null };
-    const isOver = (): Look<AgentStatus> => {
+    const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
       const hasChanged = status.since > at;
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')

@@ -22,7 +22,7 @@ export interface OpenPrompt extends PromptMessage {
 }
 
 /** What a look has found; or that there is nothing yet, and the ms after which time may change that. */
-export type Look<T> = { found: T } | { againMs: number | null };
+export type PromptLook<T> = { found: T } | { againMs: number | null };
 export const NOT_YET = { againMs: null } as const;
 
 export class PromptLooks {
@@ -33,7 +33,7 @@ export class PromptLooks {
   }
 
   /** Looks until something is found; null at the monotonic time `latest`. Fails when the client has gone. */
-  until<T>(prompt: OpenPrompt, latest: number, look: () => Look<T>): Promise<T | null> {
+  until<T>(prompt: OpenPrompt, latest: number, look: () => PromptLook<T>): Promise<T | null> {
     const { clock, log, watchState } = this.options;
     let again = (): void => {};
     const ends = [watchState(() => again()), log.watch(() => again())];

@@ -7,7 +7,7 @@ import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { PROMPT } from '../../settings/agent_limits.ts';
 import { PasteMode } from './paste_mode.ts';
-import { type Look, NOT_YET, type OpenPrompt, type PromptLooks } from './prompt_looks.ts';
+import { NOT_YET, type OpenPrompt, type PromptLook, type PromptLooks } from './prompt_looks.ts';
 import type { ServiceLog } from './service_log.ts';
 
 /** The terminal that prompts are typed into. */
@@ -52,8 +52,8 @@ export class PromptTypist {
   }
 
   /**
-   * Types `bytes`, the text of the prompt, and the key that submits it, unless `assertOpen` rejects after the text.
-   * `before`: the lines that were there. Resolves with the log offset from which output answers it.
+   * Types `bytes`, the text of the prompt, and the key that submits it, unless `assertOpen` rejects after the
+   * text. `before`: the lines that were there. Resolves with the log offset from which output answers it.
    */
   async type(
     prompt: OpenPrompt,
@@ -84,15 +84,15 @@ export class PromptTypist {
   /** Fails agent_stalled when the program prints nothing behind the log offset `from`. */
   async untilMoved(prompt: OpenPrompt, from: number): Promise<void> {
     const { clock, log, looks, name } = this.options;
-    const hasMoved = (): Look<true> => (log.end() > from ? { found: true } : NOT_YET);
+    const hasMoved = (): PromptLook<true> => (log.end() > from ? { found: true } : NOT_YET);
     if ((await looks.until(prompt, clock.monotonic() + PROMPT.stalledMs, hasMoved)) === null)
       throw fail('agent_stalled', `${name} has printed nothing since the prompt was typed`);
   }
 
   /**
-   * Resolves when the screen shows the text: a busy program would read text and Enter as one, and what it prints may
-   * be something else. Also when nothing tells so: it has printed something and is quiet since, or that takes too
-   * long.
+   * Resolves when the screen shows the text: a busy program would read text and Enter as one, and what it
+   * prints may be something else. Also when nothing tells so: it has printed something and is quiet since, or
+   * that takes too long.
    */
   private async untilShown(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<void> {
     const { clock, log, readLines } = this.options;
@@ -108,15 +108,15 @@ export class PromptTypist {
   }
 
   /**
-   * Resolves when something has been printed behind the log offset `from`, or `pauseMs` have passed, and the output
-   * has come to a rest; or after a while.
+   * Resolves when something has been printed behind the log offset `from`, or `pauseMs` have passed, and the
+   * output has come to a rest; or after a while.
    */
   private async untilRest(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
     const { clock, log, looks } = this.options;
     const began = clock.monotonic();
     let end = from;
     let restsFrom = Number.NEGATIVE_INFINITY;
-    await looks.until(prompt, began + PROMPT.quietMs, (): Look<true> => {
+    await looks.until(prompt, began + PROMPT.quietMs, (): PromptLook<true> => {
       const now = clock.monotonic();
       if (log.end() !== end) restsFrom = now;
       end = log.end();
