@@ -133,7 +133,7 @@ function TetherList() {
       ))}
       {tetherList.value.length === 0 && (
         <p class="empty soft">
-          No tether. <code>berth tether</code> opens a local port to a workload.
+          No tether. <code>berth k8s tether</code> opens a local port to a workload.
         </p>
       )}
     </section>
