@@ -84,7 +84,10 @@ const workloadMethods = (endpoint: Endpoint) => ({
   workloadPages: ({ signal, limit, ...options }: WorkloadPagesOptions = {}) =>
     workloadPages(endpoint, { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage }, signal),
   /** One page of them: that at `from`, the `next` of the page before; null: the first. */
-  workloadPage: (from: string | null, { signal, limit, ...options }: WorkloadPagesOptions = {}) =>
+  workloadPage: (
+    from: string | null,
+    { signal, limit, ...options }: WorkloadPagesOptions = {},
+  ): Promise<{ page: Workload[]; next: string | null }> =>
     callForPage(endpoint, workloads.list, {
       query: { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage, continue: from },
       signal,

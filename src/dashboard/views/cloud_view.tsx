@@ -9,7 +9,7 @@ import { go, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
 import { cloudError, clusterList, followCloud, tetherList, workloadPages } from './cloud_data.ts';
 import { CloudEvents } from './cloud_events_list.tsx';
-import { agoText, changeCloud, WorkloadTable } from './workload_rows.tsx';
+import { agoText, changeCloud, WorkloadSection } from './workload_rows.tsx';
 
 function CloudLogin() {
   const [token, setToken] = useState('');
@@ -165,7 +165,7 @@ function CloudLists({ tab }: { tab: string }) {
           </p>
         )}
       </div>
-      {tab === 'tethers' ? <TetherList /> : tab === 'events' ? <CloudEvents /> : <WorkloadTable />}
+      {tab === 'tethers' ? <TetherList /> : tab === 'events' ? <CloudEvents /> : <WorkloadSection />}
     </>
   );
 }

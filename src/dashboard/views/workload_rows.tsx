@@ -151,7 +151,7 @@ function StateChips({ found }: { found: readonly Workload[] }) {
 }
 
 /** The workloads of all clusters, with their search. */
-export function WorkloadTable() {
+export function WorkloadSection() {
   const found = foundWorkloads();
   const state = shownPlace.value.query['state'] ?? '';
   const clusters = clusterList.value;
