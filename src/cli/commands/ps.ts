@@ -4,7 +4,7 @@ import { cpuText } from '../../presentation/format.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import { shortName } from '../../protocol/stacks.ts';
 import { choiceOption, defineCommand, flagOption, textOption } from '../kit/command.ts';
-import { describeStatus, endOf, formatElapsed, formatServiceMemory, statusStyle } from '../kit/format.ts';
+import { describeStatus, formatElapsed, formatServiceMemory, lastEnd, statusStyle } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
@@ -24,7 +24,7 @@ const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Servi
   { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },
   { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
-  { title: 'LAST END', cell: (service) => (service.pid ? '' : endOf(service)), wideOnly: true },
+  { title: 'LAST END', cell: (service) => (service.pid ? '' : lastEnd(service)), wideOnly: true },
   { title: 'STARTED', cell: ({ startedAt }) => startedAt, wideOnly: true },
   { title: 'URL', cell: ({ url }) => url },
 ];

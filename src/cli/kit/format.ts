@@ -22,12 +22,12 @@ export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => TONE_STYLES[toneOf(status)];
 
 /** How a service ended last: `exit 3`, `SIGKILL`; '' if it has not. */
-export const endOf = (service: Service): string =>
+export const lastEnd = (service: Service): string =>
   service.exitUnknown ? howEnded(service) : endText(service);
 
 /** The status, with its reason if it crashed: `crashed (exit 3)`. */
 export function describeStatus(service: Service): string {
-  const end = service.status === 'crashed' ? endOf(service) : '';
+  const end = service.status === 'crashed' ? lastEnd(service) : '';
   return end ? `${service.status} (${end})` : service.status;
 }
 
