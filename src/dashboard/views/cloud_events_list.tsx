@@ -49,7 +49,7 @@ export function CloudEvents() {
       <div class="tools">
         <input
           type="search"
-          class="field"
+          class="field cloud-search"
           aria-label="search the events of the cloud"
           placeholder="Name or word"
           value={shownPlace.value.query['q'] ?? ''}

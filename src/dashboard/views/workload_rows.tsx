@@ -168,7 +168,7 @@ export function WorkloadSection() {
       <div class="tools">
         <input
           type="search"
-          class="field"
+          class="field cloud-search"
           aria-label="search the workloads"
           placeholder="Name, namespace or kind"
           value={shownPlace.value.query['q'] ?? ''}
