@@ -1,4 +1,6 @@
 // berth agent screen, keys
+
+import { countText } from '../../presentation/format.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
@@ -49,6 +51,6 @@ export const agentKeysCommand = defineCommand({
       const { bytes } = await client.typeKeys(name, part);
       typed = { name, bytes: typed.bytes + bytes };
     }
-    context.out.record(typed, () => `${given} has got ${typed.bytes} bytes`);
+    context.out.record(typed, () => `${given} has got ${countText(typed.bytes, 'byte')}`);
   },
 });
