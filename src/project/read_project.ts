@@ -2,72 +2,21 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { regexFault } from '../adapters/linear_regex.ts';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
-import type { LiveField, ReadyField } from '../protocol/checks.ts';
-import {
-  type Dependency,
-  dependencyName,
-  dependencyText,
-  findDependencyCycle,
-} from '../protocol/dependency_order.ts';
+import { type Dependency, dependencyText } from '../protocol/dependency_order.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
-import type {
-  RestartPolicy,
-  RestartRule,
-  RunLimits,
-  ServiceSpec,
-  SleepRule,
-  WatchSpec,
-} from '../protocol/service.ts';
+import type { WatchSpec } from '../protocol/service.ts';
 import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
 import { SERVICE, WATCH } from '../settings/limits.ts';
 import { readTextFile } from '../settings/state_files.ts';
+import { checkReferences } from './check_references.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
+import type { ProjectCheck, ProjectService, ShellEnvironment } from './project_service.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
-import { asksOwnPort } from './ready_url.ts';
-import { suggestion } from './spelling.ts';
-
-type ShellEnvironment = Readonly<Record<string, string | undefined>>;
-
-export interface ProjectService {
-  name: string;
-  /** Position in the file. */
-  at: YamlPosition;
-  cmd: string;
-  /** Absolute. */
-  cwd: string;
-  /** null: it has none. */
-  port: number | 'auto' | null;
-  /** The port holds in every stack. */
-  isPortFixed: boolean;
-  /** An object, a URL, a path on the service's own port, or `tcp`: see readyUrl. */
-  ready: ReadyField | null;
-  live: LiveField | null;
-  env: [key: string, value: string][];
-  dependsOn: Dependency[];
-  group: string | null;
-  restart: RestartPolicy | RestartRule | undefined;
-  limits: RunLimits | null;
-  autostart: boolean;
-  /** null: it never sleeps. */
-  sleep: SleepRule | null;
-  /** Milliseconds, as is stopGrace. */
-  startTimeout: number | undefined;
-  /** The command that is run first to stop it. */
-  stop: string | null;
-  stopSignal: string | undefined;
-  stopGrace: number | undefined;
-  /** The stack it is registered in; null while it is only what the file says. */
-  stack: string | null;
-  /** What it starts from in place of the environment of the daemon; null: nothing. */
-  baseEnv: Record<string, string> | null;
-  watch: WatchSpec | null;
-  kind: ServiceSpec['kind'];
-  inputs: string[];
-  schedule: ScheduleSpec | null;
-}
+import { PATTERN_MESSAGE } from './run_shapes.ts';
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
@@ -82,14 +31,6 @@ export interface Project {
 }
 
 const MAX_DEPTH = 32;
-
-/** The context of checking one file, with the problems found so far. */
-interface ProjectCheck {
-  folder: string;
-  shellEnv: ShellEnvironment;
-  positionAt: (...path: (string | number)[]) => YamlPosition;
-  problems: ProjectProblem[];
-}
 
 /** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
 function parseEnvList(
@@ -233,92 +174,6 @@ function hooksOf(
   return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
 }
 
-const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
-  typeof restart === 'object' ? restart.policy : restart;
-
-/** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
-function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
-  const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
-  for (const { name, dependsOn, inputs, kind, ready, restart, schedule } of services) {
-    const isTask = kind === 'task';
-    const endless = dependsOn.find(
-      (one) => typeof one !== 'string' && one.condition === 'completed' && !tasks.has(one.name),
-    );
-    const conditions = new Set(dependsOn.map(dependencyText));
-    const twice = conditions.size > new Set(dependsOn.map(dependencyName)).size;
-    const faults: [key: string, isWrong: boolean, message: string][] = [
-      ['schedule', !isTask && schedule !== null, 'is for tasks alone'],
-      ['inputs', !isTask && inputs.length > 0, 'are for tasks alone'],
-      ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
-      [
-        'restart',
-        isTask && policyOf(restart) === 'always',
-        'must not be always for a task, which runs to its end',
-      ],
-      [
-        'depends_on',
-        endless !== undefined,
-        `${dependencyName(endless ?? '')} is no task, so it never completes`,
-      ],
-      ['depends_on', twice, 'has two conditions for the same service'],
-    ];
-    for (const [key, isWrong, message] of faults)
-      if (isWrong)
-        check.problems.push({
-          at: check.positionAt('services', name, key),
-          message: `services.${name}.${key}: ${message}`,
-        });
-  }
-}
-
-/** The services whose addresses `service` is started with: those that its placeholders name. */
-export function servicesAsked({ cmd, cwd, ready, live, env }: ProjectService): Set<string> {
-  const texts = [cmd, cwd, JSON.stringify([ready, live]), ...env.map(([, value]) => value)];
-  const bodies = texts.flatMap((text) => [...text.matchAll(PLACEHOLDER)]);
-  return new Set(
-    bodies.flatMap(([, dollar, body = '']) =>
-      dollar === '' && body.includes('.') ? [body.slice(body.indexOf('.') + 1)] : [],
-    ),
-  );
-}
-
-/** Checks what services say of each other: unknown names, cycles, a port used twice. */
-function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
-  const names = services.map(({ name }) => name);
-  const owners = new Map<number, string>();
-  for (const service of services) {
-    for (const other of [...servicesAsked(service)].filter((asked) => !names.includes(asked))) {
-      const message = `services.${service.name}: there is no service ${other}${suggestion(other, names)}`;
-      check.problems.push({ at: service.at, message });
-    }
-  }
-  for (const { name, dependsOn, port, ready, live } of services) {
-    for (const other of dependsOn.map(dependencyName).filter((one) => !names.includes(one))) {
-      const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
-      check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
-    }
-    for (const [key, asked] of Object.entries({ ready, live })) {
-      if (port !== null || !asksOwnPort(asked)) continue;
-      const text = typeof asked === 'string' ? asked : 'it';
-      const message = `services.${name}.${key}: ${text} asks its own port, and its port is null`;
-      check.problems.push({ at: check.positionAt('services', name, key), message });
-    }
-    if (port === 'auto' || port === null) continue;
-    const owner = owners.get(port);
-    if (owner === undefined) owners.set(port, name);
-    else {
-      const message = `services.${name}.port: ${port} is the port of ${owner} already`;
-      check.problems.push({ at: check.positionAt('services', name, 'port'), message });
-    }
-  }
-  checkKinds(check, services);
-  const cycle = findDependencyCycle(services);
-  if (cycle) {
-    const message = `services.${cycle[0]}.depends_on: has a cycle: ${cycle.join(' -> ')}`;
-    check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
-  }
-}
-
 /**
  * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
  * file fills in what it lacks. Throws a ProjectError with every problem.
@@ -368,11 +223,37 @@ function readDotenv(folder: string): NodeJS.Dict<string> {
 /** The file as a user in the current folder names it. */
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
+/** The expressions in the checks of a service, each with its key. */
+const patternsOf = ({ ready, live }: ProjectService): [path: string[], pattern: string][] =>
+  Object.entries({ ready, live }).flatMap(([key, check]): [string[], string][] => {
+    if (check === null || typeof check === 'string') return [];
+    if ('log' in check) return [[[key, 'log'], check.log]];
+    return 'body' in check && check.body !== undefined ? [[[key, 'body'], check.body]] : [];
+  });
+
 /**
- * Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be
+ * Throws a ProjectError with every text in the checks of `project`, which `text` means, that is no regular
+ * expression. The package that knows them loads for files with any.
+ */
+export async function checkPatterns(project: Project, text: string): Promise<void> {
+  const problems: ProjectProblem[] = [];
+  for (const service of project.services) {
+    for (const [keys, pattern] of patternsOf(service)) {
+      const reason = await regexFault(pattern);
+      if (reason === null) continue;
+      const path = ['services', service.name, ...keys];
+      const at = positionOfPath(parseYamlNodes(text, MAX_DEPTH), path);
+      problems.push({ at, message: `${path.join('.')}: ${PATTERN_MESSAGE}: ${reason}` });
+    }
+  }
+  if (problems.length > 0) throw new ProjectError(displayName(project.file), text, problems);
+}
+
+/**
+ * Reads the project file at `path`. Rejects a ProjectError with every problem, also when the file cannot be
  * read.
  */
-export function readProject(path: string, shellEnv: ShellEnvironment): Project {
+export async function readProject(path: string, shellEnv: ShellEnvironment): Promise<Project> {
   const start = { line: 1, column: 1 };
   let file: string;
   let text: string;
@@ -385,5 +266,7 @@ export function readProject(path: string, shellEnv: ShellEnvironment): Project {
       { at: start, message: code === 'ENOENT' ? 'there is no such file' : `cannot be read: ${message}` },
     ]);
   }
-  return parseProject(text, file, shellEnv);
+  const project = parseProject(text, file, shellEnv);
+  await checkPatterns(project, text);
+  return project;
 }

@@ -1,6 +1,6 @@
 // berth config
 import { stringifyYaml } from '../../adapters/yaml.ts';
-import type { ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
 import { limitsEntry, restartEntry } from '../../project/run_shapes.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { pluralize, relativePath } from '../kit/format.ts';
@@ -59,7 +59,7 @@ export const configCommand = defineCommand({
     quiet: flagOption('-q, --quiet', 'only check the file'),
   },
   run: async (context, _args, { file, quiet }) => {
-    const project = loadProject(context, projectFilePath(file));
+    const project = await loadProject(context, projectFilePath(file));
     if (quiet) {
       const count = pluralize(project.services.length, 'service');
       context.out.note(`${relativePath(project.file)} is correct: ${count}.`);

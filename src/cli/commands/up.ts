@@ -6,7 +6,8 @@ import type { Client } from '../../client/create_client.ts';
 import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { ProjectError } from '../../project/project_error.ts';
-import type { Project, ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
+import type { Project } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
@@ -359,7 +360,7 @@ export const upCommand = defineCommand({
     ['berth up web', 'web and its dependencies'],
   ],
   run: async (context, names, { file, timeout, wait, start, force, adopt, attach, dryRun, ...choice }) => {
-    const project = loadProject(context, projectFilePath(file));
+    const project = await loadProject(context, projectFilePath(file));
     selectedServices(project, names);
     if (dryRun) return printPlan(context, await dryPlan(context, project, names, choice), adopt);
     await ensureDaemon(context);

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { findProjectFile } from '../../project/find_project_file.ts';
 import { importableFiles, importerOf } from '../../project/importers.ts';
-import { type Project, parseProject, readProject } from '../../project/read_project.ts';
+import { checkPatterns, type Project, parseProject, readProject } from '../../project/read_project.ts';
 import type { CommandContext } from './context.ts';
 import { convertToProject } from './convert_project.ts';
 import { UsageError } from './exit_codes.ts';
@@ -36,12 +36,14 @@ function canonical(path: string): string {
 
 /**
  * The project of the file at `path`; a file of another tool is converted in memory, with a note of what was
- * left out. Throws a ProjectError, CommandError or UsageError.
+ * left out. Rejects with a ProjectError, CommandError or UsageError.
  */
-export function loadProject(context: CommandContext, path: string): Project {
+export async function loadProject(context: CommandContext, path: string): Promise<Project> {
   if (!importerOf(path) || !existsSync(path)) return readProject(path, process.env);
   const { text, notes } = convertToProject(path);
   context.out.note(`Using ${relativePath(path)}; \`berth import -w\` makes a berth.yaml of it.`);
   for (const note of notes) context.out.warn(note);
-  return parseProject(text, path, process.env);
+  const project = parseProject(text, path, process.env);
+  await checkPatterns(project, text);
+  return project;
 }

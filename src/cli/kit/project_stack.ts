@@ -3,7 +3,9 @@ import { basename, dirname } from 'node:path';
 import { folderInMain, workTreeOf } from '../../adapters/git_worktree.ts';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
-import { type Project, type ProjectService, servicesAsked } from '../../project/read_project.ts';
+import { servicesAsked } from '../../project/check_references.ts';
+import type { ProjectService } from '../../project/project_service.ts';
+import type { Project } from '../../project/read_project.ts';
 import { onOtherPort } from '../../project/ready_url.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
 import type { LiveField } from '../../protocol/checks.ts';
@@ -131,5 +133,5 @@ export async function registerStackHere(
   client: Client,
   choice: StackChoice,
 ): Promise<string> {
-  return registerStack(client, loadProject(context, projectFilePath(undefined)), choice);
+  return registerStack(client, await loadProject(context, projectFilePath(undefined)), choice);
 }
