@@ -1,5 +1,5 @@
-// What the services of a project file say of each other, and what their fields say together. Each field is right
-// by itself by then.
+// What the services of a project file say of each other, and what their fields say together. Each field is
+// right by itself by then.
 import { dependencyName, dependencyText, findDependencyCycle } from '../protocol/dependency_order.ts';
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';

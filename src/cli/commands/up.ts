@@ -330,7 +330,7 @@ async function dryPlan(
   const planned = plannedStack(project, choice);
   if (!(await isDaemonThere(context))) return planOf(project, names, planned);
   const folder = dirname(project.file);
-  const found = await chosenStack(await context.client(), { ...choice, folder });
+  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, folder });
   return planOf(project, names, found === null || found === UNREGISTERED ? planned : found);
 }
 
