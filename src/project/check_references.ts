@@ -4,7 +4,8 @@ import { dependencyName, dependencyText, findDependencyCycle } from '../protocol
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
-import type { ProjectCheck, ProjectService } from './project_service.ts';
+import type { ProjectCheck } from './project_environment.ts';
+import type { ProjectService } from './project_service.ts';
 import { asksOwnPort } from './ready_url.ts';
 import { suggestion } from './spelling.ts';
 

@@ -1,4 +1,4 @@
-// A service as a project file says it, and what its reading works with.
+// A service as a project file says it.
 import type { YamlPosition } from '../adapters/yaml.ts';
 import type { LiveField, ReadyField } from '../protocol/checks.ts';
 import type { Dependency } from '../protocol/dependency_order.ts';
@@ -11,10 +11,6 @@ import type {
   SleepRule,
   WatchSpec,
 } from '../protocol/service.ts';
-import type { ProjectProblem } from './project_error.ts';
-
-/** The variables that `${NAME}` is filled in from. */
-export type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** A service of a project file. */
 export interface ProjectService {
@@ -53,12 +49,4 @@ export interface ProjectService {
   kind: ServiceSpec['kind'];
   inputs: string[];
   schedule: ScheduleSpec | null;
-}
-
-/** The context of checking one file, with the problems found so far. */
-export interface ProjectCheck {
-  folder: string;
-  shellEnv: ShellEnvironment;
-  positionAt: (...path: (string | number)[]) => YamlPosition;
-  problems: ProjectProblem[];
 }

@@ -1,20 +1,19 @@
 // Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { regexFault } from '../adapters/linear_regex.ts';
-import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
+import { parseYamlNodes, YamlPositionError } from '../adapters/yaml.ts';
 import { type Dependency, dependencyText } from '../protocol/dependency_order.ts';
-import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import type { WatchSpec } from '../protocol/service.ts';
 import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
-import { SERVICE, WATCH } from '../settings/limits.ts';
-import { readTextFile } from '../settings/state_files.ts';
+import { WATCH } from '../settings/limits.ts';
+import { readTextInput } from '../settings/state_files.ts';
 import { checkReferences } from './check_references.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
+import { type ProjectCheck, readDotenv, type ShellEnvironment, serviceEnv } from './project_environment.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
-import type { ProjectCheck, ProjectService, ShellEnvironment } from './project_service.ts';
+import type { ProjectService } from './project_service.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
 import { PATTERN_MESSAGE } from './run_shapes.ts';
 
@@ -31,61 +30,6 @@ export interface Project {
 }
 
 const MAX_DEPTH = 32;
-
-/** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
-function parseEnvList(
-  check: ProjectCheck,
-  name: string,
-  entries: readonly string[],
-): [string, string | null][] {
-  return entries.flatMap((entry, index): [string, string | null][] => {
-    const equals = entry.indexOf('=');
-    const key = equals < 0 ? entry : entry.slice(0, equals);
-    if (ENV_KEY_PATTERN.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
-    const message = `services.${name}.env: must be KEY=value, not ${JSON.stringify(entry)}`;
-    check.problems.push({ at: check.positionAt('services', name, 'env', index), message });
-    return [];
-  });
-}
-
-function readEnvFile(check: ProjectCheck, name: string, file: string, at: YamlPosition): [string, string][] {
-  try {
-    const text = readTextFile(resolve(check.folder, file));
-    return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
-  } catch (error) {
-    const why =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message;
-    check.problems.push({ at, message: `services.${name}.env_file: ${file} ${why}` });
-    return [];
-  }
-}
-
-function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceShape): [string, string][] {
-  const env = new Map<string, string>();
-  const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
-  for (const [index, file] of files.entries()) {
-    const at = check.positionAt('services', name, 'env_file', index);
-    for (const [key, value] of readEnvFile(check, name, file, at)) env.set(key, value);
-  }
-  const own = Array.isArray(service.env)
-    ? parseEnvList(check, name, service.env)
-    : Object.entries(service.env ?? {});
-  for (const [key, value] of own) {
-    const text = value === null ? check.shellEnv[key] : String(value);
-    if (text !== undefined) env.set(key, text);
-  }
-  for (const key of env.keys()) {
-    if (!key.startsWith('BERTH_')) continue;
-    const message = `services.${name}.env: ${key}: names that begin with BERTH_ are the daemon's`;
-    check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
-  }
-  if (env.size > SERVICE.maxEnvEntries) {
-    const message =
-      `services.${name}.env: has ${env.size} variables; ` + `at most ${SERVICE.maxEnvEntries} are possible`;
-    check.problems.push({ at: check.positionAt('services', name), message });
-  }
-  return [...env];
-}
 
 function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
   const cwd = resolve(check.folder, service.cwd ?? '.');
@@ -133,7 +77,11 @@ function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
   return { paths, ignore, debounceMs, action, cascade };
 }
 
-function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
+async function projectServiceOf(
+  check: ProjectCheck,
+  name: string,
+  service: ProjectServiceShape,
+): Promise<ProjectService> {
   const kind = service.kind ?? 'service';
   return {
     name,
@@ -143,7 +91,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     ...portOf(service),
     ready: service.ready ?? null,
     live: service.live ?? null,
-    env: serviceEnv(check, name, service),
+    env: await serviceEnv(check, name, service),
     dependsOn: dependenciesOf(service.depends_on),
     group: service.group ?? null,
     restart: service.restart,
@@ -163,7 +111,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
   };
 }
 
-function hooksOf(
+async function hooksOf(
   check: ProjectCheck,
   { create, remove }: { [K in keyof typeof HOOKS]?: string | undefined },
 ) {
@@ -171,17 +119,39 @@ function hooksOf(
     [HOOKS.create, create],
     [HOOKS.remove, remove],
   ] as const;
-  return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
+  return Promise.all(
+    rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : [])),
+  );
+}
+
+/** The expressions in the checks of a service, each with its key. */
+const patternsOf = ({ ready, live }: ProjectService): [path: string[], pattern: string][] =>
+  Object.entries({ ready, live }).flatMap(([key, check]): [string[], string][] => {
+    if (check === null || typeof check === 'string') return [];
+    if ('log' in check) return [[[key, 'log'], check.log]];
+    return 'body' in check && check.body !== undefined ? [[[key, 'body'], check.body]] : [];
+  });
+
+/** Checks the expressions of checks. The package that knows them loads for files with any. */
+async function checkPatterns(check: ProjectCheck, services: readonly ProjectService[]): Promise<void> {
+  for (const service of services) {
+    for (const [keys, pattern] of patternsOf(service)) {
+      const reason = await regexFault(pattern);
+      const path = ['services', service.name, ...keys];
+      const message = `${path.join('.')}: ${PATTERN_MESSAGE}: ${reason}`;
+      if (reason !== null) check.problems.push({ at: check.positionAt(...path), message });
+    }
+  }
 }
 
 /**
  * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
  * file fills in what it lacks. Throws a ProjectError with every problem.
  */
-export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
+export async function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Promise<Project> {
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
   const folder = dirname(file);
-  const dotenv = new Map(Object.entries(readDotenv(folder)));
+  const dotenv = new Map(Object.entries(await readDotenv(folder)));
   const problems: ProjectProblem[] = [];
   let tree: ReturnType<typeof parseYamlNodes>;
   try {
@@ -205,49 +175,19 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
     problems,
     positionAt: (...path) => positionOfPath(tree, path),
   };
-  const services = Object.entries(parsed.data.services).map(([name, one]) =>
-    projectServiceOf(check, name, one),
-  );
+  const services: ProjectService[] = [];
+  for (const [name, one] of Object.entries(parsed.data.services))
+    services.push(await projectServiceOf(check, name, one));
   checkReferences(check, services);
+  await checkPatterns(check, services);
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
-  const hooks = hooksOf(check, parsed.data.hooks ?? {});
+  const hooks = await hooksOf(check, parsed.data.hooks ?? {});
   return { file, name, environment, services, hooks };
-}
-
-function readDotenv(folder: string): NodeJS.Dict<string> {
-  const path = join(folder, '.env');
-  return existsSync(path) ? parseEnv(readTextFile(path)) : {};
 }
 
 /** The file as a user in the current folder names it. */
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
-
-/** The expressions in the checks of a service, each with its key. */
-const patternsOf = ({ ready, live }: ProjectService): [path: string[], pattern: string][] =>
-  Object.entries({ ready, live }).flatMap(([key, check]): [string[], string][] => {
-    if (check === null || typeof check === 'string') return [];
-    if ('log' in check) return [[[key, 'log'], check.log]];
-    return 'body' in check && check.body !== undefined ? [[[key, 'body'], check.body]] : [];
-  });
-
-/**
- * Throws a ProjectError with every text in the checks of `project`, which `text` means, that is no regular
- * expression. The package that knows them loads for files with any.
- */
-export async function checkPatterns(project: Project, text: string): Promise<void> {
-  const problems: ProjectProblem[] = [];
-  for (const service of project.services) {
-    for (const [keys, pattern] of patternsOf(service)) {
-      const reason = await regexFault(pattern);
-      if (reason === null) continue;
-      const path = ['services', service.name, ...keys];
-      const at = positionOfPath(parseYamlNodes(text, MAX_DEPTH), path);
-      problems.push({ at, message: `${path.join('.')}: ${PATTERN_MESSAGE}: ${reason}` });
-    }
-  }
-  if (problems.length > 0) throw new ProjectError(displayName(project.file), text, problems);
-}
 
 /**
  * Reads the project file at `path`. Rejects a ProjectError with every problem, also when the file cannot be
@@ -259,14 +199,12 @@ export async function readProject(path: string, shellEnv: ShellEnvironment): Pro
   let text: string;
   try {
     file = realpathSync(path);
-    text = readTextFile(file);
+    text = await readTextInput(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new ProjectError(path, '', [
       { at: start, message: code === 'ENOENT' ? 'there is no such file' : `cannot be read: ${message}` },
     ]);
   }
-  const project = parseProject(text, file, shellEnv);
-  await checkPatterns(project, text);
-  return project;
+  return parseProject(text, file, shellEnv);
 }
