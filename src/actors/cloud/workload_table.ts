@@ -74,8 +74,14 @@ export class WorkloadTable {
   private readonly unpublished = new Set<string>();
   /** By cluster and scope: from when on changes may be missing; null: it is current. */
   private readonly staleSince = new Map<string, Map<string, number | null>>();
-  private saving: Promise<void> | null = null;
-  private publishing: Promise<void> | null = null;
+  /**
+   * The runs that take what waits now. Nobody who awaits one waits for later changes too: a cluster may
+   * change without end.
+   */
+  private nextSave: Promise<void> | null = null;
+  private nextPublish: Promise<void> | null = null;
+  private lastSave: Promise<void> = Promise.resolve();
+  private lastPublish: Promise<void> = Promise.resolve();
   private cancelDelayedSave: (() => void) | null = null;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
@@ -283,22 +289,19 @@ export class WorkloadTable {
     tolerateFailure(this.save(), () => undefined).catch((error: unknown) => this.owner.onDefect(error));
   }
 
+  /** All changes while one commit is under way are the next one. */
   private save(): Promise<void> {
     this.cancelDelayedSave?.();
     this.cancelDelayedSave = null;
-    this.saving ??= this.saveAll();
-    return this.saving;
-  }
-
-  private async saveAll(): Promise<void> {
-    // All changes of this turn are one commit.
-    await null;
-    try {
-      while (this.unsaved.size > 0) await this.saveSome([...this.unsaved]);
-    } finally {
-      // In the same turn as the last check of `unsaved`: nobody joins a run that has ended.
-      this.saving = null;
-    }
+    if (this.nextSave) return this.nextSave;
+    const saveWaiting = (): Promise<void> => {
+      this.nextSave = null;
+      return this.unsaved.size > 0 ? this.saveSome([...this.unsaved]) : Promise.resolve();
+    };
+    // After a commit that has failed, too: its changes are among those that wait.
+    this.nextSave = this.lastSave.then(saveWaiting, saveWaiting);
+    this.lastSave = this.nextSave;
+    return this.nextSave;
   }
 
   private async saveSome(ids: readonly string[]): Promise<void> {
@@ -318,20 +321,21 @@ export class WorkloadTable {
   }
 
   private publish(): Promise<void> {
-    this.publishing ??= this.publishAll();
-    return this.publishing;
+    if (this.nextPublish) return this.nextPublish;
+    this.nextPublish = this.lastPublish.then(() => this.publishWaiting());
+    this.lastPublish = this.nextPublish;
+    return this.nextPublish;
   }
 
   /** Few rows at a time, with a turn of the event loop between: the front has other work. */
-  private async publishAll(): Promise<void> {
-    await null;
-    while (this.unpublished.size > 0) {
-      const ids = [...this.unpublished].slice(0, CLOUD.rowsPerTell);
-      for (const id of ids) this.unpublished.delete(id);
-      this.publishSome(ids);
-      if (this.unpublished.size > 0) await nextTurn();
+  private async publishWaiting(): Promise<void> {
+    this.nextPublish = null;
+    const ids = [...this.unpublished];
+    for (let from = 0; from < ids.length; from += CLOUD.rowsPerTell) {
+      if (from > 0) await nextTurn();
+      // What is gone with its cluster meanwhile is no longer among them.
+      this.publishSome(ids.slice(from, from + CLOUD.rowsPerTell).filter((id) => this.unpublished.delete(id)));
     }
-    this.publishing = null;
   }
 
   private publishSome(ids: readonly string[]): void {
