@@ -20,7 +20,7 @@ describe('the table of workloads', () => {
     const clock = virtualClock();
     const table = new WorkloadTable(
       // None of this needs a disk.
-      { ...cloudStore, saveWorkloads: () => Promise.resolve() },
+      { ...cloudStore, save: () => Promise.resolve() },
       { tell: () => undefined },
       {
         clock,
