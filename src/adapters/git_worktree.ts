@@ -1,6 +1,7 @@
 // The working tree of git that a folder is in, read from git's own files: no program is run.
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { readTextFile } from '../settings/state_files.ts';
 
 export interface WorkTree {
   /** Its top folder. */
@@ -13,7 +14,7 @@ export interface WorkTree {
 
 function readLine(path: string): string | null {
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readTextFile(path).trim();
   } catch {
     return null;
   }

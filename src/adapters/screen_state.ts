@@ -28,6 +28,10 @@ const compiledSets = new Map<string, Promise<CompiledRule[]>>();
 const MAX_COMPILED_SETS = 32;
 /** What frames draw around texts. */
 const FRAME = /^[\s│┃║╎▌▐|]+|[\s│┃║╎▌▐|]+$/g;
+/** A line within a frame, or of one. */
+const FRAMED = /^\s*[\u2500-\u257f▌▐|]/;
+/** A line of nothing but a frame. */
+const BORDER = /^[\s\u2500-\u257f▀▄▌▐|]+$/;
 
 async function compile(rules: readonly ScreenRule[]): Promise<CompiledRule[]> {
   const compiled: CompiledRule[] = [];
@@ -66,26 +70,36 @@ function regionOf({ within, last }: ScreenRule, shown: ShownTexts): readonly str
   return text === '' ? [] : [text];
 }
 
-/** The indexes of the lines that make a rule hold; null: it does not. */
+/** The indexes of the lines that make a rule hold, the last that do; null: it does not. */
 function holds({ rule, matches }: CompiledRule, lines: readonly string[]): number[] | null {
   const { absent, any, contains } = rule;
-  const isIn = (text: string) => lines.findIndex((line) => line.includes(text));
-  const found = contains.map(isIn);
+  const lastWith = (text: string) => lines.findLastIndex((line) => line.includes(text));
+  const found = contains.map(lastWith);
   if (found.includes(-1)) return null;
-  const some = any.map(isIn).filter((index) => index >= 0);
+  const some = any.map(lastWith).filter((index) => index >= 0);
   if (any.length > 0 && some.length === 0) return null;
-  if (absent.some((text) => isIn(text) >= 0)) return null;
-  const matched = matches.map((regex) => lines.findIndex((line) => regex.test(line)));
+  if (absent.some((text) => lastWith(text) >= 0)) return null;
+  const matched = matches.map((regex) => lines.findLastIndex((line) => regex.test(line)));
   if (matched.includes(-1)) return null;
   return [...new Set([...found, ...some, ...matched])].sort((one, other) => one - other);
 }
 
-/** From the first line that shows a question to the end of the screen, without frames. */
+/**
+ * The question of a screen: from the line `first`, or from the beginning of the frame around it, to the end,
+ * without frames and without blank lines around it.
+ */
 function questionOf(lines: readonly string[], first: number): string[] {
-  const last = lines.findLastIndex((line) => line.replace(FRAME, '') !== '');
-  return lines
-    .slice(first, Math.min(last + 1, first + AGENT_STATE.maxQuestionLines))
-    .map((line) => line.replace(FRAME, ''));
+  const texts = lines.map((line) => (BORDER.test(line) ? '' : line.replace(FRAME, '')));
+  const isFramed = (index: number): boolean => FRAMED.test(lines[index] ?? '');
+  let top = first;
+  while (isFramed(top) && isFramed(top - 1)) top -= 1;
+  const end = texts.findLastIndex((text) => text !== '') + 1;
+  const most = AGENT_STATE.maxQuestionLines;
+  // What is asked stands at the end of a frame.
+  const from = Math.min(first, Math.max(top, end - most));
+  return texts
+    .slice(from, Math.min(end, from + most))
+    .filter((text, index, all) => text !== '' || (index > 0 && all[index - 1] !== ''));
 }
 
 /** What the rules of `set` say about `shown`: the first that holds, of the screen and of what is beside. */
@@ -98,19 +112,23 @@ export async function tryRules(
     beside: null,
     question: [],
   };
+  // A rule may know no more of a question than its last line: all that see one tell where it begins.
+  let begins = shown.lines.length;
   for (const compiled of await compiledRules(set)) {
     const { file, name, state, within } = compiled.rule;
-    if (within === 'screen' ? said.screen : said.beside) continue;
+    const isAsked = said.screen?.state === 'blocked' && state === 'blocked';
+    if (within === 'screen' ? said.screen && !isAsked : said.beside) continue;
     const region = regionOf(compiled.rule, shown);
     const found = holds(compiled, region);
     if (!found) continue;
     const match: RuleMatch = { name, state, file, lines: found.map((index) => region[index] ?? '') };
     if (within !== 'screen') said.beside = { ...match, within };
     else {
-      said.screen = match;
-      if (state === 'blocked') said.question = questionOf(region, found[0] ?? 0);
+      said.screen ??= match;
+      begins = Math.min(begins, shown.lines.length - region.length + (found[0] ?? 0));
     }
   }
+  if (said.screen?.state === 'blocked') said.question = questionOf(shown.lines, begins);
   return said;
 }
 

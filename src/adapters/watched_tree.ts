@@ -3,12 +3,13 @@
 //
 // Node's own `recursive` watches each file on Linux, and reads every folder to find them. A folder's watch
 // tells the names of its entries that have changed, which costs nothing while nothing does.
-import { type FSWatcher, lstatSync, readdirSync, readFileSync, type Stats, watch } from 'node:fs';
+import { type FSWatcher, lstatSync, readdirSync, type Stats, watch } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WatchRequest, WatchState } from '../protocol/watcher.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { WATCH } from '../settings/limits.ts';
+import { readTextFile } from '../settings/state_files.ts';
 import { IgnoreRules, isIgnored } from './ignore_rules.ts';
 import { type PathGlob, pathGlob } from './path_globs.ts';
 
@@ -66,7 +67,7 @@ const statOf = (path: string): Stats | undefined => {
 
 function linesOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readTextFile(path);
   } catch {
     return '';
   }

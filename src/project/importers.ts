@@ -1,8 +1,8 @@
 // The importers, chosen by file name, and the files that a folder is searched for.
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { composeConfig } from '../adapters/compose_config.ts';
-import { readTextFile } from '../settings/state_files.ts';
+import { readTextInput } from '../settings/state_files.ts';
 import { importCompose } from './import_compose.ts';
 import { importPackage } from './import_package.ts';
 import { importProcessCompose } from './import_process_compose.ts';
@@ -35,7 +35,9 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'compose file',
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
     pattern: /compose.*\.ya?ml$/,
-    read: (text, path) => importCompose(text, basename(path), composeConfig(path)),
+    // A pipe cannot be read once more.
+    read: (text, path) =>
+      importCompose(text, basename(path), statSync(path).isFile() ? composeConfig(path) : null),
   },
   {
     kind: 'package.json',
@@ -59,7 +61,7 @@ export const importerOf = (path: string): Importer | undefined =>
  * Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what
  * reading it throws.
  */
-export function importProject(path: string): (ImportedProject & { kind: string }) | undefined {
+export async function importProject(path: string): Promise<(ImportedProject & { kind: string }) | undefined> {
   const importer = importerOf(path);
-  return importer && { kind: importer.kind, ...importer.read(readTextFile(path), path) };
+  return importer && { kind: importer.kind, ...importer.read(await readTextInput(path), path) };
 }

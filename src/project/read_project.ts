@@ -1,7 +1,6 @@
 // Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
 import type { LiveField, ReadyField } from '../protocol/checks.ts';
 import {
@@ -10,7 +9,6 @@ import {
   dependencyText,
   findDependencyCycle,
 } from '../protocol/dependency_order.ts';
-import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import type {
   RestartPolicy,
@@ -21,15 +19,14 @@ import type {
   WatchSpec,
 } from '../protocol/service.ts';
 import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
-import { SERVICE, WATCH } from '../settings/limits.ts';
-import { readTextFile } from '../settings/state_files.ts';
+import { WATCH } from '../settings/limits.ts';
+import { readTextInput } from '../settings/state_files.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
+import { type ProjectCheck, readDotenv, type ShellEnvironment, serviceEnv } from './project_environment.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
 import { asksOwnPort } from './ready_url.ts';
 import { suggestion } from './spelling.ts';
-
-type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ProjectService {
   name: string;
@@ -83,69 +80,6 @@ export interface Project {
 
 const MAX_DEPTH = 32;
 
-/** The context of checking one file, with the problems found so far. */
-interface ProjectCheck {
-  folder: string;
-  shellEnv: ShellEnvironment;
-  positionAt: (...path: (string | number)[]) => YamlPosition;
-  problems: ProjectProblem[];
-}
-
-/** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
-function parseEnvList(
-  check: ProjectCheck,
-  name: string,
-  entries: readonly string[],
-): [string, string | null][] {
-  return entries.flatMap((entry, index): [string, string | null][] => {
-    const equals = entry.indexOf('=');
-    const key = equals < 0 ? entry : entry.slice(0, equals);
-    if (ENV_KEY_PATTERN.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
-    const message = `services.${name}.env: must be KEY=value, not ${JSON.stringify(entry)}`;
-    check.problems.push({ at: check.positionAt('services', name, 'env', index), message });
-    return [];
-  });
-}
-
-function readEnvFile(check: ProjectCheck, name: string, file: string, at: YamlPosition): [string, string][] {
-  try {
-    const text = readTextFile(resolve(check.folder, file));
-    return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
-  } catch (error) {
-    const why =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message;
-    check.problems.push({ at, message: `services.${name}.env_file: ${file} ${why}` });
-    return [];
-  }
-}
-
-function serviceEnv(check: ProjectCheck, name: string, service: ProjectServiceShape): [string, string][] {
-  const env = new Map<string, string>();
-  const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
-  for (const [index, file] of files.entries()) {
-    const at = check.positionAt('services', name, 'env_file', index);
-    for (const [key, value] of readEnvFile(check, name, file, at)) env.set(key, value);
-  }
-  const own = Array.isArray(service.env)
-    ? parseEnvList(check, name, service.env)
-    : Object.entries(service.env ?? {});
-  for (const [key, value] of own) {
-    const text = value === null ? check.shellEnv[key] : String(value);
-    if (text !== undefined) env.set(key, text);
-  }
-  for (const key of env.keys()) {
-    if (!key.startsWith('BERTH_')) continue;
-    const message = `services.${name}.env: ${key}: names that begin with BERTH_ are the daemon's`;
-    check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
-  }
-  if (env.size > SERVICE.maxEnvEntries) {
-    const message =
-      `services.${name}.env: has ${env.size} variables; ` + `at most ${SERVICE.maxEnvEntries} are possible`;
-    check.problems.push({ at: check.positionAt('services', name), message });
-  }
-  return [...env];
-}
-
 function serviceCwd(check: ProjectCheck, name: string, service: ProjectServiceShape): string {
   const cwd = resolve(check.folder, service.cwd ?? '.');
   const isKnown = cwd.search(PLACEHOLDER) < 0;
@@ -192,7 +126,11 @@ function watchOf({ watch }: ProjectServiceShape): WatchSpec | null {
   return { paths, ignore, debounceMs, action, cascade };
 }
 
-function projectServiceOf(check: ProjectCheck, name: string, service: ProjectServiceShape): ProjectService {
+async function projectServiceOf(
+  check: ProjectCheck,
+  name: string,
+  service: ProjectServiceShape,
+): Promise<ProjectService> {
   const kind = service.kind ?? 'service';
   return {
     name,
@@ -202,7 +140,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
     ...portOf(service),
     ready: service.ready ?? null,
     live: service.live ?? null,
-    env: serviceEnv(check, name, service),
+    env: await serviceEnv(check, name, service),
     dependsOn: dependenciesOf(service.depends_on),
     group: service.group ?? null,
     restart: service.restart,
@@ -222,7 +160,7 @@ function projectServiceOf(check: ProjectCheck, name: string, service: ProjectSer
   };
 }
 
-function hooksOf(
+async function hooksOf(
   check: ProjectCheck,
   { create, remove }: { [K in keyof typeof HOOKS]?: string | undefined },
 ) {
@@ -230,7 +168,9 @@ function hooksOf(
     [HOOKS.create, create],
     [HOOKS.remove, remove],
   ] as const;
-  return rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : []));
+  return Promise.all(
+    rows.flatMap(([name, cmd]) => (cmd ? [projectServiceOf(check, name, { cmd, kind: 'task' })] : [])),
+  );
 }
 
 const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
@@ -323,10 +263,10 @@ function checkReferences(check: ProjectCheck, services: readonly ProjectService[
  * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
  * file fills in what it lacks. Throws a ProjectError with every problem.
  */
-export function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Project {
+export async function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Promise<Project> {
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
   const folder = dirname(file);
-  const dotenv = new Map(Object.entries(readDotenv(folder)));
+  const dotenv = new Map(Object.entries(await readDotenv(folder)));
   const problems: ProjectProblem[] = [];
   let tree: ReturnType<typeof parseYamlNodes>;
   try {
@@ -350,19 +290,14 @@ export function parseProject(text: string, file: string, shellEnv: ShellEnvironm
     problems,
     positionAt: (...path) => positionOfPath(tree, path),
   };
-  const services = Object.entries(parsed.data.services).map(([name, one]) =>
-    projectServiceOf(check, name, one),
-  );
+  const services: ProjectService[] = [];
+  for (const [name, one] of Object.entries(parsed.data.services))
+    services.push(await projectServiceOf(check, name, one));
   checkReferences(check, services);
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
-  const hooks = hooksOf(check, parsed.data.hooks ?? {});
+  const hooks = await hooksOf(check, parsed.data.hooks ?? {});
   return { file, name, environment, services, hooks };
-}
-
-function readDotenv(folder: string): NodeJS.Dict<string> {
-  const path = join(folder, '.env');
-  return existsSync(path) ? parseEnv(readTextFile(path)) : {};
 }
 
 /** The file as a user in the current folder names it. */
@@ -372,13 +307,13 @@ const displayName = (file: string): string => (file.startsWith(`${process.cwd()}
  * Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be
  * read.
  */
-export function readProject(path: string, shellEnv: ShellEnvironment): Project {
+export async function readProject(path: string, shellEnv: ShellEnvironment): Promise<Project> {
   const start = { line: 1, column: 1 };
   let file: string;
   let text: string;
   try {
     file = realpathSync(path);
-    text = readTextFile(file);
+    text = await readTextInput(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new ProjectError(path, '', [

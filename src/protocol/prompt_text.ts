@@ -63,3 +63,17 @@ export function appearedLines(before: readonly string[], after: readonly string[
   while (appeared[0] === '') appeared.shift();
   return appeared;
 }
+
+/** Blanks, and what frames draw around texts: where a program breaks a line is its own matter. */
+const LAYOUT = /[\s\u2500-\u257f▌▐|]+/g;
+/** What programs show in place of a long text. */
+const PLACEHOLDER = /\bpasted\b/i;
+const TAIL_CHARACTERS = 12;
+
+/** Whether `after` shows the end of `text`, or a word for it, in lines that `before` does not have. */
+export function isTextShown(text: string, before: readonly string[], after: readonly string[]): boolean {
+  const appeared = appearedLines(before, after);
+  const tail = [...text.replace(LAYOUT, '')].slice(-TAIL_CHARACTERS).join('');
+  const isThere = appeared.join('').replace(LAYOUT, '').includes(tail);
+  return isThere || appeared.some((line) => PLACEHOLDER.test(line));
+}

@@ -44,9 +44,13 @@ export const PROMPT = {
   defaultTimeoutMs: 600_000,
   /** A program that prints nothing for so long after a prompt has not taken it. */
   stalledMs: 5_000,
-  /** Silence after which a program has taken the text, and the longest time that it may need for that. */
+  /** Silence after which what a program prints has come to a rest. */
   echoRestMs: 30,
-  maxEchoMs: 2_000,
+  /** Longest time for that rest, or for something new. */
+  quietMs: 2_000,
+  /** Time for a program that prints nothing to show the text, and for one that prints something else. */
+  maxDeafMs: 4_000,
+  maxEchoMs: 10_000,
   /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
   newMs: 30_000,
   settleMs: 1_000,

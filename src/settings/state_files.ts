@@ -3,17 +3,23 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   lstatSync,
   openSync,
   readdirSync,
   readSync,
+  realpathSync,
   type Stats,
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TEXT_FILE } from './limits.ts';
 import { statePaths } from './state_paths.ts';
+
+/** How often a pipe without bytes is read again. */
+const PIPE_POLL_MS = 20;
 
 /** Something else is in the place of a file or folder. The message is one line that names it. */
 export class StateFileError extends Error {
@@ -74,20 +80,77 @@ export function openRegularFile(path: string, flags: number, mode?: number): num
   throw new StateFileError(`${path}: is ${kindOf(stat)}, and not a file`);
 }
 
+/** Opens `path` to read, and waits for nobody. Throws an error that says what it is instead of a file. */
+function openText(path: string): { fd: number; stat: Stats } {
+  const stat = statSync(path);
+  // The system's own words for these two name neither.
+  if (stat.isDirectory() || stat.isSocket())
+    throw new StateFileError(`it is ${kindOf(stat)}, and not a file`);
+  return { fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), stat };
+}
+
+/** Takes the pieces of a text up to its limit. */
+class TextBuffer {
+  private readonly bytes = Buffer.allocUnsafe(TEXT_FILE.maxBytes + 1);
+  length = 0;
+
+  /** Reads once; how many bytes came. Throws the system's error, or one that says the limit. */
+  readFrom(fd: number): number {
+    const count = readSync(fd, this.bytes, this.length, this.bytes.length - this.length, null);
+    this.length += count;
+    if (this.length > TEXT_FILE.maxBytes) throw new Error(`it is larger than ${TEXT_FILE.maxBytes} bytes`);
+    return count;
+  }
+
+  toString(): string {
+    return this.bytes.toString('utf8', 0, this.length);
+  }
+}
+
 /**
- * The text of a file that others may have written, such as a project file. A pipe is read to its end. Throws
- * the system's error, or one that says the limit.
+ * The text of a file that others may have written. Never waits: a FIFO is refused, and a device must have its
+ * end at hand, as `/dev/null` has. Throws the system's error, or one that says what is wrong.
  */
 export function readTextFile(path: string): string {
-  const { maxBytes } = TEXT_FILE;
-  const buffer = Buffer.allocUnsafe(maxBytes + 1);
-  const fd = openSync(path, 'r');
+  const { fd, stat } = openText(path);
   try {
-    let length = 0;
-    for (let count = -1; count !== 0 && length <= maxBytes; length += count)
-      count = readSync(fd, buffer, length, buffer.length - length, null);
-    if (length > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-    return buffer.toString('utf8', 0, length);
+    if (stat.isFIFO()) throw new StateFileError('it is a FIFO, and not a file');
+    const text = new TextBuffer();
+    while (text.readFrom(fd) > 0);
+    return text.toString();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** A pipe without a name, as of `<(command)`, cannot be found again by its path. */
+export const isNamelessPipe = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isFIFO() === true && !existsSync(realpathSync(path));
+
+function readIfThere(text: TextBuffer, fd: number): number | null {
+  try {
+    return text.readFrom(fd);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return null;
+    throw error;
+  }
+}
+
+/**
+ * The text of a file, pipe or terminal that the user of the command line names, read to its end. It waits
+ * for who writes to a pipe, while signals are heard. Throws as `readTextFile` does.
+ */
+export async function readTextInput(path: string): Promise<string> {
+  const { fd, stat } = openText(path);
+  try {
+    const text = new TextBuffer();
+    // A named pipe reads as empty until somebody has opened it to write.
+    const isAwaited = stat.isFIFO() && !isNamelessPipe(path);
+    for (;;) {
+      const count = readIfThere(text, fd);
+      if (count === 0 && !(isAwaited && text.length === 0)) return text.toString();
+      if (!count) await sleep(PIPE_POLL_MS);
+    }
   } finally {
     closeSync(fd);
   }

@@ -1,6 +1,7 @@
 // What is doubtful about the tokens of a configuration: docs/reference.md "Tokens".
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { Settings } from './config.ts';
+import { readTextFile } from './state_files.ts';
 
 /** 128 random bits in base64url. */
 const MIN_TOKEN_LENGTH = 22;
@@ -14,7 +15,7 @@ export interface TokenWarning {
 function isExposed(path: string, tokens: readonly string[]): boolean {
   try {
     if ((statSync(path).mode & 0o077) === 0) return false;
-    const text = readFileSync(path, 'utf8');
+    const text = readTextFile(path);
     return tokens.some((token) => text.includes(token));
   } catch {
     // Absent: the tokens are in the environment.

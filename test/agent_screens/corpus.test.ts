@@ -17,6 +17,13 @@ const { sets, faults } = await loadRules({
 });
 const rulesOf = (type: string): RuleSet => must(sets.find(([of]) => of === type))[1];
 
+/** Questions have the command that is asked about, and the first answer. */
+const ASKED: readonly (readonly [situation: string, command: string])[] = [
+  ['first question', 'touch one'],
+  ['refused question', 'echo two; rm -rf ./nothing'],
+];
+const FIRST_ANSWER = /1\. Yes, proceed|1\. Allow once|^Allow once/;
+
 /** What is told of a screen that has been quiet for long: the output knows nothing about it. */
 async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise<[AgentStateName, string]> {
   const found = await tryRules(rules, { lines, title, notification: '' });
@@ -51,5 +58,20 @@ describe.each(TYPES)('%s', (type) => {
     }
     expect(screens.length).toBeGreaterThanOrEqual(60);
     expect(wrong.slice(0, screens.length * 0.02)).toEqual(wrong);
+  });
+
+  it('asks with all lines of the question, without frames', async () => {
+    for (const { cols, lines, situation, state, title } of readScreens(type)) {
+      const [, command] = ASKED.find(([about]) => situation.startsWith(about)) ?? [];
+      if (state !== 'blocked' || command === undefined) continue;
+      const { question } = await tryRules(rulesOf(type), { lines, title, notification: '' });
+      const asked = question.join('\n');
+      expect(asked, `${situation} (${cols})`).toContain(command);
+      expect(
+        question.some((line) => FIRST_ANSWER.test(line)),
+        `${situation} (${cols})`,
+      ).toBe(true);
+      expect(asked, `${situation} (${cols})`).not.toMatch(/[│╭╰┃]|\n\n\n|^\n|\n$/);
+    }
   });
 });

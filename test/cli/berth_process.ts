@@ -62,6 +62,8 @@ export interface RunOptions {
   input?: string;
   /** Called with all of stdout whenever it has grown. */
   onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
+  /** Called with what sends the process a signal. */
+  onStart?: (kill: (signal: NodeJS.Signals) => void) => void;
 }
 
 /** Runs `berth` with `args` and resolves when it has ended. */
@@ -72,6 +74,7 @@ export function berth(args: readonly string[], options: RunOptions = {}): Promis
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   calls.add(child);
+  options.onStart?.((signal) => void child.kill(signal));
   child.on('exit', () => calls.delete(child));
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');

@@ -454,8 +454,8 @@ export const MUTANTS: readonly Mutant[] = [
       'prompt-over-question',
       'the key that submits a prompt is typed over a question',
       'src/actors/service/agent_prompts.ts',
-      "    if (status.state === 'blocked')\n      throw await this.blocked(",
-      "    if (status.state === 'exited')\n      throw await this.blocked(",
+      "if (status.state === 'blocked') throw await this.blocked(status, what);",
+      "if (status.state === 'exited') throw await this.blocked(status, what);",
       ['test/actors/service/agent_prompts.test.ts'],
     ],
     [

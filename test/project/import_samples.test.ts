@@ -28,10 +28,10 @@ const put = (name: string, text: string): string => {
 };
 
 /** Imports a file, and has what was made of it accepted as a project file. */
-function imported(name: string, text: string) {
+async function imported(name: string, text: string) {
   const path = put(name, text);
-  const written = must(importProject(path));
-  parseProject(stringifyProject(written.services, []), join(folder, 'berth.yaml'), {});
+  const written = must(await importProject(path));
+  await parseProject(stringifyProject(written.services, []), join(folder, 'berth.yaml'), {});
   const found = must(importerOf(path)).read(text, path);
   const services = found.services.map((service) =>
     Object.fromEntries(Object.entries(service).filter(([, value]) => value !== undefined)),
@@ -75,8 +75,8 @@ volumes: { data: {} }
 `;
 
 describe('a compose file', () => {
-  it('keeps its conditions, checks, times and ends', () => {
-    const { services, notes } = imported('compose.yaml', COMPOSE);
+  it('keeps its conditions, checks, times and ends', async () => {
+    const { services, notes } = await imported('compose.yaml', COMPOSE);
     const up = 'docker compose -f compose.yaml up --no-deps --no-log-prefix';
     const health =
       'docker inspect -f "{{.State.Health.Status}}" $(docker compose -f compose.yaml ps -q db) | grep -qx healthy';
@@ -116,7 +116,7 @@ describe('a compose file', () => {
     ]);
   });
 
-  it('is read as docker compose reads it where that is installed', () => {
+  it('is read as docker compose reads it where that is installed', async () => {
     const config = {
       services: {
         tools: {
@@ -132,7 +132,7 @@ describe('a compose file', () => {
     );
     chmodSync(docker, 0o755);
     vi.stubEnv('PATH', [folder, '/usr/bin', '/bin'].join(delimiter));
-    const { services, notes } = imported('compose.yaml', 'include: [other.yaml]\nservices: {}\n');
+    const { services, notes } = await imported('compose.yaml', 'include: [other.yaml]\nservices: {}\n');
     expect(services).toMatchObject([
       { name: 'tools', port: 8080, ready: 'tcp' },
       { name: 'included', port: null, depends_on: ['tools'] },
@@ -140,9 +140,9 @@ describe('a compose file', () => {
     expect(notes).toEqual([]);
   });
 
-  it('is read by itself where docker refuses it', () => {
+  it('is read by itself where docker refuses it', async () => {
     chmodSync(put('docker', '#!/bin/sh\nexit 1\n'), 0o755);
-    const { services, notes } = imported(
+    const { services, notes } = await imported(
       'compose.yaml',
       'include: [o.yaml]\nservices: { a: { image: x } }\n',
     );
@@ -191,8 +191,8 @@ processes:
 `;
 
 describe('a process-compose file', () => {
-  it('keeps its conditions, probes, restarts, replicas and ends', () => {
-    const { services, notes } = imported('process-compose.yaml', PROCESS_COMPOSE);
+  it('keeps its conditions, probes, restarts, replicas and ends', async () => {
+    const { services, notes } = await imported('process-compose.yaml', PROCESS_COMPOSE);
     const env = new Map([['SHARED', '1']]);
     const replica = (number: string) => new Map([...env, ['PC_REPLICA_NUM', number]]);
     const worker = { cmd: './work --listen 0.0.0.0:7000', port: 'auto', ready: 'tcp', depends_on: ['queue'] };
@@ -231,14 +231,14 @@ describe('a process-compose file', () => {
     ]);
   });
 
-  it('says what differs where nothing can be left out', () => {
+  it('says what differs where nothing can be left out', async () => {
     const text = `
 processes:
   a: { command: a, is_daemon: true, availability: { restart: exit_on_failure } }
   b: { command: b, depends_on: { a: { condition: process_completed } } }
   c: {}
 `;
-    expect(imported('process-compose.yml', text).notes).toEqual([
+    expect((await imported('process-compose.yml', text)).notes).toEqual([
       'a: is_daemon is left out',
       'b: waits for a to succeed; process_completed would take a failure too',
       'c has no command: left out',
@@ -247,14 +247,14 @@ processes:
 });
 
 describe('a Procfile', () => {
-  it('gets a ready-check where the command names its port', () => {
+  it('gets a ready-check where the command names its port', async () => {
     const text = `web: bin/rails server -p \${PORT:-5000} -e development
 api: uvicorn app:app --host 0.0.0.0 --port 8000
 static: python3 -m http.server 8081
 worker: bundle exec rake jobs:work
 clock: PORT=70000 clock
 `;
-    const { services } = imported('Procfile', text);
+    const { services } = await imported('Procfile', text);
     expect(services.map(({ name, port, ready }) => [name, port, ready])).toEqual([
       ['web', 'auto', 'tcp'],
       ['api', 8000, 'tcp'],
@@ -266,12 +266,12 @@ clock: PORT=70000 clock
 });
 
 describe('a package.json', () => {
-  const commands = (manifest: object) => {
-    const { notes, services } = imported('package.json', JSON.stringify(manifest));
+  const commands = async (manifest: object) => {
+    const { notes, services } = await imported('package.json', JSON.stringify(manifest));
     return { notes, services: services.map(({ name, cmd, port, ready }) => [name, cmd, port, ready]) };
   };
 
-  it('has a service for dev and for every dev:*, and gives known servers their port', () => {
+  it('has a service for dev and for every dev:*, and gives known servers their port', async () => {
     const scripts = {
       build: 'tsc',
       dev: 'vite',
@@ -279,7 +279,7 @@ describe('a package.json', () => {
       'dev:docs': 'next dev docs',
       start: 'node .',
     };
-    expect(commands({ name: '@acme/shop', packageManager: 'pnpm@9.15.0', scripts })).toEqual({
+    expect(await commands({ name: '@acme/shop', packageManager: 'pnpm@9.15.0', scripts })).toEqual({
       services: [
         ['shop', 'pnpm run dev --port $PORT --strictPort', 'auto', 'tcp'],
         ['api', 'pnpm run dev:api', 'auto', undefined],
@@ -289,24 +289,24 @@ describe('a package.json', () => {
     });
   });
 
-  it('does not run twice what dev runs', () => {
+  it('does not run twice what dev runs', async () => {
     const scripts = {
       dev: "concurrently 'npm:dev:*'",
       'dev:web': 'vite --port 5173',
       'dev:api': 'PORT=4000 node .',
     };
-    expect(commands({ scripts }).services).toEqual([
+    expect((await commands({ scripts })).services).toEqual([
       ['web', 'npm run dev:web', 5173, 'tcp'],
       ['api', 'npm run dev:api', 4000, 'tcp'],
     ]);
   });
 
-  it('falls back to start, and gives options to the server behind npm', () => {
-    expect(commands({ scripts: { start: 'vite' } }).services).toEqual([
+  it('falls back to start, and gives options to the server behind npm', async () => {
+    expect((await commands({ scripts: { start: 'vite' } })).services).toEqual([
       ['web', 'npm run start -- --port $PORT --strictPort', 'auto', 'tcp'],
     ]);
-    expect(commands({ packageManager: 'yarn@4.5.0', scripts: { serve: 'http-server' } }).services).toEqual([
-      ['web', 'yarn run serve --port $PORT', 'auto', 'tcp'],
-    ]);
+    expect(
+      (await commands({ packageManager: 'yarn@4.5.0', scripts: { serve: 'http-server' } })).services,
+    ).toEqual([['web', 'yarn run serve --port $PORT', 'auto', 'tcp']]);
   });
 });

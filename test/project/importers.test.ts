@@ -24,18 +24,18 @@ const put = (name: string, text: string): string => {
 /**
  * Imports, writes and reads back: services without the fields that only say where they are, and the notes.
  */
-const through = (name: string, text: string, env: Record<string, string> = {}) => {
-  const imported = importProject(put(name, text));
+const through = async (name: string, text: string, env: Record<string, string> = {}) => {
+  const imported = await importProject(put(name, text));
   if (!imported) throw new Error(`${name} is not imported`);
   const written = stringifyProject(imported.services, ['# head']);
   expect(written.startsWith('# head\nservices:\n')).toBe(true);
-  const { services } = parseProject(written, join(folder, 'berth.yaml'), env);
+  const { services } = await parseProject(written, join(folder, 'berth.yaml'), env);
   return { services: services.map(({ at: _at, ...service }) => service), notes: imported.notes };
 };
 
-it('reads a Procfile', () => {
+it('reads a Procfile', async () => {
   put('.env', 'A=1\n');
-  const { services, notes } = through(
+  const { services, notes } = await through(
     'Procfile',
     '# all\nweb: bundle exec puma -p ${PORT:-3000} # $$ $HOME\n\nWorker_1:   rake jobs\nweb: second\nrelease: migrate\nnonsense\n',
   );
@@ -56,24 +56,24 @@ it('reads a Procfile', () => {
   ]);
 });
 
-it('reads the scripts of a package', () => {
+it('reads the scripts of a package', async () => {
   put('pnpm-lock.yaml', '');
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
-  const { services, notes } = through('package.json', JSON.stringify(manifest));
+  const { services, notes } = await through('package.json', JSON.stringify(manifest));
   expect(services).toMatchObject([
     { name: 'shop', cmd: 'pnpm run dev', port: 5174, ready: 'tcp', cwd: folder },
   ]);
   expect(notes).toEqual([]);
 });
 
-it('reads the workspaces of a package, and those of pnpm', () => {
+it('reads the workspaces of a package, and those of pnpm', async () => {
   put('apps/web/package.json', JSON.stringify({ name: 'web', scripts: { dev: 'next dev -p 3001' } }));
   put('apps/api/package.json', JSON.stringify({ name: 'api', scripts: { start: 'node server.js' } }));
   put('apps/lib/package.json', JSON.stringify({ name: 'lib', scripts: { build: 'tsc' } }));
   put('tools/mock/package.json', JSON.stringify({ scripts: { serve: 'PORT=4000 node .' } }));
   put('pnpm-workspace.yaml', 'packages:\n  - tools/mock\n  - "deep/**"\n');
   const manifest = { scripts: { dev: 'turbo dev' }, workspaces: ['apps/*'] };
-  const { services, notes } = through('package.json', JSON.stringify(manifest));
+  const { services, notes } = await through('package.json', JSON.stringify(manifest));
   expect(services.map(({ name, cmd, cwd, port }) => [name, cmd, cwd, port])).toEqual([
     ['api', 'npm run start', join(folder, 'apps/api'), 'auto'],
     ['web', 'npm run dev', join(folder, 'apps/web'), 3001],
@@ -85,22 +85,22 @@ it('reads the workspaces of a package, and those of pnpm', () => {
   ]);
 });
 
-it('recognises files by name, the best first', () => {
+it('recognises files by name, the best first', async () => {
   for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
   expect(importableFiles(folder)).toEqual(
     ['Procfile', 'compose.yaml', 'package.json'].map((name) => join(folder, name)),
   );
-  expect(importProject(put('README.md', ''))).toBeUndefined();
-  expect(importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
+  expect(await importProject(put('README.md', ''))).toBeUndefined();
+  expect(await importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
 });
 
-it('writes any text so that it reads back unchanged', () => {
+it('writes any text so that it reads back unchanged', async () => {
   for (const text of ['$', '$$', '$$$', '${X}', '$${X}', 'a $X b', '$(x) $$ ${Y:-z}', 'no dollar']) {
     expect(interpolate(escapeInterpolation(text), () => undefined)).toBe(text);
   }
 });
 
-it('makes names that the daemon accepts', () => {
+it('makes names that the daemon accepts', async () => {
   const taken = new Set<string>();
   expect(['Web App', 'web-app', '-x-', '漢', ''].map((text) => toServiceName(text, taken))).toEqual([
     'web-app',
@@ -111,7 +111,7 @@ it('makes names that the daemon accepts', () => {
   ]);
 });
 
-it('writes no character that a terminal obeys, and each is read back', () => {
+it('writes no character that a terminal obeys, and each is read back', async () => {
   const odd = 'printf "\x9b31m\u202e\x7f\x1b[0m\u2028" # ✓ 漢字';
   const written = stringifyProject(
     [{ name: 'web', cmd: odd, port: 'auto', env: new Map([['A', 'x\u2066\ny']]) }],
@@ -119,7 +119,7 @@ it('writes no character that a terminal obeys, and each is read back', () => {
   );
   expect(written).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/);
   expect(written).toContain('✓ 漢字');
-  const { services } = parseProject(written, join(folder, 'berth.yaml'), {});
+  const { services } = await parseProject(written, join(folder, 'berth.yaml'), {});
   expect(services).toMatchObject([{ name: 'web', cmd: odd }]);
   expect(JSON.stringify(services[0]?.env)).toContain('x\u2066\\ny');
 });

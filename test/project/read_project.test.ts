@@ -19,16 +19,16 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const parse = (text: string, env: Record<string, string> = {}) =>
-  parseProject(text, join(folder, 'berth.yaml'), env).services;
-const one = (text: string, env: Record<string, string> = {}) => {
-  const [service] = parse(`services:\n  web:\n    cmd: run\n${text}`, env);
+const parse = async (text: string, env: Record<string, string> = {}) =>
+  (await parseProject(text, join(folder, 'berth.yaml'), env)).services;
+const one = async (text: string, env: Record<string, string> = {}) => {
+  const [service] = await parse(`services:\n  web:\n    cmd: run\n${text}`, env);
   if (!service) throw new Error('no service');
   return service;
 };
-const problems = (text: string): string[] => {
+const problems = async (text: string): Promise<string[]> => {
   try {
-    parse(text);
+    await parse(text);
   } catch (error) {
     if (!(error instanceof ProjectError)) throw error;
     return error.problems.map(({ at, message }) => `${at.line}:${at.column} ${message}`);
@@ -37,15 +37,15 @@ const problems = (text: string): string[] => {
 };
 
 describe('a project file', () => {
-  it('may give a service no port, which then has no ready-check on it', () => {
-    expect(one('    port: null\n    ready: http://localhost:8080/').port).toBeNull();
-    expect(problems('services:\n  a:\n    cmd: run\n    port: null\n    ready: /up\n')).toEqual([
+  it('may give a service no port, which then has no ready-check on it', async () => {
+    expect((await one('    port: null\n    ready: http://localhost:8080/')).port).toBeNull();
+    expect(await problems('services:\n  a:\n    cmd: run\n    port: null\n    ready: /up\n')).toEqual([
       '5:12 services.a.ready: /up asks its own port, and its port is null',
     ]);
   });
 
-  it('may give every field', () => {
-    const [db, web] = parse(`
+  it('may give every field', async () => {
+    const [db, web] = await parse(`
 services:
   db:
     cmd: postgres -p $PORT
@@ -113,23 +113,23 @@ services:
     });
   });
 
-  it('accepts env as a list, takes a bare name from the shell, and prefers env to env_file', () => {
+  it('accepts env as a list, takes a bare name from the shell, and prefers env to env_file', async () => {
     const text = '    env_file: [web/web.env]\n    env: [A=own, "URL=a=b", TOKEN, UNSET]';
-    expect(one(text, { TOKEN: 'shell' }).env).toEqual([
+    expect((await one(text, { TOKEN: 'shell' })).env).toEqual([
       ['A', 'own'],
       ['B', 'two words'],
       ['LITERAL', '${HOME}'],
       ['URL', 'a=b'],
       ['TOKEN', 'shell'],
     ]);
-    expect(one('    env: { TOKEN: , EMPTY: "" }', { TOKEN: 'shell' }).env).toEqual([
+    expect((await one('    env: { TOKEN: , EMPTY: "" }', { TOKEN: 'shell' })).env).toEqual([
       ['TOKEN', 'shell'],
       ['EMPTY', ''],
     ]);
   });
 
-  it('may have tasks, which have no port, and conditions in a list or a map', () => {
-    const [task, service, other] = parse(`
+  it('may have tasks, which have no port, and conditions in a list or a map', async () => {
+    const [task, service, other] = await parse(`
 services:
   migrate: { cmd: x, kind: task }
   web: { cmd: y, depends_on: { migrate: { condition: completed }, api: { condition: started } } }
@@ -149,14 +149,14 @@ services:
     expect(other?.dependsOn).toEqual(['migrate']);
   });
 
-  it('says what does not go with a kind', () => {
+  it('says what does not go with a kind', async () => {
     const text = `services:
   task: { cmd: x, kind: task, ready: tcp, port: 80, restart: always }
   web: { cmd: x, depends_on: { db: { condition: completed } } }
   api: { cmd: x, depends_on: [db, { name: db, condition: started }] }
   db: { cmd: x }
 `;
-    expect(problems(text).map((line) => line.replace(/^\S+ /, ''))).toEqual([
+    expect((await problems(text)).map((line) => line.replace(/^\S+ /, ''))).toEqual([
       'services.task.ready: is not for a task, which is done when it ends',
       'services.task.restart: must not be always for a task, which runs to its end',
       'services.web.depends_on: db is no task, so it never completes',
@@ -164,12 +164,14 @@ services:
     ]);
   });
 
-  it('accepts depends_on as a map', () => {
-    const services = parse('services:\n  a: {cmd: x}\n  b: {cmd: y, depends_on: {a: {condition: ready}}}');
+  it('accepts depends_on as a map', async () => {
+    const services = await parse(
+      'services:\n  a: {cmd: x}\n  b: {cmd: y, depends_on: {a: {condition: ready}}}',
+    );
     expect(services[1]?.dependsOn).toEqual(['a']);
   });
 
-  it('fills in variables and leaves $NAME and $$ to the shell', () => {
+  it('fills in variables and leaves $NAME and $$ to the shell', async () => {
     const env = { SET: 'yes', EMPTY: '', BOTH: 'shell', P: '4000', AUTO: 'true' };
     const text = [
       '    port: ${P}',
@@ -182,7 +184,7 @@ services:
       '      E: "${SET:+plus}${UNSET:+plus}"',
       '      F: ${P}',
     ].join('\n');
-    const service = one(text, env);
+    const service = await one(text, env);
     expect([service.port, service.autostart]).toEqual([4000, true]);
     expect(Object.fromEntries(service.env)).toEqual({
       A: 'yes-default-empty-',
@@ -194,8 +196,8 @@ services:
     });
   });
 
-  it("follows anchors and merge keys, and ignores the user's own keys", () => {
-    const services = parse(`
+  it("follows anchors and merge keys, and ignores the user's own keys", async () => {
+    const services = await parse(`
 x-base: &base { restart: always, env: { A: 1 } }
 services:
   web: { <<: *base, cmd: x, x-note: mine }
@@ -207,7 +209,7 @@ services:
     ]);
   });
 
-  it('knows the URL of a ready-check once the port is known', () => {
+  it('knows the URL of a ready-check once the port is known', async () => {
     expect(['/x', 'tcp', 'http://h/', null].map((ready) => readyUrl(ready, 7))).toEqual([
       'http://localhost:7/x',
       'tcp://localhost:7',
@@ -216,7 +218,7 @@ services:
     ]);
   });
 
-  it('says how a run is checked, restarted, limited and stopped, in the words of a registration', () => {
+  it('says how a run is checked, restarted, limited and stopped, in the words of a registration', async () => {
     const text = `
 services:
   a:
@@ -228,7 +230,7 @@ services:
     stop: { command: ./quit, grace: 1s }
   b: { cmd: x, port: null, ready: { log: "^up" }, live: { exec: ./ping, interval: 10s, failures: 2 }, stop: ./quit }
   c: { cmd: x, ready: { notify: true }, live: tcp }`;
-    const [a, b, c] = parse(text);
+    const [a, b, c] = await parse(text);
     expect(a).toMatchObject({
       live: { http: '/live' },
       restart: { policy: 'always', minMs: 50, maxMs: 2_000, max: 3, withinMs: 7_200_000 },
@@ -249,7 +251,7 @@ services:
     expect(c).toMatchObject({ ready: { notify: true }, live: { tcp: true } });
   });
 
-  it('means the port in its place where a check names a number that another stack has', () => {
+  it('means the port in its place where a check names a number that another stack has', async () => {
     const moved = (check: LiveField): LiveField => onOtherPort(check, 80, 'web');
     expect(moved('http://localhost:80/x')).toBe('http://localhost:${port.web}/x');
     expect(moved({ http: 'http://127.0.0.1:80' })).toEqual({ http: 'http://127.0.0.1:${port.web}' });
@@ -259,11 +261,11 @@ services:
       expect(moved(same)).toEqual(same);
   });
 
-  it('is found in a folder above', () => {
+  it('is found in a folder above', async () => {
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
-    expect(readProject(file, {})).toEqual({
+    expect(await readProject(file, {})).toEqual({
       file,
       name: null,
       environment: 'shell',
@@ -442,19 +444,19 @@ describe('a wrong project file', () => {
     ['services: *nothing', ['1:11 the anchor &nothing does not exist']],
     ['services:\n\tweb: x', ['2:1 Tabs are not allowed as indentation']],
     ['services: {}\n---\nservices: {}', ['2:1 the file must be one document']],
-  ])('%j', (text, expected) => {
-    expect(problems(text)).toEqual(expected);
+  ])('%j', async (text, expected) => {
+    expect(await problems(text)).toEqual(expected);
   });
 
-  it('reports where a missing folder is named', () => {
-    expect(problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
+  it('reports where a missing folder is named', async () => {
+    expect(await problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
       `2:22 services.web.cwd: there is no folder ${join(folder, 'nowhere')}`,
     ]);
   });
 
-  it('reports all problems at once, in order, each with its line', () => {
+  it('reports all problems at once, in order, each with its line', async () => {
     try {
-      parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
+      await parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
       expect((error as Error).message.split('\n')).toEqual([
         `${join(folder, 'berth.yaml')}:3:11: services.web.port: must be a port from 1 to 65535, auto, { fixed: <port> }, or null for none`,
@@ -472,7 +474,7 @@ describe('a wrong project file', () => {
     throw new Error('the file was accepted');
   });
 
-  it('does not follow aliases for ever', () => {
+  it('does not follow aliases for ever', async () => {
     const levels = Array.from({ length: 9 }, (_, at) =>
       at === 0
         ? 'x-0: &a0 [x]'
@@ -480,18 +482,18 @@ describe('a wrong project file', () => {
             .fill(`*a${at - 1}`)
             .join(', ')}]`,
     );
-    expect(problems(`${levels.join('\n')}\nservices: {}`)[0]).toContain(
+    expect((await problems(`${levels.join('\n')}\nservices: {}`))[0]).toContain(
       'too large once its aliases are followed',
     );
   });
 
-  it('reports that it does not exist', () => {
+  it('reports that it does not exist', async () => {
     const path = join(folder, 'nothing.yaml');
-    expect(() => readProject(path, {})).toThrow(`${path}:1:1: there is no such file`);
+    await expect(readProject(path, {})).rejects.toThrow(`${path}:1:1: there is no such file`);
   });
 });
 
-it('publishes a schema that names every key and refuses others', () => {
+it('publishes a schema that names every key and refuses others', async () => {
   expect(projectSchema()).toMatchObject({
     $schema: 'http://json-schema.org/draft-07/schema#',
     required: ['services'],

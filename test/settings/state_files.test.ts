@@ -1,6 +1,19 @@
 // Odd things in the state directory and around it: docs/reference.md "State directory".
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, constants, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
@@ -11,6 +24,7 @@ import {
   checkStateFiles,
   openRegularFile,
   readTextFile,
+  readTextInput,
   StateFileError,
 } from '../../src/settings/state_files.ts';
 import { untrustedPart } from '../../src/settings/trusted_path.ts';
@@ -91,6 +105,34 @@ it('a text that others have written is read up to its limit', () => {
   writeFileSync(file, 'x'.repeat(1_048_577));
   expect(() => readTextFile(file)).toThrow('it is larger than 1048576 bytes');
   expect(() => readTextFile('/dev/zero')).toThrow('it is larger than 1048576 bytes');
+});
+
+it('a text that nobody waits for is no FIFO, socket or folder', async () => {
+  const folder = tempDir();
+  const fifo = join(folder, 'fifo');
+  makeFifo(fifo);
+  expect(() => readTextFile(fifo)).toThrow('it is a FIFO, and not a file');
+  expect(() => readTextFile(folder)).toThrow('it is a folder, and not a file');
+  const socket = join(folder, 'socket');
+  const server = createServer().listen(socket);
+  await once(server, 'listening');
+  expect(() => readTextFile(socket)).toThrow('it is a socket, and not a file');
+  await expect(readTextInput(socket)).rejects.toThrow('it is a socket, and not a file');
+  server.close();
+  expect(readTextFile('/dev/null')).toBe('');
+  expect(await readTextInput('/dev/null')).toBe('');
+  await expect(readTextInput('/dev/zero')).rejects.toThrow('it is larger than 1048576 bytes');
+});
+
+it('a FIFO that a user names is read to its end, once somebody writes to it', async () => {
+  const fifo = join(tempDir(), 'fifo');
+  makeFifo(fifo);
+  const text = readTextInput(fifo);
+  const writer = openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
+  writeSync(writer, 'one ');
+  writeSync(writer, 'two');
+  closeSync(writer);
+  expect(await text).toBe('one two');
 });
 
 it('a folder above that others can write to is refused, unless it is sticky', () => {

@@ -4,11 +4,6 @@
 // What is known is in the store before a stop, so that whoever finds the end of the run knows that it sleeps.
 // The id is in the host's ledger too, with the run that was given it.
 import { randomUUID } from 'node:crypto';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { hasFile } from '../../adapters/has_file.ts';
-import { inOpenFile } from '../../adapters/process/open_files.ts';
-import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import {
   commandWithSession,
   isSessionId,
@@ -16,28 +11,23 @@ import {
   type SessionFlags,
   type StoredSession,
 } from '../../protocol/agent_sessions.ts';
-import type { AgentStatus } from '../../protocol/agent_state.ts';
 import { codingAgent } from '../../protocol/agent_types.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LastEnd, SleepReply, StopReply, StoredService } from '../../protocol/service.ts';
 import { type Context, type Failure, tolerateFailure } from '../../runtime/actor.ts';
 import { SESSION } from '../../settings/agent_limits.ts';
-import type { ServiceEffects } from './effects.ts';
+import { AgentConversations, type AgentConversationsOptions } from './agent_conversations.ts';
+import { questionFailure } from './question_failure.ts';
 import type { Known } from './reconcile.ts';
 import type { RunOutcome } from './restart_policy.ts';
 import type { LiveRun, Run } from './run.ts';
 import type { Slept } from './run_events.ts';
 import { isResting, liveRun } from './state.ts';
 
-export interface AgentSessionOptions {
+export interface AgentSessionOptions extends AgentConversationsOptions {
   context: Context;
-  name: string;
-  effects: ServiceEffects;
-  table: StoreTable<StoredSession>;
   /** What is known of the service. */
   known: () => Known;
-  /** What the agent is doing. */
-  status: () => AgentStatus;
   /** The screen of the run, as it is now. */
   screen: (run: string) => KeptScreen;
   /** Ends the process and any restart. */
@@ -55,6 +45,7 @@ const FORCE_HINT =
 
 export class AgentSession {
   private readonly options: AgentSessionOptions;
+  private readonly conversations: AgentConversations;
   /** null: nothing is known of a conversation. */
   private row: StoredSession | null;
   /** The next process begins a new conversation. */
@@ -67,6 +58,7 @@ export class AgentSession {
 
   constructor(options: AgentSessionOptions) {
     this.options = options;
+    this.conversations = new AgentConversations(options);
     this.row = options.table.get(options.name) ?? null;
     options.context.scope.defer(() => this.cancelIdle());
   }
@@ -137,7 +129,8 @@ export class AgentSession {
     if (id === null) return stored;
     run.metadata = { ...run.metadata, session: { id, ...(woke && { woke }) } };
     // Nothing was said yet, so there is nothing to resume.
-    const isNew = flags.begin !== null && !this.row?.isBegun && !this.isKeptByProgram(flags, id, stored);
+    const isNew =
+      flags.begin !== null && !this.row?.isBegun && !this.conversations.hasFileOf(id, flags, stored);
     const cmd = commandWithSession(spec.cmd, isNew ? (flags.begin ?? '') : flags.resume, id);
     return { ...stored, spec: { ...spec, cmd } };
   }
@@ -256,10 +249,8 @@ export class AgentSession {
     if (!run) throw fail('not_running', `${name} does not run`);
     const { state: doing, question } = status();
     if (doing === 'idle' && state.phase === 'running') return run;
-    if (doing === 'blocked') {
-      const hint = question.length === 0 ? {} : { hint: question.join('\n') };
-      throw fail('agent_blocked', `${name} waits for an answer, so it is not put to sleep`, hint);
-    }
+    if (doing === 'blocked')
+      throw questionFailure(`${name} waits for an answer, so it is not put to sleep`, question);
     throw fail('agent_working', `${name} is ${doing}: only an idle agent is put to sleep`);
   }
 
@@ -281,44 +272,9 @@ export class AgentSession {
     const { known } = this.options;
     const { stored } = known();
     const flags = stored && flagsOf(stored);
-    if (!stored || !flags?.find) return;
-    const { find } = flags;
-    if ('keptFile' in find) {
-      if (this.id !== null && this.isKeptByProgram(flags, this.id, stored)) await this.learn(this.id);
-    } else if ('openFile' in find) {
-      const id = inOpenFile(run.pid, new RegExp(find.openFile));
-      if (id !== null) await this.learn(id);
-    } else if (isThorough || this.id === null) {
-      const id = await this.listed(run, find.command);
-      if (id !== null && liveRun(known().state)?.id === run.id) await this.learn(id);
-    }
-  }
-
-  /** The program has a file of the conversation `id`. */
-  private isKeptByProgram({ find }: SessionFlags, id: string, stored: StoredService): boolean {
-    if (!find || !('keptFile' in find)) return false;
-    const { glob, variable, otherwise } = find.keptFile;
-    const { effects } = this.options;
-    const home = effects.variable(stored, 'HOME') ?? homedir();
-    const pattern = glob.replaceAll('$SESSION', id).replaceAll('$BRIEF', id.slice(0, 8));
-    return hasFile(effects.variable(stored, variable) ?? join(home, otherwise), pattern);
-  }
-
-  /** The conversation of `run` among those that `command` lists; null: none, or it cannot be told. */
-  private async listed(run: LiveRun, command: string): Promise<string | null> {
-    const { effects, name, status, table } = this.options;
-    const cmd = command.replaceAll('$SINCE', String(run.startedAt));
-    const asked = effects.questions.exec(run.id, cmd, SESSION.searchMs);
-    const report = await tolerateFailure(asked, () => null);
-    if (report?.exitCode !== 0) return null;
-    const others = new Set(table.all().flatMap(([other, row]) => (other === name ? [] : [row.id])));
-    const rows = report.output.split('\n').map((line) => line.split('\t'));
-    const free = rows.filter(([id = '']) => isSessionId(id) && !others.has(id));
-    const { title: shown } = status();
-    const isShown = ([, title = '']: string[]): boolean =>
-      title !== '' && shown.includes(title.slice(0, SESSION.titleChars));
-    const fitting = free.length > 1 ? free.filter(isShown) : free;
-    return fitting.length === 1 ? (fitting[0]?.[0] ?? null) : null;
+    if (!stored || !flags) return;
+    const id = await this.conversations.idOf(run, flags, stored, { known: this.id, isThorough });
+    if (id !== null && liveRun(known().state)?.id === run.id) await this.learn(id);
   }
 
   /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */

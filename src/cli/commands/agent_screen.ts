@@ -1,5 +1,6 @@
 // berth agent screen, keys
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
+import { pluralize } from '../kit/format.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
@@ -49,6 +50,6 @@ export const agentKeysCommand = defineCommand({
       const { bytes } = await client.typeKeys(name, part);
       typed = { name, bytes: typed.bytes + bytes };
     }
-    context.out.record(typed, () => `${given} has got ${typed.bytes} bytes`);
+    context.out.record(typed, () => `${given} has got ${pluralize(typed.bytes, 'byte')}`);
   },
 });

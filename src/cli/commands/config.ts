@@ -4,7 +4,7 @@ import type { ProjectService } from '../../project/read_project.ts';
 import { limitsEntry, restartEntry } from '../../project/run_shapes.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { pluralize, relativePath } from '../kit/format.ts';
-import { loadProject, projectFilePath } from '../kit/load_project.ts';
+import { loadProject } from '../kit/load_project.ts';
 
 const watchEntry = ({ debounceMs, ...watch }: NonNullable<ProjectService['watch']>): object => ({
   ...watch,
@@ -59,7 +59,7 @@ export const configCommand = defineCommand({
     quiet: flagOption('-q, --quiet', 'only check the file'),
   },
   run: async (context, _args, { file, quiet }) => {
-    const project = loadProject(context, projectFilePath(file));
+    const project = await loadProject(context, file);
     if (quiet) {
       const count = pluralize(project.services.length, 'service');
       context.out.note(`${relativePath(project.file)} is correct: ${count}.`);

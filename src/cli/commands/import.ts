@@ -34,7 +34,7 @@ export const importCommand = defineCommand({
   examples: [['berth import -w && berth up', 'from a Procfile to running services']],
   run: async (context, [file], { write, force }) => {
     const path = resolve(file ?? firstImportable(process.cwd()));
-    const { text, services, notes, kind } = convertToProject(path);
+    const { text, services, notes, kind } = await convertToProject(path);
     for (const note of notes) context.out.warn(note);
     const target = join(dirname(path), 'berth.yaml');
     if (!write) {

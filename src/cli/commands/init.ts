@@ -39,7 +39,7 @@ interface InitResult {
   text: string;
 }
 
-function ensureProjectFile(context: CommandContext): InitResult {
+async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   const folder = process.cwd();
   const existing = PROJECT_FILE_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path));
   if (existing)
@@ -54,7 +54,7 @@ function ensureProjectFile(context: CommandContext): InitResult {
       text: `${relativePath(path)} is written, with a first service to change`,
     };
   }
-  const { text, notes } = convertToProject(source);
+  const { text, notes } = await convertToProject(source);
   for (const note of notes) context.out.warn(note);
   writeProject(path, text);
   return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
@@ -94,7 +94,7 @@ export const initCommand = defineCommand({
     'berth finds it there. Existing files and tokens stay unchanged.',
   options: { token: negatedFlagOption('--no-token', 'do not set a token') },
   run: async (context, _args, { token: wantsToken }) => {
-    const project = ensureProjectFile(context);
+    const project = await ensureProjectFile(context);
     const secret = wantsToken ? await ensureToken(context) : undefined;
     const made = [project, ...(secret ? [secret] : [])];
     const record = {

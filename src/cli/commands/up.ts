@@ -17,7 +17,7 @@ import { defineCommand, durationOption, flagOption, negatedFlagOption, textOptio
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { pluralize } from '../kit/format.ts';
-import { loadProject, projectFilePath } from '../kit/load_project.ts';
+import { loadProject } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { projectFileOf } from '../kit/project_file.ts';
@@ -359,7 +359,7 @@ export const upCommand = defineCommand({
     ['berth up web', 'web and its dependencies'],
   ],
   run: async (context, names, { file, timeout, wait, start, force, adopt, attach, dryRun, ...choice }) => {
-    const project = loadProject(context, projectFilePath(file));
+    const project = await loadProject(context, file);
     selectedServices(project, names);
     if (dryRun) return printPlan(context, await dryPlan(context, project, names, choice), adopt);
     await ensureDaemon(context);

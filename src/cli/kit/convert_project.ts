@@ -10,11 +10,11 @@ import { sanitizeLine } from './sanitize.ts';
  * Makes a project file from `path`; `notes` name what it could not carry over. Throws a CommandError or
  * UsageError.
  */
-export function convertToProject(path: string) {
+export async function convertToProject(path: string) {
   const known = IMPORTERS.flatMap(({ files }) => files).join(', ');
-  let imported: ReturnType<typeof importProject>;
+  let imported: Awaited<ReturnType<typeof importProject>>;
   try {
-    imported = importProject(path);
+    imported = await importProject(path);
   } catch (error) {
     if (error instanceof YamlPositionError)
       throw new UsageError(`${path}:${error.at.line}:${error.at.column}: ${error.message}`);

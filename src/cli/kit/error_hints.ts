@@ -22,11 +22,19 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   unknown_operation: '`berth k8s history` shows what was asked for, also long ago.',
   key_reused: 'Give each new change a key of its own.',
   already_running: '`berth restart` restarts it.',
+  agent_blocked: 'Answer with `berth agent keys` or `berth agent attach`; then try again.',
+  agent_working: 'Wait until it is idle with `berth agent wait`, or send the prompt with --queue.',
+  agent_stalled: 'The prompt was typed: look at `berth agent screen`.',
+  writer_attached: 'Watch it with --observe, or take over with --takeover.',
   not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
 } satisfies Partial<Record<ErrorCode | ClientErrorCode, string>>;
 
-/** The hint of `error` for a user; '' if it has none. */
+/** The hint of `error` for a user, after the question of an agent that asks one; '' if it has none. */
 export function hintOf(error: unknown): string {
-  if (isBerthError(error)) return COMMAND_HINTS[error.code] ?? error.hint;
+  if (isBerthError(error)) {
+    const hint = COMMAND_HINTS[error.code] ?? error.hint;
+    const question = error.details.filter(({ path }) => path === 'question').map(({ message }) => message);
+    return [...question, hint].join('\n');
+  }
   return error instanceof Error && 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
 }

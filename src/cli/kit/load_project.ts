@@ -1,9 +1,10 @@
 // Finds and reads the project file of a command.
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { findProjectFile } from '../../project/find_project_file.ts';
 import { importableFiles, importerOf } from '../../project/importers.ts';
 import { type Project, parseProject, readProject } from '../../project/read_project.ts';
+import { isNamelessPipe, readTextInput } from '../../settings/state_files.ts';
 import type { CommandContext } from './context.ts';
 import { convertToProject } from './convert_project.ts';
 import { UsageError } from './exit_codes.ts';
@@ -26,21 +27,26 @@ export function projectFilePath(named: string | undefined): string {
 
 /**
  * Absolute and without symbolic links, as far as it exists: `down` must find the services of a deleted file.
+ * What comes through a pipe is as if it stood in this folder.
  */
 function canonical(path: string): string {
   const full = resolve(path);
+  if (isNamelessPipe(full)) return join(process.cwd(), basename(full));
   if (existsSync(full)) return realpathSync(full);
   const folder = dirname(full);
   return existsSync(folder) ? join(realpathSync(folder), full.slice(folder.length)) : full;
 }
 
 /**
- * The project of the file at `path`; a file of another tool is converted in memory, with a note of what was
- * left out. Throws a ProjectError, CommandError or UsageError.
+ * The project of the file that is named, else of the nearest one; a file of another tool is converted in
+ * memory, with a note of what was left out. Throws a ProjectError, CommandError or UsageError.
  */
-export function loadProject(context: CommandContext, path: string): Project {
+export async function loadProject(context: CommandContext, named: string | undefined): Promise<Project> {
+  const path = projectFilePath(named);
+  if (named !== undefined && isNamelessPipe(named))
+    return parseProject(await readTextInput(named), path, process.env);
   if (!importerOf(path) || !existsSync(path)) return readProject(path, process.env);
-  const { text, notes } = convertToProject(path);
+  const { text, notes } = await convertToProject(path);
   context.out.note(`Using ${relativePath(path)}; \`berth import -w\` makes a berth.yaml of it.`);
   for (const note of notes) context.out.warn(note);
   return parseProject(text, path, process.env);

@@ -22,7 +22,7 @@ import {
 } from '../../protocol/stacks.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
-import { loadProject, projectFilePath } from './load_project.ts';
+import { loadProject } from './load_project.ts';
 import type { RegistrationResult } from './registration_diff.ts';
 import { type StackChoice, stackOfProject } from './stack_scope.ts';
 
@@ -131,5 +131,5 @@ export async function registerStackHere(
   client: Client,
   choice: StackChoice,
 ): Promise<string> {
-  return registerStack(client, loadProject(context, projectFilePath(undefined)), choice);
+  return registerStack(client, await loadProject(context, undefined), choice);
 }

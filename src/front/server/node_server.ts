@@ -1,5 +1,4 @@
 // The front's HTTP server on node:http, for systems where the binary of uWebSockets.js does not load.
-import { readFileSync } from 'node:fs';
 import http, { type IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
@@ -8,6 +7,7 @@ import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
+import { readTextFile } from '../../settings/state_files.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 import { Strangers } from './strangers.ts';
@@ -21,8 +21,8 @@ const CHECK_MS = 1_000;
 const KEY_LENGTH = 24;
 
 const tlsOptions = ({ cert, key }: { cert: string; key: string }) => ({
-  cert: readFileSync(cert),
-  key: readFileSync(key),
+  cert: readTextFile(cert),
+  key: readTextFile(key),
   handshakeTimeout: HTTP.headTimeoutMs,
 });
 

@@ -49,8 +49,8 @@ const EXCLUSIVE = 1;
 /** For the answer to a defect of the front. */
 const NO_HEADERS = new ResponseHeaders([]);
 
-/** Bytes counted for what uWebSockets.js adds to the head of an answer. */
-const HEAD_BYTES = 256;
+/** At most what uWebSockets.js adds to the head of an answer: the words around the status, and the length. */
+const HEAD_BYTES = 128;
 /**
  * What uWebSockets.js collects of a connection's answers before it writes. It loses the piece that no longer
  * fits if the connection does not take what was collected. An `end` that is lost this way leaves the request
@@ -68,7 +68,7 @@ let bytesUntilSample = nextSampleDistance();
  * another piles up answers.
  */
 function isSampled(bytes: number): boolean {
-  bytesUntilSample -= HEAD_BYTES + bytes;
+  bytesUntilSample -= bytes;
   if (bytesUntilSample > 0) return false;
   bytesUntilSample = nextSampleDistance();
   return true;
@@ -254,8 +254,7 @@ class UwsExchange implements HttpExchange {
       res.writeStatus(block);
       const bytes = HEAD_BYTES + block.length + Buffer.byteLength(body);
       const corked = this.req ? this.turn.answer(bytes) : bytes;
-      if (close || body.length === 0 || (corked <= CORK_BYTES && !isSampled(body.length)))
-        res.end(body, close);
+      if (close || body.length === 0 || (corked <= CORK_BYTES && !isSampled(bytes))) res.end(body, close);
       else this.end(body);
       return;
     }
@@ -263,7 +262,8 @@ class UwsExchange implements HttpExchange {
     // own header.
     const length = isData ? null : body.length;
     const full = length === null ? head : head.with('Content-Length', String(length));
-    if (close || isSampled(0)) this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
+    if (close || isSampled(HEAD_BYTES))
+      this.endAndClose(full.with('Date', new Date().toUTCString()).block(status));
     else {
       res.writeStatus(full.block(status));
       res.endWithoutBody();
@@ -292,8 +292,7 @@ class UwsExchange implements HttpExchange {
    */
   private end(body: Uint8Array | string): void {
     const { res } = this;
-    const [, isDone] = res.tryEnd(body, Buffer.byteLength(body));
-    if (isDone) return;
+    if (res.tryEnd(body, Buffer.byteLength(body))[1]) return;
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     res.onWritable((offset) => res.tryEnd(bytes.subarray(offset), bytes.length)[0]);
     this.needsAbortHandler = true;

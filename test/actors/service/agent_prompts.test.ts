@@ -153,6 +153,9 @@ describe('a prompt', () => {
     }
     expect(bot.typed()).toBe('long');
     await bot.pass(PROMPT.echoRestMs);
+    await bot.pass(99);
+    expect(bot.typed()).toBe('long');
+    await bot.pass(1);
     expect(bot.typed()).toBe('long!');
     expect(await answer).toBe('idle');
   });
@@ -161,15 +164,39 @@ describe('a prompt', () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('late');
-    await bot.pass(PROMPT.maxEchoMs - TYPING_MS);
+    await bot.pass(PROMPT.quietMs - 2 * PROMPT.echoRestMs);
+    bot.print('a clock\r\n');
+    await bot.pass(PROMPT.quietMs - PROMPT.echoRestMs);
     expect(bot.typed()).toBe('late');
     bot.isDeaf = false;
-    bot.print('late');
+    bot.print('│ la │\r\n│ te │');
+    await bot.pass(PROMPT.echoRestMs);
     await bot.pass(99);
     expect(bot.typed()).toBe('late');
     await bot.pass(1);
     expect(bot.typed()).toBe('late!');
     expect(await answer).toBe('idle');
+  });
+
+  it('waits for Enter no longer than for a while where the text is not shown', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    bot.onTyped = (text) => bot.print('*'.repeat(text.length));
+    const answer = bot.prompt('secret');
+    await bot.pass(PROMPT.echoRestMs);
+    await bot.pass(PROMPT.quietMs - 1);
+    expect(bot.typed()).toBe('secret');
+    await bot.pass(TYPING_MS);
+    expect(bot.typed()).toBe('secret!');
+    expect(await answer).toBe('idle');
+    const noisy = bot.prompt('again', { queue: true });
+    await bot.pass(AGENT_STATE.outputMs);
+    for (let ms = 0; ms < PROMPT.maxEchoMs + PROMPT.quietMs; ms += 20) {
+      await bot.pass(20);
+      bot.print('.');
+    }
+    expect(bot.typed()).toBe('secret!again!');
+    expect(await noisy).toBe('idle');
   });
 
   it('waits until a program that has just started has come to a rest', async () => {
@@ -192,7 +219,9 @@ describe('a prompt', () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('hello');
-    await bot.pass(PROMPT.maxEchoMs);
+    await bot.pass(PROMPT.quietMs);
+    await bot.pass(PROMPT.maxDeafMs - PROMPT.quietMs);
+    await bot.pass(TYPING_MS);
     await bot.pass(PROMPT.stalledMs);
     expect(await answer).toContain('agent_stalled');
     expect(bot.typed()).toBe('hello!');

@@ -15,4 +15,11 @@ describe('the hint of the command line', () => {
     const hint = hintOf(new BerthError(code, 'message', { hint: ERRORS[code].hint }));
     expect(hint).not.toMatch(/\b(GET|POST|PATCH|DELETE|PUT) \/|\/v1|\/k8s\/|\b(header|request|body)\b/);
   });
+
+  it('for an agent that asks begins with the lines of its question', () => {
+    const details = ['May I?', '1. Yes'].map((message) => ({ path: 'question', message }));
+    const hint = hintOf(new BerthError('agent_blocked', 'message', { details, hint: 'see details' }));
+    expect(hint.split('\n').slice(0, 2)).toEqual(['May I?', '1. Yes']);
+    expect(hint).toContain('berth agent keys');
+  });
 });

@@ -1,0 +1,72 @@
+// Prompts that wait for something: each looks again whenever the output, the state of the agent or the time
+// may have changed what it waits for.
+import { fail } from '../../protocol/errors.ts';
+import type { PromptMessage } from '../../protocol/prompts.ts';
+import type { Clock, Failure } from '../../runtime/actor.ts';
+import type { ServiceLog } from './service_log.ts';
+
+export interface PromptLooksOptions {
+  clock: Clock;
+  log: Pick<ServiceLog, 'watch'>;
+  /** Calls `onChange` after every change of what the agent is doing. Returns a function that ends it. */
+  watchState(onChange: () => void): () => void;
+}
+
+/** A prompt that has not been answered yet. */
+export interface OpenPrompt extends PromptMessage {
+  /** Monotonic time at which its client no longer waits. */
+  until: number;
+  isCancelled: boolean;
+  /** Looks again at what it waits for. */
+  onChange: () => void;
+}
+
+/** What a look has found; or that there is nothing yet, and the ms after which time may change that. */
+export type PromptLook<T> = { found: T } | { againMs: number | null };
+export const NOT_YET = { againMs: null } as const;
+
+export class PromptLooks {
+  private readonly options: PromptLooksOptions;
+
+  constructor(options: PromptLooksOptions) {
+    this.options = options;
+  }
+
+  /** Looks until something is found; null at the monotonic time `latest`. Fails when the client has gone. */
+  until<T>(prompt: OpenPrompt, latest: number, look: () => PromptLook<T>): Promise<T | null> {
+    const { clock, log, watchState } = this.options;
+    let again = (): void => {};
+    const ends = [watchState(() => again()), log.watch(() => again())];
+    prompt.onChange = () => again();
+    const found = new Promise<T | null>((resolve, reject) => {
+      let cancel = (): void => {};
+      let isOver = false;
+      const done = (settle: () => void): void => {
+        isOver = true;
+        cancel();
+        settle();
+      };
+      again = () => {
+        if (isOver) return;
+        cancel();
+        try {
+          if (prompt.isCancelled) throw cancelled();
+          const seen = look();
+          const left = latest - clock.monotonic();
+          if ('found' in seen) done(() => resolve(seen.found));
+          else if (left <= 0) done(() => resolve(null));
+          else cancel = clock.after(Math.min(left, seen.againMs ?? left), again);
+        } catch (error) {
+          done(() => reject(error));
+        }
+      };
+      again();
+    });
+    return found.finally(() => {
+      for (const end of ends) end();
+    });
+  }
+}
+
+/** The failure of a prompt whose client has gone. */
+export const cancelled = (): Failure => fail('daemon_busy', 'its client has gone');

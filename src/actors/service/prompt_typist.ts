@@ -1,0 +1,137 @@
+// Types a prompt into a terminal as a person would: the text, then, when the program shows it and has had a
+// pause, the key that submits it. docs/reference.md "Prompt".
+import type { PromptTyping } from '../../protocol/coding_agents.ts';
+import { fail } from '../../protocol/errors.ts';
+import { isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
+import { keyBytes } from '../../protocol/terminal_keys.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
+import { PROMPT } from '../../settings/agent_limits.ts';
+import { PasteMode } from './paste_mode.ts';
+import { NOT_YET, type OpenPrompt, type PromptLook, type PromptLooks } from './prompt_looks.ts';
+import type { ServiceLog } from './service_log.ts';
+
+/** The terminal that prompts are typed into. */
+export interface PromptTerminal {
+  run: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** The offset in the log from which the output of the run begins. */
+  logFrom: number;
+  typing: PromptTyping;
+}
+
+export interface PromptTypistOptions {
+  name: string;
+  clock: Clock;
+  log: Pick<ServiceLog, 'end' | 'read'>;
+  looks: PromptLooks;
+  /** Types into the terminal. Resolves when the program has room. */
+  type(data: Uint8Array): Promise<void>;
+  /** The lines of the screen, after those that have left it upwards. */
+  readLines(): Promise<string[]>;
+}
+
+const textBytes = (key: string): string => keyBytes(key) ?? '';
+
+export class PromptTypist {
+  private readonly options: PromptTypistOptions;
+  private paste: { run: string; mode: PasteMode } | null = null;
+
+  constructor(options: PromptTypistOptions) {
+    this.options = options;
+  }
+
+  /** The bytes that type `text` at this moment. Fails invalid_spec where it would not arrive exactly. */
+  async bytesOf(text: string, { run, logFrom, typing }: PromptTerminal): Promise<Uint8Array> {
+    const isPasted = typing.bracketedPaste && (await this.pasteMode(run, logFrom).read());
+    const newline = typing.newline === null ? null : textBytes(typing.newline);
+    const typed = typedPrompt(text, { isPasted, newline });
+    if ('bytes' in typed) return typed.bytes;
+    const message = `text cannot arrive exactly: ${typed.fault}`;
+    throw fail('invalid_spec', message, { details: [{ path: 'text', message }] });
+  }
+
+  /**
+   * Types `bytes`, the text of the prompt, and the key that submits it, unless `assertOpen` rejects after the
+   * text. `before`: the lines that were there. Resolves with the log offset from which output answers it.
+   */
+  async type(
+    prompt: OpenPrompt,
+    bytes: Uint8Array,
+    { pauseMs, submit }: PromptTyping,
+    before: readonly string[],
+    assertOpen: () => Promise<void>,
+  ): Promise<number> {
+    const { log, type } = this.options;
+    const from = log.end();
+    const enter = Buffer.from(textBytes(submit));
+    // In one piece: there is no moment at which half of it is typed.
+    if (pauseMs === 0) {
+      await type(Buffer.concat([bytes, enter]));
+      return from;
+    }
+    await type(bytes);
+    // Half a prompt must not stay where it is.
+    const owned = { ...prompt, isCancelled: false };
+    await this.untilShown(owned, from, before);
+    await this.untilRest(owned, log.end(), pauseMs);
+    await assertOpen();
+    const end = log.end();
+    await type(enter);
+    return end;
+  }
+
+  /** Fails agent_stalled when the program prints nothing behind the log offset `from`. */
+  async untilMoved(prompt: OpenPrompt, from: number): Promise<void> {
+    const { clock, log, looks, name } = this.options;
+    const hasMoved = (): PromptLook<true> => (log.end() > from ? { found: true } : NOT_YET);
+    if ((await looks.until(prompt, clock.monotonic() + PROMPT.stalledMs, hasMoved)) === null)
+      throw fail('agent_stalled', `${name} has printed nothing since the prompt was typed`);
+  }
+
+  /**
+   * Resolves when the screen shows the text: a busy program would read text and Enter as one, and what it
+   * prints may be something else. Also when nothing tells so: it has printed something and is quiet since, or
+   * that takes too long.
+   */
+  private async untilShown(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<void> {
+    const { clock, log, readLines } = this.options;
+    const began = clock.monotonic();
+    for (let seen = from; clock.monotonic() < began + PROMPT.maxEchoMs; ) {
+      await this.untilRest(prompt, seen, 0);
+      const end = log.end();
+      const isQuiet = end === seen;
+      if (isQuiet && (end > from || clock.monotonic() >= began + PROMPT.maxDeafMs)) return;
+      if (!isQuiet && isTextShown(prompt.text, before, await tolerateFailure(readLines(), () => []))) return;
+      seen = end;
+    }
+  }
+
+  /**
+   * Resolves when something has been printed behind the log offset `from`, or `pauseMs` have passed, and the
+   * output has come to a rest; or after a while.
+   */
+  private async untilRest(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
+    const { clock, log, looks } = this.options;
+    const began = clock.monotonic();
+    let end = from;
+    let restsFrom = Number.NEGATIVE_INFINITY;
+    await looks.until(prompt, began + PROMPT.quietMs, (): PromptLook<true> => {
+      const now = clock.monotonic();
+      if (log.end() !== end) restsFrom = now;
+      end = log.end();
+      if (end === from && pauseMs === 0) return NOT_YET;
+      const due = Math.max(began + pauseMs, restsFrom + PROMPT.echoRestMs);
+      return now >= due ? { found: true } : { againMs: due - now };
+    });
+  }
+
+  private pasteMode(run: string, logFrom: number): PasteMode {
+    const { log } = this.options;
+    if (this.paste?.run !== run) {
+      const read = (offset: number, limit: number) => log.read(offset, limit, run);
+      this.paste = { run, mode: new PasteMode({ read, end: () => log.end() }, logFrom) };
+    }
+    return this.paste.mode;
+  }
+}

@@ -1,0 +1,91 @@
+// The environment of a project's services: its own lists and files, and the `.env` that fills in the rest.
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import type { YamlPosition } from '../adapters/yaml.ts';
+import { ENV_KEY_PATTERN } from '../protocol/names.ts';
+import { SERVICE } from '../settings/limits.ts';
+import { readTextInput } from '../settings/state_files.ts';
+import type { ProjectProblem } from './project_error.ts';
+import type { ProjectServiceShape } from './project_shape.ts';
+
+export type ShellEnvironment = Readonly<Record<string, string | undefined>>;
+
+/** The context of checking one file, with the problems found so far. */
+export interface ProjectCheck {
+  folder: string;
+  shellEnv: ShellEnvironment;
+  positionAt: (...path: (string | number)[]) => YamlPosition;
+  problems: ProjectProblem[];
+}
+
+/** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
+function parseEnvList(
+  check: ProjectCheck,
+  name: string,
+  entries: readonly string[],
+): [string, string | null][] {
+  return entries.flatMap((entry, index): [string, string | null][] => {
+    const equals = entry.indexOf('=');
+    const key = equals < 0 ? entry : entry.slice(0, equals);
+    if (ENV_KEY_PATTERN.test(key)) return [[key, equals < 0 ? null : entry.slice(equals + 1)]];
+    const message = `services.${name}.env: must be KEY=value, not ${JSON.stringify(entry)}`;
+    check.problems.push({ at: check.positionAt('services', name, 'env', index), message });
+    return [];
+  });
+}
+
+async function readEnvFile(
+  check: ProjectCheck,
+  name: string,
+  file: string,
+  at: YamlPosition,
+): Promise<[string, string][]> {
+  try {
+    const text = await readTextInput(resolve(check.folder, file));
+    return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
+  } catch (error) {
+    const why =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message;
+    check.problems.push({ at, message: `services.${name}.env_file: ${file} ${why}` });
+    return [];
+  }
+}
+
+/** The variables of a service: its files first, then its own. `check` gets what is wrong with them. */
+export async function serviceEnv(
+  check: ProjectCheck,
+  name: string,
+  service: ProjectServiceShape,
+): Promise<[string, string][]> {
+  const env = new Map<string, string>();
+  const files = typeof service.env_file === 'string' ? [service.env_file] : (service.env_file ?? []);
+  for (const [index, file] of files.entries()) {
+    const at = check.positionAt('services', name, 'env_file', index);
+    for (const [key, value] of await readEnvFile(check, name, file, at)) env.set(key, value);
+  }
+  const own = Array.isArray(service.env)
+    ? parseEnvList(check, name, service.env)
+    : Object.entries(service.env ?? {});
+  for (const [key, value] of own) {
+    const text = value === null ? check.shellEnv[key] : String(value);
+    if (text !== undefined) env.set(key, text);
+  }
+  for (const key of env.keys()) {
+    if (!key.startsWith('BERTH_')) continue;
+    const message = `services.${name}.env: ${key}: names that begin with BERTH_ are the daemon's`;
+    check.problems.push({ at: check.positionAt('services', name, 'env', key), message });
+  }
+  if (env.size > SERVICE.maxEnvEntries) {
+    const message =
+      `services.${name}.env: has ${env.size} variables; ` + `at most ${SERVICE.maxEnvEntries} are possible`;
+    check.problems.push({ at: check.positionAt('services', name), message });
+  }
+  return [...env];
+}
+
+/** The variables of the `.env` in `folder`. Throws the system's error. */
+export async function readDotenv(folder: string): Promise<NodeJS.Dict<string>> {
+  const path = join(folder, '.env');
+  return existsSync(path) ? parseEnv(await readTextInput(path)) : {};
+}

@@ -1,0 +1,61 @@
+// Project files that are pipes, and other things in the place of one: docs/reference.md "Stacks".
+import { execFile, execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { BIN } from '../../kit/built_program.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { berth, cleanEnv, folder } from '../berth_process.ts';
+
+const FILE = 'services:\n  web: { cmd: run, port: null, env_file: web.env }\n';
+
+/** The end of a FIFO that is written to, once somebody has opened the other one. */
+const writingEnd = (fifo: string): Promise<number> =>
+  eventually(() => {
+    try {
+      return openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
+    } catch {
+      return null;
+    }
+  });
+
+it('waits for who writes to a FIFO, and ends by a signal meanwhile', async () => {
+  const home = folder();
+  for (const name of ['berth.yaml', 'web.env']) execFileSync('mkfifo', [join(home, name)]);
+  const run = () => {
+    let kill: (signal: NodeJS.Signals) => void = () => {};
+    const ended = berth(['config'], { cwd: home, onStart: (end) => (kill = end) });
+    return { ended, kill: (signal: NodeJS.Signals) => kill(signal) };
+  };
+  const stopped = run();
+  closeSync(await writingEnd(join(home, 'berth.yaml')));
+  stopped.kill('SIGTERM');
+  expect((await stopped.ended).code).toBe(143);
+
+  const read = run();
+  for (const [name, text] of Object.entries({ 'berth.yaml': FILE, 'web.env': 'KEY=from-a-pipe\n' })) {
+    const end = await writingEnd(join(home, name));
+    writeFileSync(end, text);
+    closeSync(end);
+  }
+  expect(await read.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('KEY: from-a-pipe') });
+});
+
+it('reads what the shell names as a pipe, as if it stood in this folder', async () => {
+  const home = folder();
+  writeFileSync(join(home, 'web.env'), 'KEY=of-the-folder\n');
+  const command = `printf '${FILE}' | "$0" "$1" config -f /dev/stdin; "$0" "$1" config -f <(printf '${FILE}')`;
+  const options = { cwd: home, env: cleanEnv(home) };
+  const { stdout } = await promisify(execFile)('bash', ['-c', command, process.execPath, BIN], options);
+  expect(stdout.match(/KEY: of-the-folder/g)).toHaveLength(2);
+  expect(stdout.match(/cwd: (.*)/g)).toEqual([`cwd: ${home}`, `cwd: ${home}`]);
+});
+
+it('says what is in the place of the file', async () => {
+  const home = folder();
+  mkdirSync(join(home, 'berth.yaml'));
+  const ran = await berth(['config'], { cwd: home });
+  expect(ran).toMatchObject({ code: 2, stdout: '' });
+  expect(ran.stderr).toContain('berth.yaml:1:1: cannot be read: it is a folder, and not a file\n');
+});
