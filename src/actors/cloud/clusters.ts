@@ -219,10 +219,12 @@ class Clusters {
 
   async sync(id: string): Promise<{ synced: number }> {
     this.records.get(id);
-    const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
-    // The sync has told its facts before it answered.
-    await this.records.whenFactsSaved();
-    return answer;
+    try {
+      return await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
+    } finally {
+      // The sync has told its facts before it answered, also when it has failed.
+      await this.records.whenFactsSaved();
+    }
   }
 
   updateFacts({ id, ...facts }: MessageOf<ClustersProtocol, 'updateFacts'>): null {

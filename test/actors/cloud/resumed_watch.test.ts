@@ -70,7 +70,7 @@ describe('after a restart', () => {
   });
 
   it('another server in place of the first is listed anew, though its versions are higher', async () => {
-    const { double, before } = await stopped();
+    const { before } = await stopped();
     const other = await doubleWith('changed', 'gone', 'kept');
     changeMeanwhile(other);
     for (let round = 0; round < 5; round += 1) other.change('Deployment', 'web', 'kept', () => undefined);

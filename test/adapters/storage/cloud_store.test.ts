@@ -105,7 +105,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     expect(await second.canary.read()).toEqual(one);
   });
 
-  it('has each name of a cluster once, also of two added at once, and one that is the own of a pod', async () => {
+  it('has each name of a cluster once, also of two added at once, and one own cluster of a pod', async () => {
     const tested = create();
     const store = await tested.open();
     const [one, same] = [cluster('one'), cluster('one')];
