@@ -1,7 +1,8 @@
 // berth stacks
 import type { Stack } from '../../client/records.ts';
+import { memoryText } from '../../presentation/format.ts';
 import { defineCommand } from '../kit/command.ts';
-import { formatMemory, relativePath } from '../kit/format.ts';
+import { relativePath } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 
 const COLUMNS: readonly Column<Stack>[] = [
@@ -12,7 +13,7 @@ const COLUMNS: readonly Column<Stack>[] = [
     alignRight: true,
     style: ({ running, services }) => (running === services ? 'green' : 'yellow'),
   },
-  { title: 'MEMORY', cell: ({ running, rssMB }) => (running ? formatMemory(rssMB) : ''), alignRight: true },
+  { title: 'MEMORY', cell: ({ running, rssMB }) => (running ? memoryText(rssMB) : ''), alignRight: true },
   { title: 'BRANCH', cell: ({ branch }) => branch, canShrink: true },
   {
     title: 'PATH',
