@@ -228,7 +228,8 @@ class Reflector<Row> {
 /**
  * Follows `resource` until `signal` aborts: from `from`, or (null) with a listing first. Where watching is
  * denied it lists now and then (CLOUD.poll). After an error it tries again for ever, with full jitter and up
- * to 30 s apart; the server's Retry-After is added. Rejects with defects alone, such as what `handler` throws.
+ * to 30 s apart; the server's Retry-After is added. Rejects with defects alone, such as what `handler`
+ * throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,
