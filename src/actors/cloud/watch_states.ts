@@ -48,10 +48,6 @@ export class WatchStates {
     return dropped.flatMap(([, { scope, position }]) => (position ? [scope] : []));
   }
 
-  forget(clusterId: string): void {
-    this.states.delete(clusterId);
-  }
-
   private of(clusterId: string, { kind, namespace }: WorkloadScope): ScopeState {
     const states = this.states.get(clusterId) ?? new Map<string, ScopeState>();
     this.states.set(clusterId, states);

@@ -58,8 +58,10 @@ export class WorkloadCommits {
   private readonly store: CloudStore;
   private readonly source: CommitSource;
   /** By cluster. */
-  private readonly changes = new Map<string, ClusterChanges>();
-  private committing: Promise<void> | null = null;
+  private changes = new Map<string, ClusterChanges>();
+  /** The run that takes what waits now; null: it has begun. */
+  private next: Promise<void> | null = null;
+  private last: Promise<void> = Promise.resolve();
   private delayed: { dueAt: number; cancel: () => void } | null = null;
 
   constructor(store: CloudStore, source: CommitSource) {
@@ -99,17 +101,22 @@ export class WorkloadCommits {
     this.commitWithin(CLOUD.positionFlushMs);
   }
 
-  /** The cluster is being removed, and its positions with it. */
-  forgetPositions(clusterId: string): void {
-    this.changes.get(clusterId)?.positions.clear();
-  }
-
-  /** Resolves when every change so far is on disk and shown. Fails storage_full. */
+  /**
+   * Resolves when every change so far is on disk and shown; later ones are not waited for, since a cluster
+   * may change without end. Fails storage_full.
+   */
   flush(): Promise<void> {
     this.delayed?.cancel();
     this.delayed = null;
-    this.committing ??= this.commitAll();
-    return this.committing;
+    if (this.next) return this.next;
+    const run = (): Promise<void> => {
+      this.next = null;
+      return this.commitWaiting();
+    };
+    // After a run that has failed, too: its changes are among those that wait.
+    this.next = this.last.then(run, run);
+    this.last = this.next;
+    return this.next;
   }
 
   /** Who must know the outcome awaits `flush`. */
@@ -125,38 +132,48 @@ export class WorkloadCommits {
     this.delayed = { dueAt, cancel: clock.after(ms, () => this.commitSoon()) };
   }
 
-  private async commitAll(): Promise<void> {
-    // All changes of this turn are one commit.
-    await null;
+  private async commitWaiting(): Promise<void> {
+    const waiting = this.changes;
+    this.changes = new Map();
     try {
-      while (this.changes.size > 0) {
-        await this.commit(this.take());
+      while (waiting.size > 0) {
+        await this.commit(this.take(waiting));
         // Views alone wait for no disk, and the thread has other work.
-        if (this.changes.size > 0) await nextTurn();
+        if (waiting.size > 0) await nextTurn();
       }
     } catch (error) {
+      this.putBack(waiting);
       // Nothing is shown before it is on disk, so it must not wait for another change.
       this.commitWithin(CLOUD.commitRetryMs);
       throw error;
-    } finally {
-      // In the same turn as the last look at `changes`: nobody joins a run that has ended.
-      this.committing = null;
     }
   }
 
   /** As many changes as one commit may have, cluster by cluster. */
-  private take(): Map<string, ClusterChanges> {
+  private take(waiting: Map<string, ClusterChanges>): Map<string, ClusterChanges> {
     const taken = new Map<string, ClusterChanges>();
     let room: number = CLOUD.rowsPerCommit;
-    for (const [clusterId, changes] of this.changes) {
+    for (const [clusterId, changes] of waiting) {
       if (room <= 0) break;
-      if (changes.rows.size <= room) {
-        taken.set(clusterId, changes);
-        this.changes.delete(clusterId);
-      } else taken.set(clusterId, takePart(changes, room));
-      room -= changes.rows.size;
+      const isWhole = changes.rows.size <= room;
+      const part = isWhole ? changes : takePart(changes, room);
+      if (isWhole) waiting.delete(clusterId);
+      room -= part.rows.size;
+      this.takeLater(clusterId, part);
+      taken.set(clusterId, part);
     }
     return taken;
+  }
+
+  /** A record is written as it is now: what has changed of it since is committed with it. */
+  private takeLater(clusterId: string, { rows }: ClusterChanges): void {
+    const later = this.changes.get(clusterId)?.rows;
+    if (!later) return;
+    for (const [id, change] of rows) {
+      const more = later.get(id);
+      if (more) rows.set(id, joined(change, more));
+      later.delete(id);
+    }
   }
 
   private async commit(taken: Map<string, ClusterChanges>): Promise<void> {

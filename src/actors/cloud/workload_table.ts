@@ -89,14 +89,14 @@ export class WorkloadTable implements CommitSource {
   /** Reads what the store has of a cluster, and has it shown; the views forget everything else of it. */
   async load({ id: clusterId, scope, lastSyncAt }: StoredCluster): Promise<void> {
     const now = this.owner.steady.now();
+    for await (const part of this.store.workloads(clusterId))
+      for (const row of part) this.add(loadedWorkload(row, now));
     // Until it is watched again.
     for (const one of scopesOf(scope ?? null)) this.watches.setStaleSince(clusterId, one, lastSyncAt);
     for (const position of await this.store.positions(clusterId)) {
       this.watches.setPosition(position);
       this.watches.setStaleSince(clusterId, position, position.at);
     }
-    for await (const part of this.store.workloads(clusterId))
-      for (const row of part) this.add(loadedWorkload(row, now));
     const ids = this.ofCluster(clusterId).map(({ row }) => row.id);
     this.views.tell('workloadsRetained', { clusterId, ids });
     this.commits.viewsChanged(clusterId, ids);
@@ -196,8 +196,9 @@ export class WorkloadTable implements CommitSource {
 
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
-    this.watches.forget(clusterId);
-    this.commits.forgetPositions(clusterId);
+    // Without its records no position of it stands for anything.
+    for (const scope of this.watches.retain(clusterId, []))
+      this.commits.positionChanged(clusterId, scope, null);
     for (const { row } of this.ofCluster(clusterId)) {
       this.delete(row);
       this.commits.rowChanged(clusterId, row.id, [], null);

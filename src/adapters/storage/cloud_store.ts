@@ -48,7 +48,7 @@ export interface CloudStore {
   removeCluster(id: string): Promise<void>;
   /** The records of a cluster's workloads, a part at a time; the thread does other work in between. */
   workloads(clusterId: string): AsyncIterable<readonly StoredWorkload[]>;
-  /** Where the watches of a cluster go on. */
+  /** Where the watches of a cluster go on; to be read after its `workloads`. */
   positions(clusterId: string): Promise<WatchPosition[]>;
   /** Commits a batch. One without records, positions and events costs no access to the disk. */
   save(batch: CloudBatch): Promise<void>;

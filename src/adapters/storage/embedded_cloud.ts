@@ -54,21 +54,27 @@ function workloadTables(store: Store) {
     ...events.map((event) => outbox.put(event.key, event)),
   ];
 
+  async function positionsOf(clusterId: string): Promise<WatchPosition[]> {
+    const found: WatchPosition[] = [];
+    for await (const part of store.parts('watches', `${clusterId}/`))
+      for (const [, position] of part) if (position) found.push(position);
+    return found;
+  }
+
   async function* workloadsOf(clusterId: string): AsyncIterable<StoredWorkload[]> {
     // Ids of workloads begin with the time of their cluster's: see `derivedUlid`.
-    for await (const part of store.parts('workloads', timeOfUlid(clusterId)))
-      yield part.map(([, row]) => row).filter((row) => row.clusterId === clusterId);
+    for await (const part of store.parts('workloads', timeOfUlid(clusterId))) {
+      // With a record missing, no position stands for the others: the cluster is listed again.
+      if (part.some(([, row]) => row === null))
+        await Promise.all((await positionsOf(clusterId)).map((one) => watches.remove(positionKey(one))));
+      yield part.flatMap(([, row]) => (row?.clusterId === clusterId ? [row] : []));
+    }
     await nextTurn();
   }
 
   return {
     workloads: workloadsOf,
-    async positions(clusterId: string) {
-      const found: WatchPosition[] = [];
-      for await (const part of store.parts('watches', `${clusterId}/`))
-        for (const [, position] of part) found.push(position);
-      return found;
-    },
+    positions: positionsOf,
     async save(batch: CloudBatch) {
       await Promise.all(write(batch));
       for (const follower of followers) follower({ views: batch.views, events: batch.events });

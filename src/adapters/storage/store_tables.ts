@@ -112,10 +112,14 @@ export interface Store {
   table<N extends TableName>(name: N): StoreTable<StoreTables[N]>;
   /**
    * The rows of `table` whose keys begin with `prefix`, ordered by key, a part at a time: the thread serves
-   * messages in between. A row that changes meanwhile is read as before or after the change.
+   * messages in between. A row that changes meanwhile is read as before or after the change. A damaged one is
+   * null.
    */
-  parts<N extends TableName>(table: N, prefix: string): AsyncIterable<[key: string, value: StoreTables[N]][]>;
-  /** Every undamaged row. Damaged ones are set aside. */
+  parts<N extends TableName>(
+    table: N,
+    prefix: string,
+  ): AsyncIterable<[key: string, value: StoreTables[N] | null][]>;
+  /** Every undamaged row for a copy. Damaged ones are set aside. */
   rows(): Iterable<EncodedRow>;
   /** Writes `rows` in one commit. Fails as `put` does. */
   load(rows: readonly EncodedRow[]): Promise<void>;
