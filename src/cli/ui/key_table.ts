@@ -2,10 +2,12 @@
 import { act, askForPrompt, attach } from './action_steps.ts';
 import { scrollText } from './details_steps.ts';
 import { moveBy, moveToAttention, openSelected, toggleFold, withFilter } from './list_steps.ts';
+import { findInLog } from './log_find.ts';
 import {
   changeLog,
-  findInLog,
-  goInLog,
+  goToBeginning,
+  goToEnd,
+  nextLevel,
   openSelectedLog,
   openWholeLog,
   scrollLog,
@@ -29,8 +31,10 @@ const back = (model: Model): Step => {
   return [{ ...model, views: model.views.slice(0, -1), notice: null }, ...closed];
 };
 
-const ask = (model: Model, kind: 'filter' | 'search'): Step => {
-  const text = kind === 'filter' ? model.filter : '';
+const ask = (model: Model, kind: 'filter' | 'search' | 'lines'): Step => {
+  const view = viewOf(model);
+  const lines = view.kind === 'log' ? (view.log.selection.q ?? '') : '';
+  const text = { filter: model.filter, search: '', lines }[kind];
   return [{ ...model, dialog: { kind: 'input', purpose: { kind, subject: text }, text } }];
 };
 
@@ -143,12 +147,26 @@ const LOG_KEYS: readonly KeyRow[] = [
   {
     keys: ['/'],
     label: '/',
-    about: 'search in the lines that are here',
+    about: 'search in all that is kept',
     hint: 'search',
     run: (model) => ask(model, 'search'),
   },
-  { keys: ['n'], label: 'n', about: 'next match', run: (model) => findInLog(model, 1) },
-  { keys: ['N'], label: 'N', about: 'match before', run: (model) => findInLog(model, -1) },
+  { keys: ['n'], label: 'n', about: 'the next newer match', run: (model) => findInLog(model, 1) },
+  { keys: ['N'], label: 'N', about: 'the next older match', run: (model) => findInLog(model, -1) },
+  {
+    keys: ['f'],
+    label: 'f',
+    about: 'only lines with a text, of all that is kept; an empty one ends it',
+    hint: 'only',
+    run: (model) => ask(model, 'lines'),
+  },
+  {
+    keys: ['e'],
+    label: 'e',
+    about: 'warnings and worse, errors, or all lines',
+    hint: 'errors',
+    run: nextLevel,
+  },
   {
     keys: ['w'],
     label: 'w',
@@ -215,14 +233,14 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
     {
       keys: ['g', 'Home'],
       label: 'g, Home',
-      about: 'to the first line',
-      run: (model) => goInLog(model, false),
+      about: 'to the first line; older ones are read',
+      run: goToBeginning,
     },
     {
       keys: ['G', 'End'],
       label: 'G, End',
       about: 'to the end, and follow',
-      run: (model) => goInLog(model, true),
+      run: goToEnd,
     },
     ...EVERYWHERE,
     BACK,

@@ -4,7 +4,9 @@ import { refreshDetails, scrollText, takeDetails } from './details_steps.ts';
 import { KEY_TABLE } from './key_table.ts';
 import type { TypedInput } from './keys.ts';
 import { inSight, withFilter, withRows } from './list_steps.ts';
-import { findInLog, withEntries, withLog } from './log_steps.ts';
+import { searchLog } from './log_find.ts';
+import { takeLogged, takeLogRead, withLog } from './log_pages.ts';
+import { reopenLog } from './log_steps.ts';
 import { type Dialog, type Message, type Model, type Purpose, type Step, viewOf } from './model.ts';
 
 type Input = Extract<Dialog, { kind: 'input' }>;
@@ -20,12 +22,9 @@ interface InputLine {
 
 const INPUT_LINES: Readonly<Record<Purpose['kind'], InputLine>> = {
   filter: { typed: withFilter, entered: (model) => [closed(model)], left: withFilter },
-  search: {
-    entered: (model, text) =>
-      findInLog(
-        withLog(closed(model), (log) => ({ ...log, search: text, found: null })),
-        1,
-      ),
+  search: { entered: (model, text) => searchLog(closed(model), text) },
+  lines: {
+    entered: (model, text) => reopenLog(closed(model), () => ({ q: text === '' ? undefined : text })),
   },
   prompt: { entered: (model, text, name) => sendPrompt(model, name, text) },
 };
@@ -123,7 +122,8 @@ const HANDLERS: { [K in Message['kind']]: (model: Model, message: Extract<Messag
   happened: (model, { names }) => refreshDetails(model, names),
   details: (model, message) => [takeDetails(model, message)],
   noDetails: (model, message) => [takeDetails(model, message)],
-  logged: (model, { entries }) => [withEntries(model, entries)],
+  logged: (model, { entries }) => takeLogged(model, entries),
+  logRead: takeLogRead,
   logTrouble: (model, { trouble }) => [withLog(model, (log) => ({ ...log, trouble }))],
   began: (model, { title }) => [{ ...model, underWay: [...model.underWay, title], notice: null }],
   ended: (model, { title, error }) => {

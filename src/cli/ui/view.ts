@@ -42,7 +42,12 @@ function barLine(model: Model): ScreenLine {
   return { pieces: justify(fitPieces(left, room), [right], model.size.columns) };
 }
 
-const LABELS = { filter: 'filter', search: 'search', prompt: 'prompt for' } as const;
+const LABELS = {
+  filter: 'filter',
+  search: 'search',
+  lines: 'only lines with',
+  prompt: 'prompt for',
+} as const;
 
 function dialogPieces(dialog: Dialog, columns: number): Piece[] {
   if (dialog.kind === 'confirm') {
