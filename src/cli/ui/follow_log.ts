@@ -43,7 +43,8 @@ function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (
 
 /**
  * Tells the last lines of a log, or what has come after the entry `after`, then what comes, until `signal`
- * aborts or its service is removed. `clientNow`: the client to ask, another one after the daemon was found anew; null: none yet.
+ * aborts or its service is removed. `clientNow`: the client to ask, another one after the daemon was found
+ * anew; null: none yet.
  */
 export async function followShownLog(
   clientNow: () => Client | null,

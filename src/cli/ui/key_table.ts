@@ -1,7 +1,7 @@
 // The keys of each view: what they do, and what the help and the line below say of them.
 import { act, askForPrompt, attach } from './action_steps.ts';
 import { scrollText } from './details_steps.ts';
-import { moveBy, moveToAttention, openSelected, toggleFold, withFilter } from './list_steps.ts';
+import { moveBy, moveToAttention, nextOrder, openSelected, toggleFold, withFilter } from './list_steps.ts';
 import { findInLog } from './log_find.ts';
 import {
   changeLog,
@@ -209,13 +209,14 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
     ...ACTION_KEYS,
     { keys: ['Escape'], label: 'Esc', about: 'end the filter', run: (model) => [withFilter(model, '')] },
     {
-      keys: ['Enter'],
-      label: 'Enter',
+      keys: ['Enter', 'd'],
+      label: 'Enter, d',
       about: 'details; of a section: fold',
       hint: 'details',
       run: openSelected,
     },
     { keys: [' '], label: 'Space', about: 'fold a section', run: toggleFold },
+    { keys: ['o'], label: 'o', about: 'order by name, state, CPU or memory', run: nextOrder },
     { keys: ['n'], label: 'n', about: 'next that has crashed or is blocked', run: moveToAttention },
     { keys: ['L'], label: 'L', about: 'log of all services', run: openWholeLog },
     ...movingKeys(moveBy),

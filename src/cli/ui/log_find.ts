@@ -1,6 +1,6 @@
 // Searching a log: in the lines that are here, then in all that is kept.
 import { plainTextOf } from './log_lines.ts';
-import { LINES_BEFORE_FOUND, readLog, withLog } from './log_pages.ts';
+import { LINES_BEFORE_FOUND, readLines, withLog } from './log_pages.ts';
 import { firstShown, shownLog } from './log_steps.ts';
 import type { Model, OpenLog, Step } from './model.ts';
 
@@ -31,7 +31,7 @@ function findBeyond(model: Model, log: OpenLog, direction: 1 | -1): Step {
   const edge = direction > 0 ? entries.at(-1) : entries[0];
   if (!edge || (direction > 0 ? isLive : isOldest))
     return [{ ...model, notice: { tone: 'bad', text: noMatch(search, direction) } }];
-  return readLog(model, { kind: 'find', search, direction, edge });
+  return readLines(model, { kind: 'find', search, direction, edge });
 }
 
 /** Goes to the next newer (1) or older (-1) entry with the text that is searched. */

@@ -1,6 +1,8 @@
-// The lines of a log that are here: what comes is added, and older or newer ones are read when they are wanted.
+// The lines of a log that are here: what comes is added, and older or newer ones are read when they are
+// wanted.
 import type { LogEntry } from '../../client/records.ts';
-import type { LogPageRead, LogReading, Message, Model, OpenLog, Step } from './model.ts';
+import { entryKey } from '../../presentation/log_entry.ts';
+import type { LineReading, LogPageRead, Message, Model, OpenLog, Step } from './model.ts';
 
 /** Entries that are kept. Beyond, those are dropped that are farthest from what is in sight. */
 export const MAX_LOG_ENTRIES = 5_000;
@@ -15,10 +17,6 @@ const openLogOf = ({ views }: Model): OpenLog | null => {
   const view = views.find(({ kind }) => kind === 'log');
   return view?.kind === 'log' ? view.log : null;
 };
-
-/** A line is the only one of its service at its place; marks of a run are told by the run. */
-export const entryKey = (entry: LogEntry): string =>
-  'text' in entry ? `${entry.name} ${entry.offset}` : `${entry.name} ${entry.run} ${entry.event}`;
 
 /**
  * Whether `entry` stands before `other`. A burst is written in one millisecond: there the places in the log
@@ -38,7 +36,7 @@ function freshOf(from: readonly LogEntry[], known: readonly LogEntry[]): LogEntr
 }
 
 /** Has something read, unless something is. A search does not wait for a page. */
-export function readLog(model: Model, reading: LogReading): Step {
+export function readLines(model: Model, reading: LineReading): Step {
   const log = openLogOf(model);
   if (!log || log.reading === 'find' || (log.reading !== null && reading.kind !== 'find')) return [model];
   return [
@@ -52,14 +50,14 @@ export function readOlder(model: Model): Step {
   const log = openLogOf(model);
   const first = log?.entries[0];
   if (!log || !first || log.isOldest) return [model];
-  return readLog(model, { kind: 'older', first, cursor: log.cursor });
+  return readLines(model, { kind: 'older', first, cursor: log.cursor });
 }
 
 /** Has lines read that are newer than the last one, unless they come by themselves. */
 export function readNewer(model: Model): Step {
   const log = openLogOf(model);
   const last = log?.entries.at(-1);
-  return log && last && !log.isLive ? readLog(model, { kind: 'newer', last }) : [model];
+  return log && last && !log.isLive ? readLines(model, { kind: 'newer', last }) : [model];
 }
 
 /** `log` without `count` of its first entries. */
@@ -126,7 +124,7 @@ function takeNewer(model: Model, log: OpenLog, { entries, lastId }: Taken<'newer
   return lastId === null ? [taken] : [taken, { kind: 'openLog', selection: log.selection, after: lastId }];
 }
 
-/** Goes to a line that was found elsewhere, with what is around it. A fifth of what is read stands before it. */
+/** Goes to a line that was found elsewhere, with what is around it. */
 function takeFound(model: Model, log: OpenLog, { entries, cursor, found }: Taken<'found'>): Step {
   const at = entries.findIndex((entry) => entryKey(entry) === found);
   return stepTo(model, {

@@ -58,7 +58,7 @@ export interface ShownLogs {
 }
 
 /** What is read of a log beside what comes: lines around those that are here, or a line that is searched. */
-export type LogReading =
+export type LineReading =
   | { kind: 'older'; first: LogEntry; cursor: string | null }
   | { kind: 'newer'; last: LogEntry }
   /** `edge`: the first or the last line that is here. */
@@ -94,7 +94,7 @@ export interface OpenLog {
   /** Leads to what is older than the first entry; null: not known. */
   cursor: string | null;
   /** What is being read; null: nothing. */
-  reading: LogReading['kind'] | null;
+  reading: LineReading['kind'] | null;
   /** Why nothing comes; '' while it does. */
   trouble: string;
 }
@@ -117,6 +117,10 @@ export interface Purpose {
 export type Dialog =
   | { kind: 'confirm'; question: string; action: Action; target: Target }
   | { kind: 'input'; purpose: Purpose; text: string };
+
+/** By what the rows of a section are ordered, in turn. */
+export const ORDERS = ['name', 'state', 'cpu', 'memory'] as const;
+export type Order = (typeof ORDERS)[number];
 
 /** A row, with a key that stays the same whatever changes around it. */
 export type UiRow =
@@ -144,6 +148,7 @@ export interface Model {
   workloads: readonly Workload[];
   usages: ReadonlyMap<string, ServiceUse>;
   filter: string;
+  order: Order;
   /** Keys of sections whose members are hidden. */
   folded: ReadonlySet<string>;
   /** What the list shows, from all of the above. */
@@ -175,7 +180,7 @@ export type Message =
   | { kind: 'noDetails'; name: string; reason: string }
   | { kind: 'logged'; entries: readonly LogEntry[] }
   | { kind: 'logTrouble'; trouble: string }
-  | { kind: 'logRead'; selection: ShownLogs; reading: LogReading['kind']; page: LogPageRead }
+  | { kind: 'logRead'; selection: ShownLogs; reading: LineReading['kind']; page: LogPageRead }
   | { kind: 'began'; title: string }
   | { kind: 'ended'; title: string; error: string | null }
   | { kind: 'said'; tone: 'good' | 'bad'; text: string };
@@ -191,7 +196,7 @@ export type Effect =
   | { kind: 'readDetails'; name: string }
   /** Follows a log: after the entry `after`, or from its last lines. */
   | { kind: 'openLog'; selection: ShownLogs; after?: string }
-  | { kind: 'readLog'; selection: ShownLogs; reading: LogReading }
+  | { kind: 'readLog'; selection: ShownLogs; reading: LineReading }
   /** What comes is not wanted now. */
   | { kind: 'detachLog' }
   | { kind: 'closeLog' };
@@ -210,6 +215,7 @@ export const initialModel = (size: Size, now: number, address: string, filter: s
   workloads: [],
   usages: new Map(),
   filter,
+  order: 'name',
   folded: new Set(),
   rows: [],
   selected: '',

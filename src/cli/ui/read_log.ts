@@ -1,11 +1,12 @@
 // Reads lines of a log beyond those that are in sight, and searches all that is kept.
 import type { Client } from '../../client/create_client.ts';
 import type { LogEntry } from '../../client/records.ts';
+import { entryKey } from '../../presentation/log_entry.ts';
 import { shortenedEntry } from './follow_log.ts';
 import { noMatch } from './log_find.ts';
 import { plainTextOf } from './log_lines.ts';
-import { entryKey, standsBefore } from './log_pages.ts';
-import type { LogPageRead, LogReading, ShownLogs } from './model.ts';
+import { standsBefore } from './log_pages.ts';
+import type { LineReading, LogPageRead, ShownLogs } from './model.ts';
 import { troubleText } from './trouble.ts';
 
 const PAGE_LINES = 1_000;
@@ -61,7 +62,7 @@ async function newerPage(
   return { entries, lastId };
 }
 
-type Search = Extract<LogReading, { kind: 'find' }>;
+type Search = Extract<LineReading, { kind: 'find' }>;
 
 /** The nearest line with the text beyond the edge, that a filter leaves. */
 async function findLine(source: LogSource, { search, direction, edge }: Search): Promise<LogEntry | null> {
@@ -100,7 +101,7 @@ async function readFound(source: LogSource, search: Search): Promise<LogPageRead
 }
 
 /** What `reading` asks for; why not, if it cannot be read. */
-export async function readLogPage(source: LogSource, reading: LogReading): Promise<LogPageRead> {
+export async function readLogPage(source: LogSource, reading: LineReading): Promise<LogPageRead> {
   try {
     if (reading.kind === 'find') return await readFound(source, reading);
     if (reading.kind === 'newer')

@@ -105,6 +105,12 @@ function takeLists(model: Model, { services, agents }: Extract<Message, { kind: 
   return { ...listed, views };
 }
 
+/** Usages as they are now. Only an order by them makes other rows of them. */
+function takeUsages(model: Model, usages: Model['usages']): Model {
+  const used = { ...model, usages };
+  return model.order === 'cpu' || model.order === 'memory' ? withRows(used) : used;
+}
+
 const withoutOne = (list: readonly string[], one: string): readonly string[] => {
   const at = list.indexOf(one);
   return at < 0 ? list : [...list.slice(0, at), ...list.slice(at + 1)];
@@ -118,7 +124,7 @@ const HANDLERS: { [K in Message['kind']]: (model: Model, message: Extract<Messag
   connection: (model, { connection, address = model.address }) => [{ ...model, connection, address }],
   lists: (model, message) => [takeLists(model, message)],
   workloads: (model, { workloads }) => [withRows({ ...model, workloads })],
-  usages: (model, { usages }) => [{ ...model, usages: new Map([...model.usages, ...usages]) }],
+  usages: (model, { usages }) => [takeUsages(model, new Map([...model.usages, ...usages]))],
   happened: (model, { names }) => refreshDetails(model, names),
   details: (model, message) => [takeDetails(model, message)],
   noDetails: (model, message) => [takeDetails(model, message)],

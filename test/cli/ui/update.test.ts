@@ -1,6 +1,6 @@
 // What keys, pastes and news of the daemon make of the terminal interface: tables over its pure part.
 import { describe, expect, it } from 'vitest';
-import { entryKey, MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_pages.ts';
+import { MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_pages.ts';
 import {
   type Effect,
   initialModel,
@@ -10,6 +10,7 @@ import {
   viewOf,
 } from '../../../src/cli/ui/model.ts';
 import type { LogEntry } from '../../../src/client/records.ts';
+import { entryKey } from '../../../src/presentation/log_entry.ts';
 import { must } from '../../kit/must.ts';
 import {
   agentOf,
@@ -143,6 +144,37 @@ describe('the list', () => {
     const last = told(withBot(), ...toRow('shop--web'))[0];
     const without = [...SHOP, ...BOT].filter(({ name }) => name !== 'shop--web');
     expect(told(last, { kind: 'lists', services: without, agents: [] })[0].selected).toBe('service shop--db');
+  });
+
+  it('orders by name, state, CPU and memory, and those agents first that have waited longest', () => {
+    const services = ['a', 'b', 'c'].map((name) =>
+      serviceOf(name, name === 'c' ? { status: 'crashed' } : {}),
+    );
+    const agents = ['idle', 'late', 'early'].map((name) =>
+      agentOf(name, {
+        state: name === 'idle' ? 'idle' : 'blocked',
+        stateSince: `2026-01-02T0${name === 'early' ? 1 : 2}:00:00.000Z`,
+        question: [`May I, says ${name}?`],
+      }),
+    );
+    const usages = new Map([
+      ['a', { cpu: 0.1, rssMB: 9 }],
+      ['b', { cpu: 0.2, rssMB: 5 }],
+    ]);
+    const all = [...services, ...agents.map(({ name }) => agentService(name))];
+    const model = told(showing(all, { agents }), { kind: 'usages', usages })[0];
+    const orderOf = (shown: Model): string =>
+      shown.rows.flatMap((row) => (row.kind === 'service' ? [row.service.name] : [])).join(' ');
+    const orders = [0, 1, 2, 3, 4].map((times) =>
+      orderOf(told(model, ...pressed(...Array.from({ length: times }, () => 'o')))[0]),
+    );
+    expect(orders).toEqual(
+      ['a b c', 'c a b', 'b a c', 'a b c', 'a b c'].map((first) => `${first} early late idle`),
+    );
+    const more = new Map([['c', { cpu: 3, rssMB: 1 }]]);
+    const moved = told(model, ...pressed('o', 'o'), { kind: 'usages', usages: more })[0];
+    expect(orderOf(moved)).toBe('c b a early late idle');
+    expect(screenOf(told(model, ...pressed('G', 'k', 'k'))[0]).join('\n')).toContain('May I, says early?');
   });
 
   it('shows what a filter finds in a folded section too', () => {
