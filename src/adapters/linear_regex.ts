@@ -66,3 +66,14 @@ export async function linearRegex(pattern: string): Promise<LinearRegex> {
     throw new RegexError(reason.slice(0, MAX_REASON_LENGTH));
   }
 }
+
+/** Why `pattern` is no regular expression; null: it is one. */
+export async function regexFault(pattern: string): Promise<string | null> {
+  try {
+    await linearRegex(pattern);
+    return null;
+  } catch (error) {
+    if (error instanceof RegexError) return error.message;
+    throw error;
+  }
+}
