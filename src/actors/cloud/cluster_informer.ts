@@ -4,10 +4,18 @@
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type ListWatchHandler, listAndWatch } from '../../adapters/kube/list_watch.ts';
+import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
-import { clusterScopeOf, listScopes, namespacesOf, type ScopeListing, scopesOf } from './cluster_scopes.ts';
+import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
+import {
+  clusterScopeOf,
+  listNamespaces,
+  listScopes,
+  namespacesOf,
+  type ScopeListing,
+  scopesOf,
+} from './cluster_scopes.ts';
 import type { WorkloadScope } from './workload_table.ts';
 
 /** Keeps the rows of all clusters. */
@@ -21,6 +29,8 @@ export interface ClusterInformerOwner {
   /** From when on changes of `scope` may be missing (epoch milliseconds); null: it is current. */
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
+  /** The namespaces of the cluster; null: the account may not list them. */
+  onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void;
   /** A watch has ended with a defect. */
   onDefect(error: unknown): void;
 }
@@ -68,6 +78,8 @@ export class ClusterInformer {
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
   private stopChecks = (): void => undefined;
+  /** When the namespaces were last listed (monotonic milliseconds). */
+  private namespacesAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: InformerOptions) {
     this.options = options;
@@ -179,8 +191,11 @@ export class ClusterInformer {
     const { clock } = this.owner;
     // An open watch goes on although the account has ended, and a quiet one although the cluster is gone.
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
-      this.checkAccount().catch((error: unknown) => this.owner.onDefect(error));
+      this.inBackground(this.checkAccount());
+      if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
+        this.inBackground(this.readNamespaces());
     });
+    this.inBackground(this.readNamespaces());
     for (const { scope, version, seenAt } of starts) {
       const handler = this.follower(scope, seenAt);
       const resource = workloadsResource(scope.kind, scope.namespace);
@@ -188,6 +203,22 @@ export class ClusterInformer {
         (error: unknown) => this.owner.onDefect(error),
       );
     }
+  }
+
+  private inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.owner.onDefect(error));
+  }
+
+  /** Reads the annotations of the namespaces; one that fails is tried again with the next check. */
+  private async readNamespaces(): Promise<void> {
+    const startedAt = this.owner.clock.monotonic();
+    const rows = await listNamespaces(this.cluster).catch((error: unknown) => {
+      kubeFailure(error);
+      return undefined;
+    });
+    if (rows === undefined || this.state.kind === 'closed') return;
+    this.namespacesAt = startedAt;
+    this.owner.onNamespaces(this.id, rows);
   }
 
   private async checkAccount(): Promise<void> {

@@ -4,14 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import {
-  type ObservedWorkload,
-  type StoredWorkload,
-  WORKLOAD_KINDS,
-  type WorkloadKind,
-  type WorkloadRow,
-} from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
+import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import {
@@ -38,6 +34,8 @@ export interface WorkloadTableOwner {
   readonly steady: Clock;
   /** The name of this Berth. */
   readonly self: string;
+  /** What governs the sleep of a workload. */
+  policyOf(row: StoredWorkload): WorkloadPolicy | null;
   /**
    * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
    * cluster.
@@ -74,14 +72,8 @@ export class WorkloadTable {
   private readonly unpublished = new Set<string>();
   /** By cluster and scope: from when on changes may be missing; null: it is current. */
   private readonly staleSince = new Map<string, Map<string, number | null>>();
-  /**
-   * The runs that take what waits now. Nobody who awaits one waits for later changes too: a cluster may
-   * change without end.
-   */
-  private nextSave: Promise<void> | null = null;
-  private nextPublish: Promise<void> | null = null;
-  private lastSave: Promise<void> = Promise.resolve();
-  private lastPublish: Promise<void> = Promise.resolve();
+  private saving: Promise<void> | null = null;
+  private publishing: Promise<void> | null = null;
   private cancelDelayedSave: (() => void) | null = null;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
@@ -190,6 +182,12 @@ export class WorkloadTable {
     if (row) this.write(change(row), lazily);
   }
 
+  /** Shows again what is in its cluster of these ids: something else decides on it. */
+  showAgain(ids: readonly string[]): void {
+    for (const id of ids) if (this.entries.has(id)) this.unpublished.add(id);
+    this.publishSoon();
+  }
+
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
     this.staleSince.delete(clusterId);
@@ -289,19 +287,22 @@ export class WorkloadTable {
     tolerateFailure(this.save(), () => undefined).catch((error: unknown) => this.owner.onDefect(error));
   }
 
-  /** All changes while one commit is under way are the next one. */
   private save(): Promise<void> {
     this.cancelDelayedSave?.();
     this.cancelDelayedSave = null;
-    if (this.nextSave) return this.nextSave;
-    const saveWaiting = (): Promise<void> => {
-      this.nextSave = null;
-      return this.unsaved.size > 0 ? this.saveSome([...this.unsaved]) : Promise.resolve();
-    };
-    // After a commit that has failed, too: its changes are among those that wait.
-    this.nextSave = this.lastSave.then(saveWaiting, saveWaiting);
-    this.lastSave = this.nextSave;
-    return this.nextSave;
+    this.saving ??= this.saveAll();
+    return this.saving;
+  }
+
+  private async saveAll(): Promise<void> {
+    // All changes of this turn are one commit.
+    await null;
+    try {
+      while (this.unsaved.size > 0) await this.saveSome([...this.unsaved]);
+    } finally {
+      // In the same turn as the last check of `unsaved`: nobody joins a run that has ended.
+      this.saving = null;
+    }
   }
 
   private async saveSome(ids: readonly string[]): Promise<void> {
@@ -321,21 +322,20 @@ export class WorkloadTable {
   }
 
   private publish(): Promise<void> {
-    if (this.nextPublish) return this.nextPublish;
-    this.nextPublish = this.lastPublish.then(() => this.publishWaiting());
-    this.lastPublish = this.nextPublish;
-    return this.nextPublish;
+    this.publishing ??= this.publishAll();
+    return this.publishing;
   }
 
   /** Few rows at a time, with a turn of the event loop between: the front has other work. */
-  private async publishWaiting(): Promise<void> {
-    this.nextPublish = null;
-    const ids = [...this.unpublished];
-    for (let from = 0; from < ids.length; from += CLOUD.rowsPerTell) {
-      if (from > 0) await nextTurn();
-      // What is gone with its cluster meanwhile is no longer among them.
-      this.publishSome(ids.slice(from, from + CLOUD.rowsPerTell).filter((id) => this.unpublished.delete(id)));
+  private async publishAll(): Promise<void> {
+    await null;
+    while (this.unpublished.size > 0) {
+      const ids = [...this.unpublished].slice(0, CLOUD.rowsPerTell);
+      for (const id of ids) this.unpublished.delete(id);
+      this.publishSome(ids);
+      if (this.unpublished.size > 0) await nextTurn();
     }
+    this.publishing = null;
   }
 
   private publishSome(ids: readonly string[]): void {
@@ -345,7 +345,13 @@ export class WorkloadTable {
       const entry = this.entries.get(id);
       if (!entry || entry.row.gone) removedIds.push(id);
       else {
-        const row = workloadRow(entry.row, this.owner.self, this.staleSinceOf(entry.row));
+        const { self } = this.owner;
+        const row = workloadRow(
+          entry.row,
+          self,
+          this.staleSinceOf(entry.row),
+          this.owner.policyOf(entry.row),
+        );
         if (isDeepStrictEqual(row, entry.published)) continue;
         rows.push(row);
         entry.published = row;

@@ -1,6 +1,7 @@
 // State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import {
   type AutoSleepReply,
   autoSleepSettings,
@@ -11,11 +12,12 @@ import {
   type ObservedWorkload,
   type StoredWorkload,
   type TetherTarget,
-  type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   actor,
   type Clock,
@@ -23,6 +25,7 @@ import {
   type Handlers,
   type MessageOf,
   type Ref,
+  type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -36,6 +39,7 @@ import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
+import { policyHandlers, WorkloadPolicies } from './workload_policies.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
@@ -60,6 +64,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly activityReports: ActivityReports;
   private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
+  readonly policies: WorkloadPolicies;
   private readonly startedAt: number;
 
   constructor(context: Context, config: WorkloadsConfig) {
@@ -91,6 +96,14 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, operation) => (await this.scale.wake(id, 'request', operation)).replicas,
     });
+    this.policies = new WorkloadPolicies({
+      clock: this.clock,
+      rows: () => this.table.rows(),
+      get: (id) => this.table.get(id),
+      record: (id, switched) => this.table.update(id, (row) => ({ ...row, switched })),
+      showAgain: (ids) => this.table.showAgain(ids),
+      onScheduleChange: () => context.ref('policies').tell('changed', {}),
+    });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
     context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
@@ -121,6 +134,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   async detach(clusterId: string): Promise<null> {
     const closed = this.connections.remove(clusterId);
+    this.policies.forgetCluster(clusterId);
     this.table.forgetCluster(clusterId);
     await Promise.all([closed, this.table.flush()]);
     return null;
@@ -145,8 +159,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     by,
     waitMs,
     operation,
+    policy,
   }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
-    const { replicas } = await this.scale.wake(id, by, operation);
+    const { replicas } = await this.scale.wake(id, by, operation, policy);
     if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
     return { replicas };
   }
@@ -178,11 +193,12 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return autoSleepSettings(row);
   }
 
-  idle(): { ids: string[] } {
+  idle(): ReplyOf<WorkloadsProtocol, 'idle'> {
     // The tethers have not reported their traffic yet.
     if (this.clock.monotonic() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
     for (const row of this.table.rows()) this.activityReports.announce(row);
-    return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
+    const ids = this.table.ids().filter((id) => this.isIdle(id));
+    return { ids, ...this.policies.deciders(ids) };
   }
 
   referenceOf(id: string): { clusterId: string; kind: WorkloadKind; name: string } {
@@ -223,6 +239,11 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
     this.table.replace(clusterId, scope, rows, startedAt);
+    this.policies.onListed(clusterId);
+  }
+
+  onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void {
+    this.policies.setNamespaces(clusterId, rows);
   }
 
   onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
@@ -258,7 +279,20 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     if (!row) return false;
     const now = this.steady.now();
     const current = fresh ? observe(row, row.clusterId, fresh, { self: this.self, now }) : row;
-    return isIdle(current, now);
+    return isIdle(current, this.policies.idleOf(current)?.minutes ?? null, now);
+  }
+
+  wantsAsleep(id: string, fresh: ObservedWorkload): boolean {
+    const row = this.table.get(id);
+    return row !== undefined && this.policies.wantsAsleep({ ...row, seen: fresh });
+  }
+
+  idleMinutesOf(row: StoredWorkload): number {
+    return this.policies.idleOf(row)?.minutes ?? 0;
+  }
+
+  policyOf(row: StoredWorkload): WorkloadPolicy | null {
+    return this.policies.shown(row);
   }
 
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
@@ -310,6 +344,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
+    this.policies.onRowChange(before, after);
     if (before && after) this.events.onChange(before, after, this.self);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
@@ -348,6 +383,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
+    ...policyHandlers(context, workloads.policies),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),

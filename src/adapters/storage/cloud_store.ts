@@ -3,6 +3,7 @@
 // the changes of another.
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
+import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { Store } from './store_tables.ts';
 import type { VaultCanary } from './vault.ts';
@@ -30,6 +31,9 @@ export interface CloudStore {
   operations(): Promise<StoredOperation[]>;
   /** Writes one, and removes those of the ids `removed`. */
   saveOperation(row: StoredOperation, removed: readonly string[]): Promise<void>;
+  policies(): Promise<StoredPolicy[]>;
+  savePolicy(row: StoredPolicy): Promise<void>;
+  removePolicy(name: string): Promise<void>;
 }
 
 /** The caller handles the error; the next addition proceeds all the same. */
@@ -41,6 +45,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const workloads = store.table('workloads');
   const tethers = store.table('tethers');
   const operations = store.table('operations');
+  const policies = store.table('policies');
   const vault = store.table('vault');
   const clusterRows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
   // An addition sees an earlier one only once that is on disk, so additions run one at a time.
@@ -88,5 +93,8 @@ export function embeddedCloudStore(store: Store): CloudStore {
       // Requested in one turn, so they form one commit.
       await Promise.all([operations.put(row.id, row), ...removed.map((id) => operations.remove(id))]);
     },
+    policies: async () => policies.all().map(([, row]) => row),
+    savePolicy: (row) => policies.put(row.name, row),
+    removePolicy: (name) => policies.remove(name),
   };
 }

@@ -17,6 +17,7 @@ import {
   type Page,
 } from '../api_call.ts';
 import { cloudEventMethods } from './cloud_events.ts';
+import { policyMethods } from './policies.ts';
 
 /** Which workloads: all that pass every filter that is given. */
 export interface WorkloadsOptions extends CallOptions {
@@ -122,5 +123,6 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...clusterMethods(endpoint),
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
+  ...policyMethods(endpoint),
   ...cloudEventMethods(endpoint),
 });

@@ -1,8 +1,8 @@
 // The rows of all workloads without a cluster: observations are given by hand.
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
-import type { ObservedWorkload, WorkloadKind } from '../../../src/protocol/cloud.ts';
+import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
+import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
 import { tempDir, virtualClock } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
 
@@ -12,7 +12,7 @@ const MAX = 1_000;
 const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
   ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
-  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
+  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
 });
 
 describe('the table of workloads', () => {
@@ -28,6 +28,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
+        policyOf: () => null,
         onDefect: (error) => expect.fail(String(error)),
       },
       MAX,
@@ -49,36 +50,5 @@ describe('the table of workloads', () => {
     table.forgetCluster('one');
     table.observe('one', look('Deployment', 'more'));
     expect(table.ids()).toHaveLength(2);
-  });
-
-  it('has what was known saved and shown, however often a cluster changes it meanwhile', async () => {
-    const { cloudStore } = openCloudStore(tempDir());
-    const clock = virtualClock();
-    let commits = 0;
-    const tables: WorkloadTable[] = [];
-    const table = new WorkloadTable(
-      {
-        ...cloudStore,
-        saveWorkloads: async () => {
-          commits += 1;
-          await nextTurn();
-          // Another change is there whenever a commit ends.
-          const version = String(commits + 1);
-          if (commits < 100) tables[0]?.observe('one', { ...look('Deployment', 'w'), version });
-        },
-      },
-      { tell: () => undefined },
-      {
-        clock,
-        steady: clock,
-        self: 'here',
-        onRowChange: () => undefined,
-        onDefect: (error) => expect.fail(String(error)),
-      },
-    );
-    tables.push(table);
-    table.observe('one', look('Deployment', 'w'));
-    await table.flush();
-    expect(commits).toBeLessThan(10);
   });
 });

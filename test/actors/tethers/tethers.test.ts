@@ -9,11 +9,12 @@ import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.
 import { type CloudStore, embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { tetherItem } from '../../../src/front/views/cloud_json.ts';
-import type { WorkloadKind, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../../src/protocol/cloud_views.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { type StoredTether, type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
+import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
 import { TETHER } from '../../../src/settings/cloud_limits.ts';

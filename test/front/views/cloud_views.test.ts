@@ -21,6 +21,7 @@ const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => (
   sleepReason: null,
   wakeReason: null,
   staleSince: null,
+  policy: null,
 });
 const cluster = (id: string): ClusterRow => ({
   id,
