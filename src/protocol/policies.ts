@@ -41,8 +41,6 @@ export interface SleepAnnotations {
   awakeUntil?: number;
   /** `berth/exclude`. */
   isExcluded?: boolean;
-  /** `berth/after`: names of workloads, as `name`, `kind/name` or `namespace/name`. */
-  after?: readonly string[];
   /** What is wrong with them; the rest holds. */
   faults?: readonly string[];
 }

@@ -240,8 +240,8 @@ async function checkCount(
 
 /**
  * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with
- * replicas stays as it is: waking never scales down. A schedule wakes only what one has put to sleep. Resolves
- * with the workload afterwards. Fails
+ * replicas stays as it is: waking never scales down. A schedule wakes only what one has put to sleep.
+ * Resolves with the workload afterwards. Fails
  * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export function wakeUp(

@@ -277,7 +277,7 @@ export class WorkloadPolicies {
 }
 
 /** The handlers of what `workloads` is asked of policies. */
-export const policyHandlers = (
+export const governedHandlers = (
   context: Pick<Context, 'replyLater'>,
   policies: WorkloadPolicies,
 ): Handlers<GovernedWorkloadsProtocol> => ({

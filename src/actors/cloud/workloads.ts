@@ -39,7 +39,7 @@ import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
-import { policyHandlers, WorkloadPolicies } from './workload_policies.ts';
+import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
@@ -383,7 +383,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
-    ...policyHandlers(context, workloads.policies),
+    ...governedHandlers(context, workloads.policies),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),

@@ -10,9 +10,7 @@ import { oneLine } from './untrusted_values.ts';
 /** In how far a fault shows the value. */
 const SHOWN_LENGTH = 60;
 const MAX_LENGTH = 1_000;
-const MAX_AFTER = 32;
 const UNIT_MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1_440 };
-const REFERENCE = /^(?:[a-z0-9][a-z0-9.-]{0,252}\/)?[a-z0-9][a-z0-9.-]{0,252}$/;
 
 /** The part of the annotations that a value gives, or what is wrong with it. */
 type Read = (text: string) => SleepAnnotations | string;
@@ -40,16 +38,6 @@ function readSchedule(text: string): SleepAnnotations | string {
   return typeof parsed === 'string' ? parsed : { schedule: text };
 }
 
-function readAfter(text: string): SleepAnnotations | string {
-  const names = text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  return names.length <= MAX_AFTER && names.every((name) => REFERENCE.test(name))
-    ? { after: names }
-    : `must name up to ${MAX_AFTER} workloads, such as db or statefulset/db`;
-}
-
 const readFlag: Read = (text) =>
   text === 'true' || text === 'false' ? { isExcluded: text === 'true' } : 'must be "true" or "false"';
 
@@ -58,7 +46,6 @@ const READERS: Readonly<Record<string, Read>> = {
   'berth/schedule': readSchedule,
   'berth/awake-until': readTime,
   'berth/exclude': readFlag,
-  'berth/after': readAfter,
 };
 
 /** What the annotations of an object say; null: nothing. */
