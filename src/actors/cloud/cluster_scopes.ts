@@ -3,10 +3,10 @@ import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cl
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type NamespaceRow, namespacesResource } from '../../adapters/kube/namespaces.ts';
 import type { ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
+import type { WorkloadScope } from '../../protocol/cloud_watches.ts';
 import { fail } from '../../protocol/errors.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import type { WorkloadScope } from './workload_table.ts';
 
 /** Everything there is of a scope. */
 export interface ScopeListing {

@@ -9,6 +9,7 @@ import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { type DaemonPod, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
 import type { WorkloadEvents } from './workload_events.ts';
+import type { WorkloadPolicies } from './workload_policies.ts';
 
 export interface ScaleChangesOwner {
   readonly clock: Clock;
@@ -20,10 +21,7 @@ export interface ScaleChangesOwner {
   get(id: string): StoredWorkload;
   /** Whether auto-sleep should put it to sleep, as it was just read. */
   isIdle(id: string, fresh: ObservedWorkload): boolean;
-  /** Whether its schedule wants it asleep, as it was just read. */
-  wantsAsleep(id: string, fresh: ObservedWorkload): boolean;
-  /** The timeout of auto-sleep; 0: it has none. */
-  idleMinutesOf(row: StoredWorkload): number;
+  readonly policies: Pick<WorkloadPolicies, 'wantsAsleep' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records what the cluster has answered, on disk and in the views. */
   applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
@@ -61,7 +59,7 @@ export class ScaleChanges {
       await owner.applyChange(before.clusterId, before.seen, seen);
       const slept = seen.replicas === 0;
       if (by === 'idle' && slept)
-        owner.events.onAutoSlept(before, owner.idleMinutesOf(before), message.policy);
+        owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
       // Done before, and undone since: it is answered as it was then.
       return { replicas: isSleptBy(seen, message.operation) ? 0 : seen.replicas, slept };
     });
@@ -97,10 +95,15 @@ export class ScaleChanges {
     const { clock, ownPod, self } = this.owner;
     const at = clock.now();
     const isStillWanted = (fresh: ObservedWorkload): boolean =>
-      by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.owner.wantsAsleep(id, fresh));
+      by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.wantsAsleep(id, fresh));
     const holdUntil = holdMs === null ? null : at + holdMs;
     const request = { by, at, holdUntil, from: self, ownPod, operation, policy, isStillWanted };
     return this.owner.call(clusterId, (cluster) => putToSleep(cluster, target, request));
+  }
+
+  /** Whether its schedule wants it asleep, as it was just read. */
+  private wantsAsleep(id: string, seen: ObservedWorkload): boolean {
+    return this.owner.policies.wantsAsleep({ ...this.owner.get(id), seen });
   }
 
   private async noteAutoSleepFailure(row: StoredWorkload, error: unknown): Promise<void> {

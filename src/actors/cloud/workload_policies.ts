@@ -29,16 +29,11 @@ import {
 } from './policy_decision.ts';
 import { nextSwitches, SleepTimeline } from './sleep_timeline.ts';
 import { subjectOf } from './workload_events.ts';
+import type { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadPoliciesOwner {
   readonly clock: Clock;
-  /** The records of what is in its cluster. */
-  rows(): StoredWorkload[];
-  get(id: string): StoredWorkload | undefined;
-  /** The last switch of a workload is another one. */
-  record(id: string, switched: SwitchRecord | null): void;
-  /** What the views show of these workloads may be different now. */
-  showAgain(ids: readonly string[]): void;
+  table(): Pick<WorkloadTable, 'rows' | 'get' | 'update' | 'showAgain'>;
   /** A schedule may have come, changed or gone. */
   onScheduleChange(): void;
 }
@@ -78,8 +73,8 @@ export class WorkloadPolicies {
     this.policies = inOrder(policies);
     const isConcerned = (row: StoredWorkload): boolean =>
       [...before, ...this.policies].some((policy) => policy.has(row));
-    const rows = this.owner.rows().filter(isConcerned);
-    this.owner.showAgain(rows.map(({ id }) => id));
+    const rows = this.owner.table().rows().filter(isConcerned);
+    this.owner.table().showAgain(rows.map(({ id }) => id));
   }
 
   /** Takes the namespaces of a cluster; null: the account may not list them. */
@@ -89,12 +84,15 @@ export class WorkloadPolicies {
     this.heard.set(clusterId, { ...before, namespaces });
     const isSame = JSON.stringify([...(before.namespaces ?? [])]) === JSON.stringify([...namespaces]);
     if (isSame && before.namespaces !== null) return;
-    const ids = this.owner.rows().flatMap((row) => (row.clusterId === clusterId ? [row.id] : []));
-    if (!isSame) this.owner.showAgain(ids);
+    const ids = this.owner
+      .table()
+      .rows()
+      .flatMap((row) => (row.clusterId === clusterId ? [row.id] : []));
+    if (!isSame) this.owner.table().showAgain(ids);
     this.owner.onScheduleChange();
   }
 
-  /** The workloads of a cluster were listed. */
+  /** The workloads of a cluster were listed, or a watch goes on where it had come to. */
   onListed(clusterId: string): void {
     const heard = this.heardOf(clusterId);
     if (heard.isListed) return;
@@ -127,7 +125,7 @@ export class WorkloadPolicies {
 
   /** Of these workloads, those on whose auto-sleep something else than their own setting decides. */
   deciders(ids: readonly string[]): Pick<ReplyOf<WorkloadsProtocol, 'idle'>, 'policies'> {
-    const rows = ids.flatMap((id) => this.owner.get(id) ?? []);
+    const rows = ids.flatMap((id) => this.owner.table().get(id) ?? []);
     const decided = rows.flatMap((row) => {
       const who = this.idleOf(row)?.who ?? 'auto-sleep';
       return who === 'auto-sleep' ? [] : [[row.id, { who, subject: subjectOf(row) }] as const];
@@ -163,10 +161,10 @@ export class WorkloadPolicies {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
     let count = 0;
-    for (const { id } of this.owner.rows()) {
+    for (const { id } of this.owner.table().rows()) {
       count += 1;
       if (count % ROWS_PER_TURN === 0) await nextTurn();
-      const row = this.owner.get(id);
+      const row = this.owner.table().get(id);
       if (!row || !this.isReady(row.clusterId)) continue;
       const one = this.dueOf(row);
       if (one) due.push(one);
@@ -179,7 +177,7 @@ export class WorkloadPolicies {
 
   /** A switch was made, or is not to be tried again. */
   onSwitched(id: string, to: SwitchRecord['to']): void {
-    const row = this.owner.get(id);
+    const row = this.owner.table().get(id);
     if (!row) return;
     const wanted = this.wantedOf(this.decisionOf(row));
     // What is wanted may be something else by now: then that is due next.
@@ -190,7 +188,10 @@ export class WorkloadPolicies {
   report(name: string): PolicyReport {
     const found = this.policies.find(({ policy }) => policy.name === name);
     if (!found) throw fail('unknown_policy', `there is no policy ${name}`);
-    const selected = this.owner.rows().filter((row) => found.has(row));
+    const selected = this.owner
+      .table()
+      .rows()
+      .filter((row) => found.has(row));
     const who = `policy:${name}`;
     const decided = selected.filter((row) => {
       const { schedule, idle } = this.decisionOf(row);
@@ -203,7 +204,10 @@ export class WorkloadPolicies {
   preview(name: string): { report: PolicyReport; rows: PreviewRow[] } {
     const report = this.report(name);
     const found = this.policies.find(({ policy }) => policy.name === name);
-    const rows = this.owner.rows().filter((row) => found?.has(row));
+    const rows = this.owner
+      .table()
+      .rows()
+      .filter((row) => found?.has(row));
     return {
       report,
       rows: rows.slice(0, CLOUD.maxBulk).map((row) => ({
@@ -242,7 +246,8 @@ export class WorkloadPolicies {
   }
 
   private keep({ id, switched }: StoredWorkload, wanted: WantedPhase | null): void {
-    this.owner.record(id, wanted && { ...wanted, count: (switched?.count ?? 0) + 1 });
+    const next = wanted && { ...wanted, count: (switched?.count ?? 0) + 1 };
+    this.owner.table().update(id, (row) => ({ ...row, switched: next }));
   }
 
   private wantedOf({ schedule, awakeUntil }: Decision): WantedPhase | null {

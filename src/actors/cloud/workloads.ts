@@ -2,6 +2,7 @@
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import {
   type AutoSleepReply,
   autoSleepSettings,
@@ -14,6 +15,7 @@ import {
   type TetherTarget,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { WorkloadPolicy } from '../../protocol/policies.ts';
@@ -34,6 +36,8 @@ import { ActivityReports } from './activity_reports.ts';
 import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
+import { CommitTeller } from './commit_teller.ts';
+import { nameAutoscaler } from './name_autoscaler.ts';
 import { ReadyWait } from './ready_wait.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
@@ -41,7 +45,7 @@ import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
-import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
@@ -58,6 +62,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
   private readonly clusters: Ref<ClustersProtocol>;
+  private readonly store: CloudStore;
+  private readonly teller: CommitTeller;
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
   private readonly readyWait: ReadyWait;
@@ -98,20 +104,29 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     });
     this.policies = new WorkloadPolicies({
       clock: this.clock,
-      rows: () => this.table.rows(),
-      get: (id) => this.table.get(id),
-      record: (id, switched) => this.table.update(id, (row) => ({ ...row, switched })),
-      showAgain: (ids) => this.table.showAgain(ids),
+      table: () => this.table,
       onScheduleChange: () => context.ref('policies').tell('changed', {}),
     });
+    this.store = config.store;
+    this.teller = new CommitTeller({
+      store: config.store,
+      views: context.ref('cloudviews'),
+      events: context.ref('cloudevents'),
+      clock: context.clock,
+      onDefect: (error) => this.onDefect(error),
+    });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
+    context.scope.defer(() => this.teller.close());
     context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
   }
 
   async start(): Promise<void> {
-    await this.table.load();
-    await this.connections.start();
+    await this.teller.start();
+    const clusters = await this.store.clusters();
+    for (const cluster of clusters) await this.table.load(cluster);
+    await this.table.flush();
+    this.connections.start(clusters.map(({ id }) => id)).catch((error: unknown) => this.onDefect(error));
   }
 
   async sync(clusterId: string): Promise<{ synced: number }> {
@@ -252,11 +267,20 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void {
     this.table.setStaleSince(clusterId, scope, since);
+    if (since === null) this.policies.onListed(clusterId);
   }
 
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void {
     if (isDeleted) this.table.markDeleted(clusterId, row);
     else this.table.observe(clusterId, row);
+  }
+
+  onPosition(position: WatchPosition): void {
+    if (this.connections.has(position.clusterId)) this.table.setPosition(position);
+  }
+
+  position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
+    return this.table.position(clusterId, scope, origin);
   }
 
   onFacts(id: string, facts: ClusterFacts): void {
@@ -280,15 +304,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     const now = this.steady.now();
     const current = fresh ? observe(row, row.clusterId, fresh, { self: this.self, now }) : row;
     return isIdle(current, this.policies.idleOf(current)?.minutes ?? null, now);
-  }
-
-  wantsAsleep(id: string, fresh: ObservedWorkload): boolean {
-    const row = this.table.get(id);
-    return row !== undefined && this.policies.wantsAsleep({ ...row, seen: fresh });
-  }
-
-  idleMinutesOf(row: StoredWorkload): number {
-    return this.policies.idleOf(row)?.minutes ?? 0;
   }
 
   policyOf(row: StoredWorkload): WorkloadPolicy | null {
@@ -319,6 +334,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     else this.table.markDeleted(clusterId, before);
   }
 
+  update(id: string, change: (row: StoredWorkload) => StoredWorkload): void {
+    this.table.update(id, change);
+  }
+
   async recordSleepReason(id: string, sleepReason: string): Promise<void> {
     this.table.update(id, (row) => ({ ...row, sleepReason }));
     await this.table.flush();
@@ -345,24 +364,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
     this.policies.onRowChange(before, after);
-    if (before && after) this.events.onChange(before, after, this.self);
     if (before && after && isUndone(before, after))
-      this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
-  }
-
-  /**
-   * Adds the HorizontalPodAutoscalers to the reason of an undone sleep: the workload itself does not name
-   * them.
-   */
-  private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
-    const scalers = await tolerateFailure(
-      this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),
-      () => [],
-    );
-    if (scalers.length === 0) return;
-    const names = scalers.map(({ name }) => name).join(', ');
-    const reason = `${sleepReason}; HorizontalPodAutoscaler ${names} scales it`;
-    this.table.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));
+      nameAutoscaler(this, after).catch((error: unknown) => this.onDefect(error));
   }
 }
 

@@ -267,7 +267,8 @@ it('a switch that the end of the daemon has cut off is made once, whether it had
   // What a daemon leaves that is killed in the middle: both asked for, one made, no end recorded.
   clock.set('2030-01-07T20:00:01Z');
   const { cloudStore, close } = openCloudStore(here.folder);
-  const rows = await cloudStore.workloads();
+  const rows = [];
+  for await (const part of cloudStore.workloads(here.find('web/done').cluster_id)) rows.push(...part);
   for (const { id, clusterId, seen } of rows) {
     const subject = { ...NO_SUBJECT, clusterId, workloadId: id, workload: seen.name };
     const request = { fingerprint: '', action: 'sleepWorkload', who: 'policy:nights', from: null, subject };

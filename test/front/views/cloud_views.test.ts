@@ -60,7 +60,7 @@ describe("the front's copies of workloads", () => {
     const change = fc.oneof(
       fc.record({ put: fc.array(id) }),
       fc.record({ gone: fc.array(id) }),
-      fc.record({ kept: fc.array(id) }),
+      fc.record({ of: fc.constantFrom('1', '2'), kept: fc.array(id) }),
       fc.record({ cluster: fc.constantFrom('1', '2') }),
       fc.record({ look: fc.constant(true) }),
     );
@@ -76,8 +76,9 @@ describe("the front's copies of workloads", () => {
             views.removeWorkloads(step.gone);
             for (const one of step.gone) model.delete(one);
           } else if ('kept' in step) {
-            views.retainWorkloads(step.kept);
-            for (const one of [...model]) if (!step.kept.includes(one)) model.delete(one);
+            views.retainWorkloads(step.of, step.kept);
+            for (const one of [...model])
+              if (one.startsWith(step.of) && !step.kept.includes(one)) model.delete(one);
           } else if ('cluster' in step) {
             views.removeCluster(step.cluster);
             for (const one of [...model]) if (one.startsWith(step.cluster)) model.delete(one);
@@ -110,7 +111,7 @@ describe("the front's copies of workloads", () => {
       '[{"id":"a","name":"a","namespace":"a","kind":"Deployment","replicas":1,"desired_replicas":null,' +
         '"auto_sleep_enabled":true,"idle_timeout_minutes":7,"last_activity_at":"2023-11-14T22:13:20.000Z",' +
         '"cluster_id":"c","ready_replicas":0,"state":"waking","sleep_reason":null,"wake_reason":null,' +
-        '"stale_since":null}]',
+        '"stale_since":null,"policy":null}]',
     );
     views.setClusters([cluster('c')], true);
     const item =
