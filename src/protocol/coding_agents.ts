@@ -16,7 +16,7 @@ export interface PromptTyping {
   readonly submit: string;
   /** The key that begins a new line within a prompt, where text is typed; null: Enter would submit it. */
   readonly newline: string | null;
-  /** A busy program takes the submitting key for a newline: it is pressed again where the screen shows that. */
+  /** A busy program takes the submitting key for a newline: it is pressed again where its screen shows so. */
   readonly maySubmitLate?: true;
 }
 

@@ -85,7 +85,7 @@ export class PromptTypist {
     }
   }
 
-  /** Whether the program has taken the submitting key for a newline: nothing else has changed on the screen. */
+  /** Whether the program has taken the submitting key for a newline: nothing else has changed on it. */
   private async isNewline(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<boolean> {
     const { clock, log } = this.options;
     const latest = clock.monotonic() + PROMPT.maxDeafMs;

@@ -376,6 +376,21 @@ describe('a prompt that waits', () => {
     expect(await answer).toContain('idle|');
   });
 
+  it('waits longer for an agent that shows nothing of it', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    bot.onTyped = () => bot.print('\r');
+    const busy = bot.prompt('go', { wait: 'idle' });
+    for (let ms = 0; ms < PROMPT.untakenMs - 1_000; ms += 1_000) await bot.pass(1_000);
+    expect(bot.watching).toBeGreaterThan(0);
+    bot.print('taken\r');
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(await busy).toBe('idle|taken');
+    const never = bot.prompt('again', { wait: 'idle' });
+    for (let ms = 0; ms < PROMPT.untakenMs + PROMPT.maxDeafMs; ms += 1_000) await bot.pass(1_000);
+    expect(await never).toBe('idle');
+  });
+
   it('ends when the agent asks, exits or is started anew, changes, or takes too long', async () => {
     const ends: [string, Partial<PromptMessage>, (bot: Program) => void][] = [
       ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked')],
