@@ -1,37 +1,40 @@
 // Events as words.
 import type { DaemonEvent } from '../client/records.ts';
-import { countText, endText, spanText } from './format.ts';
+import { countText, cpuText, howEnded, memoryText, tookText } from './format.ts';
+import { toneOf } from './state_tone.ts';
 
 /** An event that is neither statistics nor a reset of the stream. */
 export type LifecycleEvent = Exclude<DaemonEvent, { type: 'service.stats' | 'stream.reset' }>;
 
 type Texts = {
-  [T in LifecycleEvent['type']]: (data: Extract<LifecycleEvent, { type: T }>['data']) => string;
+  [T in DaemonEvent['type']]: (data: Extract<DaemonEvent, { type: T }>['data']) => string;
 };
 
-const ended = (end: { exitCode: number | null; signal?: string | null; cause?: string }): string =>
-  endText(end) || 'nobody saw how';
-
 const TEXTS: Texts = {
-  'service.registered': ({ port }) => (port === null ? 'registered' : `registered on port ${port}`),
+  'service.registered': ({ port, group }) =>
+    ['registered', port === null ? '' : ` on port ${port}`, group === null ? '' : ` in group ${group}`].join(
+      '',
+    ),
   'service.started': ({ pid, url }) =>
     url === null ? `started, pid ${pid}` : `started at ${url}, pid ${pid}`,
-  'service.stopped': (end) => `stopped (${ended(end)})`,
-  'service.crashed': (end) => `crashed (${ended(end)})`,
-  'service.completed': ({ ms }) => `completed in ${ms < 1_000 ? `${ms} ms` : spanText(ms)}`,
+  'service.stopped': (end) => `stopped (${howEnded(end)})`,
+  'service.crashed': (end) => `crashed (${howEnded(end)})`,
+  'service.completed': ({ ms }) => `completed in ${tookText(ms)}`,
   'service.unhealthy': ({ check, error }) => `fails its live-check ${check}: ${error}`,
+  'service.stats': ({ cpu, rssMB }) => `uses ${cpuText(cpu)} CPU, ${memoryText(rssMB)}`,
   'service.removed': () => 'removed',
   'service.changed': ({ paths }) => `${countText(paths.length, 'file')} changed: ${paths.join(', ')}`,
   'service.slept': () => 'put to sleep',
-  'service.woke': ({ ms }) => `woken in ${ms} ms`,
+  'service.woke': ({ ms }) => `woken in ${tookText(ms)}`,
   'agent.slept': () => 'put to sleep',
-  'agent.woke': () => 'woken',
+  'agent.woke': ({ ms }) => `woken in ${tookText(ms)}`,
   'agent.forced': ({ operation, agent }) => `a person did ${operation} to it within ${agent}`,
   'agent.state': ({ state, previous }) => `${state} (was ${previous})`,
-  'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
+  'port.conflict': ({ port, holder }) => `wants port ${port}, which ${holder} has`,
   'cluster.refused': () => 'does not accept its account any more',
   'cluster.accepted': () => 'accepts its account again',
   'cluster.expiring': ({ expiresAt }) => `its credentials end at ${expiresAt}`,
+  'stream.reset': ({ oldest }) => `events before ${oldest} are no longer kept`,
 };
 
 const STATES: Readonly<Record<string, string>> = {
@@ -49,7 +52,7 @@ const STATES: Readonly<Record<string, string>> = {
 };
 
 /** What has happened, without whom it has happened to. */
-export const eventText = (event: LifecycleEvent): string =>
+export const eventText = (event: DaemonEvent): string =>
   // A newer daemon may send types that this program does not know.
   Object.hasOwn(TEXTS, event.type) ? TEXTS[event.type](event.data as never) : JSON.stringify(event.data);
 
@@ -57,6 +60,14 @@ export const eventText = (event: LifecycleEvent): string =>
 export const eventState = (event: LifecycleEvent): string =>
   event.type === 'agent.state' ? event.data.state : (STATES[event.type] ?? '');
 
-/** Whom it has happened to. */
-export const eventSubject = ({ data }: LifecycleEvent): string =>
-  'name' in data ? data.name : data.claimedBy;
+/** Whom it has happened to; '' for nobody. */
+export function eventSubject({ data }: DaemonEvent): string {
+  if ('name' in data) return data.name;
+  return 'claimedBy' in data ? data.claimedBy : '';
+}
+
+/** Whether a person should look at it. */
+export const isAlarming = (event: DaemonEvent): boolean =>
+  event.type === 'agent.forced' ||
+  event.type === 'stream.reset' ||
+  toneOf(STATES[event.type] ?? '') === 'bad';

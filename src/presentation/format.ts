@@ -15,6 +15,9 @@ export function endText(end: { exitCode?: number | null; signal?: string | null;
   return typeof end.exitCode === 'number' ? `exit ${end.exitCode}${cause}` : '';
 }
 
+/** The same in a sentence, also where it is not known. */
+export const howEnded = (end: Parameters<typeof endText>[0]): string => endText(end) || 'nobody saw how';
+
 /** Cores as percent of one: `12.5%`. */
 export const cpuText = (cores: number | undefined): string =>
   cores === undefined ? '' : `${(cores * 100).toFixed(1)}%`;
@@ -45,6 +48,12 @@ export function spanText(milliseconds: number): string {
   return parts.join(' ');
 }
 
+/** How long something took: `850ms`, `3.2s`, then as `spanText`. */
+export const tookText = (milliseconds: number): string => {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`;
+  return milliseconds < 10_000 ? `${(milliseconds / 1_000).toFixed(1)}s` : spanText(milliseconds);
+};
+
 const two = (value: number): string => String(value).padStart(2, '0');
 
 /** Hours, minutes and seconds of a time, in the local time zone. */
@@ -58,6 +67,10 @@ export function dayText(time: string | number): string {
   const at = new Date(time);
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
+
+/** The time, with its day unless that is today. `now`: epoch milliseconds. */
+export const whenText = (time: string | number, now: number): string =>
+  dayText(time) === dayText(now) ? clockText(time) : `${dayText(time)} ${clockText(time)}`;
 
 /** `1 service`, `3 services`. */
 export const countText = (number: number, one: string): string =>

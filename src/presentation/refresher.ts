@@ -3,24 +3,35 @@
 /**
  * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds.
  * Called in the meantime, it has it run once more. Its promise resolves after the pause; `read` handles
- * its own errors.
+ * its own errors. Once `signal` aborts, nothing runs and no pause keeps the process.
  */
-export function createRefresher(read: () => Promise<void>, pauseMs: number): () => Promise<void> {
+export function createRefresher(
+  read: () => Promise<void>,
+  pauseMs: number,
+  signal?: AbortSignal,
+): () => Promise<void> {
   let isStale = false;
+  let endPause = (): void => {};
+  signal?.addEventListener('abort', () => endPause());
   let running: Promise<void> | null = null;
   const refresh = (): Promise<void> => {
     isStale = true;
     running ??= run().finally(() => {
       running = null;
-      if (isStale) void refresh();
+      if (isStale && !signal?.aborted) void refresh();
     });
     return running;
   };
   const run = async (): Promise<void> => {
     isStale = false;
     await read();
-    await new Promise((resolve) => {
-      setTimeout(resolve, pauseMs);
+    if (signal?.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, pauseMs);
+      endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
   };
   return refresh;

@@ -13,16 +13,3 @@ export function parseDuration(text: string): number | undefined {
   }
   return Math.round(sum);
 }
-
-/** A duration for people: `850ms`, `3.2s`, `1m05s`, `2h10m`, `3d4h`. */
-export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)}ms`;
-  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)}s`;
-  const seconds = Math.floor(ms / 1_000);
-  if (seconds < 60) return `${seconds}s`;
-  const two = (value: number): string => String(value).padStart(2, '0');
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
-  const hours = Math.floor(seconds / 3_600);
-  if (hours < 48) return `${hours}h${two(Math.floor((seconds % 3_600) / 60))}m`;
-  return `${Math.floor(hours / 24)}d${hours % 24}h`;
-}

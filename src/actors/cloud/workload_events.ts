@@ -18,7 +18,7 @@ export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubj
 });
 
 /** The events of a change of a record; `self`: the name of this Berth. */
-function changeEvents(before: StoredWorkload, after: StoredWorkload, self: string): NewCloudEvent[] {
+export function changeEvents(before: StoredWorkload, after: StoredWorkload, self: string): NewCloudEvent[] {
   const subject = subjectOf(after);
   const events: NewCloudEvent[] = [];
   if (isUndone(before, after)) {
@@ -38,7 +38,10 @@ function changeEvents(before: StoredWorkload, after: StoredWorkload, self: strin
   return [...events, { ...subject, type: `workload.${after.state}`, operationId, reason }];
 }
 
-/** Tells what happens to workloads, and of repeated failures only the first. */
+/**
+ * Tells what happens to workloads beside the changes of their records, and of repeated failures only the
+ * first.
+ */
 export class WorkloadEvents {
   private readonly events: Pick<Ref<CloudEventsProtocol>, 'tell'>;
   /** The last failure that was told, by workload. */
@@ -46,10 +49,6 @@ export class WorkloadEvents {
 
   constructor(events: Pick<Ref<CloudEventsProtocol>, 'tell'>) {
     this.events = events;
-  }
-
-  onChange(before: StoredWorkload, after: StoredWorkload, self: string): void {
-    this.tell(changeEvents(before, after, self));
   }
 
   onAutoSlept(row: StoredWorkload): void {
@@ -77,6 +76,6 @@ export class WorkloadEvents {
   }
 
   private tell(events: NewCloudEvent[]): void {
-    if (events.length > 0) this.events.tell('append', { events });
+    this.events.tell('append', { events });
   }
 }

@@ -1,6 +1,7 @@
 // berth agent screen, keys
+
+import { countText } from '../../presentation/format.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
-import { pluralize } from '../kit/format.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
@@ -50,6 +51,6 @@ export const agentKeysCommand = defineCommand({
       const { bytes } = await client.typeKeys(name, part);
       typed = { name, bytes: typed.bytes + bytes };
     }
-    context.out.record(typed, () => `${given} has got ${pluralize(typed.bytes, 'byte')}`);
+    context.out.record(typed, () => `${given} has got ${countText(typed.bytes, 'byte')}`);
   },
 });

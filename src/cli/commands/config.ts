@@ -1,9 +1,10 @@
 // berth config
 import { stringifyYaml } from '../../adapters/yaml.ts';
-import type { ProjectService } from '../../project/read_project.ts';
+import { countText } from '../../presentation/format.ts';
+import type { ProjectService } from '../../project/project_service.ts';
 import { limitsEntry, restartEntry } from '../../project/run_shapes.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
-import { pluralize, relativePath } from '../kit/format.ts';
+import { relativePath } from '../kit/format.ts';
 import { loadProject } from '../kit/load_project.ts';
 
 const watchEntry = ({ debounceMs, ...watch }: NonNullable<ProjectService['watch']>): object => ({
@@ -61,7 +62,7 @@ export const configCommand = defineCommand({
   run: async (context, _args, { file, quiet }) => {
     const project = await loadProject(context, file);
     if (quiet) {
-      const count = pluralize(project.services.length, 'service');
+      const count = countText(project.services.length, 'service');
       context.out.note(`${relativePath(project.file)} is correct: ${count}.`);
       return;
     }

@@ -1,51 +1,14 @@
 // berth events
-import type { DaemonEvent, EventData } from '../../client/records.ts';
-import { formatDuration } from '../../project/duration.ts';
+import type { DaemonEvent } from '../../client/records.ts';
+import { eventSubject, eventText, isAlarming } from '../../presentation/event_text.ts';
+import { whenText } from '../../presentation/format.ts';
 import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protocol/events.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { atUrl, describeExit, formatClockTime, formatCpu, formatMemory } from '../kit/format.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
-/** The text of an event, printed after its type. */
-const EVENT_TEXTS: { [T in keyof EventData]: (data: EventData[T]) => string } = {
-  'service.registered': ({ name, port, group }) =>
-    `${name}${port === null ? '' : ` on port ${port}`}${group ? ` in group ${group}` : ''}`,
-  'service.started': ({ name, pid, url }) => `${name} is running${atUrl(url)} (pid ${pid})`,
-  'service.stopped': ({ name, ...end }) => `${name} has ended (${describeExit(end) || 'not known how'})`,
-  'service.crashed': ({ name, ...end }) => `${name} has crashed (${describeExit(end) || 'not known how'})`,
-  'service.completed': ({ name, ms }) => `${name} has completed in ${formatDuration(ms)}`,
-  'service.unhealthy': ({ name, check, error }) => `${name} fails its live-check ${check}: ${error}`,
-  'service.stats': ({ name, cpu, rssMB }) => `${name} uses ${formatCpu(cpu)} CPU, ${formatMemory(rssMB)}`,
-  'service.removed': ({ name }) => `${name} is removed`,
-  'service.changed': ({ name, paths }) => `files of ${name} have changed: ${paths.join(', ')}`,
-  'service.slept': ({ name }) => `${name} sleeps`,
-  'service.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
-  'agent.forced': ({ name, agent, operation }) => `a person did ${operation} to ${name} within ${agent}`,
-  'agent.state': ({ name, state, previous }) => `${name} is ${state} (was ${previous})`,
-  'agent.slept': ({ name }) => `${name} sleeps`,
-  'agent.woke': ({ name, ms }) => `${name} was woken in ${formatDuration(ms)}`,
-  'port.conflict': ({ port, claimedBy, holder }) => `${claimedBy} wants port ${port}, which ${holder} has`,
-  'cluster.refused': ({ name }) => `the cluster ${name} does not accept its account any more`,
-  'cluster.accepted': ({ name }) => `the cluster ${name} accepts its account again`,
-  'cluster.expiring': ({ name, expiresAt }) => `the credentials of the cluster ${name} end at ${expiresAt}`,
-  'stream.reset': ({ oldest }) => `events before ${oldest} are no longer kept`,
-};
-const ALERT_TYPES: ReadonlySet<string> = new Set([
-  'service.crashed',
-  'service.unhealthy',
-  'agent.forced',
-  'port.conflict',
-  'cluster.refused',
-  'cluster.expiring',
-  'stream.reset',
-]);
-
-function eventText<T extends keyof EventData>(type: T, data: EventData[T]): string {
-  // A newer daemon may send types that this program does not know.
-  return Object.hasOwn(EVENT_TEXTS, type) ? EVENT_TEXTS[type](data) : JSON.stringify(data);
-}
+const TYPE_WIDTH = Math.max(...LIFECYCLE_EVENT_TYPES.map((type) => type.length));
 
 function printEvent(context: CommandContext, event: DaemonEvent): void {
   const { out } = context;
@@ -54,10 +17,11 @@ function printEvent(context: CommandContext, event: DaemonEvent): void {
     return;
   }
   const { type, data } = event;
-  const padded = type.padEnd('service.registered'.length);
-  const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
-  const time = out.style('dim', formatClockTime(data.at) || '--:--:--');
-  out.line(`${time}  ${title}  ${sanitizeLine(eventText(type, data))}`);
+  const padded = type.padEnd(TYPE_WIDTH);
+  const title = isAlarming(event) ? out.style('red', padded) : padded;
+  const time = data.at === undefined ? '--:--:--' : whenText(data.at, Date.now());
+  const text = [eventSubject(event), eventText(event)].filter(Boolean).join(' ');
+  out.line(`${out.style('dim', time)}  ${title}  ${sanitizeLine(text)}`);
 }
 
 /**
@@ -100,6 +64,7 @@ export const eventsCommand = defineCommand({
         since,
       });
       for (const event of rows) printEvent(context, event);
+      if (rows.length === 0 && !context.out.isData) context.out.note('Nothing of this has happened.');
       return;
     }
     const stream = client.events({

@@ -1,9 +1,9 @@
 // berth group ls, start, stop, restart
 import type { Client } from '../../client/create_client.ts';
 import type { Group, GroupStarted } from '../../client/records.ts';
+import { countText } from '../../presentation/format.ts';
 import { defineCommand, durationOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
-import { pluralize } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { createProgress } from '../kit/progress.ts';
 import { SCOPE_OPTIONS, type StackChoice, type StackScope, stackScope } from '../kit/stack_scope.ts';
@@ -58,7 +58,7 @@ export async function startWholeGroup(
   progress.begin(name, verb);
   const timer = setInterval(() => {
     const say = ({ running, services }: Group): void =>
-      progress.update(name, `${running} of ${pluralize(services, 'service')} running`);
+      progress.update(name, `${running} of ${countText(services, 'service')} running`);
     client.groups().then(
       (all) => all.filter((group) => group.name === name).forEach(say),
       () => {},

@@ -1,12 +1,13 @@
 // berth import
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { countText } from '../../presentation/format.ts';
 import { IMPORTERS, importableFiles } from '../../project/importers.ts';
 import { writeProject } from '../../project/write_project.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import { convertToProject } from '../kit/convert_project.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
-import { pluralize, relativePath } from '../kit/format.ts';
+import { relativePath } from '../kit/format.ts';
 
 /** The one file of `folder` to import. Throws a UsageError when there is none. */
 function firstImportable(folder: string): string {
@@ -48,7 +49,7 @@ export const importCommand = defineCommand({
     context.out.record(
       { from: path, file: target, services, notes },
       () =>
-        `${relativePath(target)} has ${pluralize(services.length, 'service')} from the ${kind}; ` +
+        `${relativePath(target)} has ${countText(services.length, 'service')} from the ${kind}; ` +
         '`berth up` brings them up',
     );
   },

@@ -1,5 +1,6 @@
 // berth k8s add
 
+import { countText } from '../../presentation/format.ts';
 import {
   ACCOUNT_OPTIONS,
   type AccountOptions,
@@ -15,7 +16,6 @@ import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { hintOf } from '../kit/error_hints.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
-import { pluralize } from '../kit/format.ts';
 
 /** What would be done, without doing any of it. */
 async function describe(
@@ -46,7 +46,7 @@ async function register(
   const { name } = body;
   try {
     const { synced } = await cloud.sync(cluster.id);
-    const text = `${name} is registered, with ${pluralize(synced, 'workload')}`;
+    const text = `${name} is registered, with ${countText(synced, 'workload')}`;
     out.record({ ...cluster, synced }, () => `${text}; \`berth k8s workloads\` lists them`);
     return undefined;
   } catch (error) {

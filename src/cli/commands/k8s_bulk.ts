@@ -1,11 +1,11 @@
 // Sleep and wake of all workloads that a selector, namespaces or a cluster name:
 // docs/reference.md "Sleep and wake of many".
 import { BerthError } from '../../client/errors.ts';
+import { countText } from '../../presentation/format.ts';
 import { batchReporter } from '../kit/batch.ts';
 import { flagOption, listOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { pluralize } from '../kit/format.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 import { createProgress } from '../kit/progress.ts';
 
@@ -61,7 +61,7 @@ export async function changeMany(
   for (const record of results) {
     const { outcome, replicas, code, message } = record;
     const name = `${record.kind.toLowerCase()}/${record.namespace}/${record.name}`;
-    const count = pluralize(replicas ?? 0, 'replica');
+    const count = countText(replicas ?? 0, 'replica');
     const text = {
       changed: to === 'asleep' ? done : `${done} with ${count}`,
       unchanged: to === 'asleep' ? 'sleeps already' : `is awake with ${count}`,

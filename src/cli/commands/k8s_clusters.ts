@@ -1,9 +1,9 @@
 // berth k8s clusters, sync
 import type { Cluster } from '../../client/records.ts';
+import { countText } from '../../presentation/format.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { pluralize } from '../kit/format.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 
@@ -44,7 +44,7 @@ export const clusterSyncCommand = defineCommand({
         if (denied.length > 0)
           progress.print(() => context.out.warn(`the account of ${name} may not ${denied.join(', ')}`));
       }
-      return { record: { name, synced }, text: `has ${pluralize(synced, 'workload')}` };
+      return { record: { name, synced }, text: `has ${countText(synced, 'workload')}` };
     });
   },
 });

@@ -1,29 +1,19 @@
 // berth k8s events, history
 import type { Client } from '../../client/create_client.ts';
 import type { CloudEvent } from '../../client/records.ts';
+import { cloudEventParts, cloudEventTarget, isAlert } from '../../presentation/cloud_event_text.ts';
+import { clockText, dayText, whenText } from '../../presentation/format.ts';
 import { CLOUD_EVENT_TYPES, type CloudEventType } from '../../protocol/cloud_events.ts';
-import { localTime } from '../../protocol/timestamps.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
 import { defineCommand, flagOption, integerOption, listOption, textOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { formatClockTime } from '../kit/format.ts';
 import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
 const OPERATION_TYPES = CLOUD_EVENT_TYPES.filter((type) => type.startsWith('operation.'));
-const ALERT_TYPES: ReadonlySet<string> = new Set([
-  'operation.failed',
-  'operation.interrupted',
-  'workload.failed',
-  'workload.conflict',
-  'workload.left',
-  'cluster.unreachable',
-  'cluster.refused',
-  'cluster.expiring',
-  'events.lost',
-]);
+const NOTHING = 'Nothing of this has happened.';
 const TYPE_WIDTH = Math.max(...CLOUD_EVENT_TYPES.map((type) => type.length));
 
 const selectionOptions = {
@@ -82,21 +72,16 @@ async function newest(client: Client, options: HistoryOptions, count: number): P
   return found.slice(0, count).reverse();
 }
 
-const targetOf = ({ cluster, namespace, workload, tether_id }: CloudEvent): string =>
-  [cluster, namespace, workload].filter((part) => part !== null).join('/') || (tether_id ?? '');
-
 function printCloudEvent({ out }: CommandContext, event: CloudEvent): void {
   if (out.isData) {
     out.line(safeJson(event));
     return;
   }
-  const { at, type, who, action, result, reason } = event;
+  const { at, type } = event;
   const padded = type.padEnd(TYPE_WIDTH);
-  const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
-  const time = out.style('dim', formatClockTime(localTime(Date.parse(at))));
-  const code = result === 'ok' ? null : `(${result})`;
-  const by = action === null ? null : `${action} by ${who}`;
-  const parts = [targetOf(event), by, code, reason].filter((part) => part);
+  const title = isAlert(type) ? out.style('red', padded) : padded;
+  const time = out.style('dim', whenText(at, Date.now()));
+  const parts = [cloudEventTarget(event), ...cloudEventParts(event)].filter(Boolean);
   out.line(`${time}  ${title}  ${sanitizeLine(parts.join('  '))}`);
 }
 
@@ -118,6 +103,7 @@ export const cloudEventsCommand = defineCommand({
       since === undefined && limit === undefined && follow ? 0 : (limit ?? CLOUD_EVENTS.defaultPage);
     const events = past === 0 ? [] : await newest(client, { ...selection, since }, past);
     for (const event of events) printCloudEvent(context, event);
+    if (!follow && events.length === 0 && !context.out.isData) context.out.note(NOTHING);
     if (!follow) return;
     // What has happened while the past was read is in both.
     const printedTo = events.at(-1)?.id ?? 0;
@@ -134,11 +120,11 @@ export const cloudEventsCommand = defineCommand({
 });
 
 const HISTORY_COLUMNS: readonly Column<CloudEvent>[] = [
-  { title: 'TIME', cell: ({ at }) => localTime(Date.parse(at)).slice(0, 19).replace('T', ' ') },
+  { title: 'TIME', cell: ({ at }) => `${dayText(at)} ${clockText(at)}` },
   { title: 'WHO', cell: ({ who }) => who },
   { title: 'FROM', cell: ({ from }) => from, wideOnly: true },
   { title: 'ACTION', cell: ({ action }) => action },
-  { title: 'TARGET', cell: targetOf, canShrink: true },
+  { title: 'TARGET', cell: cloudEventTarget, canShrink: true },
   {
     title: 'RESULT',
     cell: ({ result }) => result,
@@ -160,6 +146,6 @@ export const cloudHistoryCommand = defineCommand({
     const types = type.length > 0 ? typesOf(type) : OPERATION_TYPES;
     const options = { ...(await selectionOf(client, names, given)), types, since };
     const events = await newest(client, options, limit ?? CLOUD_EVENTS.defaultPage);
-    context.out.rows(events, HISTORY_COLUMNS, 'Nothing has been asked for.');
+    context.out.rows(events, HISTORY_COLUMNS, NOTHING);
   },
 });

@@ -1,5 +1,6 @@
 // berth k8s workloads, sleep, wake, auto-sleep
 import type { Cluster, Workload } from '../../client/records.ts';
+import { countText } from '../../presentation/format.ts';
 import { WORKLOAD_STATES } from '../../protocol/cloud.ts';
 import { runBatch } from '../kit/batch.ts';
 import {
@@ -11,7 +12,7 @@ import {
   textOption,
 } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { formatElapsed, pluralize } from '../kit/format.ts';
+import { formatElapsed } from '../kit/format.ts';
 import { findCluster, findWorkload } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 import { bulkOptions, changeMany, isBulk } from './k8s_bulk.ts';
@@ -110,7 +111,7 @@ export const sleepCommand = defineCommand({
     return runBatch(context, { names }, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
       const answer = await client.cloud.sleep(id, { hold });
-      const text = `sleeps (had ${pluralize(replicas, 'replica')})`;
+      const text = `sleeps (had ${countText(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },
         text: replicas === 0 ? 'sleeps already' : text,
@@ -140,7 +141,7 @@ export const wakeCommand = defineCommand({
       const answer = await client.cloud.wake(id, wait ? { wait, timeout } : {});
       return {
         record: { id, name, ...answer },
-        text: `is ${wait ? 'awake' : 'waking'} with ${pluralize(answer.replicas, 'replica')}`,
+        text: `is ${wait ? 'awake' : 'waking'} with ${countText(answer.replicas, 'replica')}`,
       };
     });
   },

@@ -1,16 +1,10 @@
 // berth ps
 import type { Service } from '../../client/records.ts';
+import { cpuText } from '../../presentation/format.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import { shortName } from '../../protocol/stacks.ts';
 import { choiceOption, defineCommand, flagOption, textOption } from '../kit/command.ts';
-import {
-  describeExit,
-  describeStatus,
-  formatCpu,
-  formatElapsed,
-  formatServiceMemory,
-  statusStyle,
-} from '../kit/format.ts';
+import { describeStatus, formatElapsed, formatServiceMemory, lastEnd, statusStyle } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
@@ -26,11 +20,11 @@ const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Servi
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'GROUP', cell: groupInStack, canShrink: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },
-  { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
+  { title: 'CPU', cell: ({ cpu }) => cpuText(cpu), alignRight: true },
   { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },
   { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
-  { title: 'LAST END', cell: (service) => (service.pid ? '' : describeExit(service)), wideOnly: true },
+  { title: 'LAST END', cell: (service) => (service.pid ? '' : lastEnd(service)), wideOnly: true },
   { title: 'STARTED', cell: ({ startedAt }) => startedAt, wideOnly: true },
   { title: 'URL', cell: ({ url }) => url },
 ];

@@ -1,9 +1,9 @@
 // berth rm
 
+import { countText } from '../../presentation/format.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, FORCE_OPTIONS, flagOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
-import { pluralize } from '../kit/format.ts';
 import { namedServices } from '../kit/service_selection.ts';
 import { chosenStack, SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
@@ -33,7 +33,7 @@ export const rmCommand = defineCommand({
     if (stack === null)
       throw new UsageError('no service is named', 'Name one or more services, or a whole stack by --stack.');
     const removed = await client.removeStack(stack, { force: force || undefined });
-    const count = pluralize(removed.services.length, 'service');
+    const count = countText(removed.services.length, 'service');
     context.out.record(removed, () => `${stack} is removed with ${count}`);
     return undefined;
   },

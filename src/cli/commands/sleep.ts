@@ -1,6 +1,6 @@
 // berth sleep and berth wake
 import type { StartResult } from '../../client/records.ts';
-import { formatDuration } from '../../project/duration.ts';
+import { tookText } from '../../presentation/format.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
@@ -69,7 +69,7 @@ export const serviceWakeCommand = defineCommand({
       const began = performance.now();
       const before = await client.service(name);
       const answer = await withWaitReports(client, name, onWaiting, client.wake(name, { timeout }));
-      const took = formatDuration(performance.now() - began);
+      const took = tookText(performance.now() - began);
       const text = `is ${answer.status}${atUrl(before.url)} (pid ${answer.pid ?? 'unknown'}, ${took})`;
       return { record: answer, text, isUnchanged: before.status === 'running' };
     };

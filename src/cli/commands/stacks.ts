@@ -1,18 +1,19 @@
 // berth stacks
 import type { Stack } from '../../client/records.ts';
+import { memoryText } from '../../presentation/format.ts';
 import { defineCommand } from '../kit/command.ts';
-import { formatMemory, relativePath } from '../kit/format.ts';
+import { relativePath } from '../kit/format.ts';
 import type { Column } from '../kit/output.ts';
 
 const COLUMNS: readonly Column<Stack>[] = [
   { title: 'NAME', cell: ({ name }) => name },
   {
     title: 'RUNNING',
-    cell: ({ running, services }) => `${running}/${services}`,
+    cell: ({ running, services }) => (services === 0 ? 'down' : `${running}/${services}`),
     alignRight: true,
-    style: ({ running, services }) => (running === services ? 'green' : 'yellow'),
+    style: ({ running, services }) => (services === 0 ? 'dim' : running === services ? 'green' : 'yellow'),
   },
-  { title: 'MEMORY', cell: ({ running, rssMB }) => (running ? formatMemory(rssMB) : ''), alignRight: true },
+  { title: 'MEMORY', cell: ({ running, rssMB }) => (running ? memoryText(rssMB) : ''), alignRight: true },
   { title: 'BRANCH', cell: ({ branch }) => branch, canShrink: true },
   {
     title: 'PATH',

@@ -1,15 +1,9 @@
 // berth top
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Service } from '../../client/records.ts';
+import { cpuText, memoryText } from '../../presentation/format.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
-import {
-  describeStatus,
-  formatCpu,
-  formatElapsed,
-  formatMemory,
-  formatServiceMemory,
-  statusStyle,
-} from '../kit/format.ts';
+import { describeStatus, formatElapsed, formatServiceMemory, statusStyle } from '../kit/format.ts';
 import { type Column, formatTable, type Output } from '../kit/output.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 import { stdout } from '../kit/standard_streams.ts';
@@ -19,7 +13,7 @@ const REFRESH_MS = 2_000;
 const columnsOf = ({ label }: StackScope): readonly Column<Service>[] => [
   { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
-  { title: 'CPU', cell: ({ cpu }) => formatCpu(cpu), alignRight: true },
+  { title: 'CPU', cell: ({ cpu }) => cpuText(cpu), alignRight: true },
   { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },
   { title: 'UP', cell: ({ startedAt }) => formatElapsed(startedAt), alignRight: true },
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true },
@@ -33,7 +27,7 @@ function renderScreen(services: readonly Service[], scope: StackScope, out: Outp
   const running = services.filter(({ pid }) => pid !== undefined);
   const cpu = running.reduce((sum, service) => sum + (service.cpu ?? 0), 0);
   const memory = running.reduce((sum, service) => sum + (service.rssMB ?? 0), 0);
-  const usage = `${formatCpu(cpu)} CPU, ${formatMemory(memory)}`;
+  const usage = `${cpuText(cpu)} CPU, ${memoryText(memory)}`;
   const head = `${services.length} services, ${running.length} with a process, ${usage}`;
   const busiest = [...services].sort(byUsage).slice(0, Math.max(1, height - 4));
   return `${head}\n\n${formatTable(busiest, columnsOf(scope), out.style, stdout().columns)}`;

@@ -5,8 +5,10 @@ import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
+import { countText } from '../../presentation/format.ts';
 import { ProjectError } from '../../project/project_error.ts';
-import type { Project, ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
+import type { Project } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
@@ -16,7 +18,6 @@ import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
-import { pluralize } from '../kit/format.ts';
 import { loadProject } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
@@ -329,7 +330,7 @@ async function dryPlan(
   const planned = plannedStack(project, choice);
   if (!(await isDaemonThere(context))) return planOf(project, names, planned);
   const folder = dirname(project.file);
-  const found = await chosenStack(await context.client(), { ...choice, folder });
+  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, folder });
   return planOf(project, names, found === null || found === UNREGISTERED ? planned : found);
 }
 
@@ -377,7 +378,7 @@ export const upCommand = defineCommand({
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
     if (!attach || services.length === 0) return exitCode;
-    context.out.note(`Following ${pluralize(services.length, 'log')}; Ctrl-C ends this, not the services.`);
+    context.out.note(`Following ${countText(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     const followed = services.map(({ name }) => name);
     await followLogs(context, client, followed, { lines: 10, label: scope.label });
     return exitCode ?? EXIT_CODE.ok;

@@ -1,7 +1,7 @@
 // berth wait
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ServiceStatus } from '../../client/records.ts';
-import { formatDuration } from '../../project/duration.ts';
+import { tookText } from '../../presentation/format.ts';
 import { runBatch } from '../kit/batch.ts';
 import { choiceOption, defineCommand, durationOption } from '../kit/command.ts';
 import { CommandError, EXIT_CODE } from '../kit/exit_codes.ts';
@@ -39,7 +39,7 @@ export const waitCommand = defineCommand({
             return { record: { name, status, pid: pid ?? null, url }, text: `is ${status}` };
           if (performance.now() - began > timeout) {
             const exitCode = goal === 'ready' ? EXIT_CODE.notReady : EXIT_CODE.failed;
-            const message = `is ${status}, not ${goal}, after ${formatDuration(timeout)}`;
+            const message = `is ${status}, not ${goal}, after ${tookText(timeout)}`;
             throw new CommandError(message, `\`berth status ${name}\` says why.`, exitCode);
           }
           await pause(POLL_MS);

@@ -1,9 +1,9 @@
 // Connects this terminal to that of an agent: docs/reference.md "Attach on the command line".
 import type { AttachOptions, TerminalEnd } from '../../client/attach_terminal.ts';
 import type { Client } from '../../client/create_client.ts';
+import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
-import { describeExit } from './format.ts';
 import { stdout } from './standard_streams.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
 
@@ -21,7 +21,7 @@ export function describeTerminalEnd(
   name: string,
   { exit, code, reason }: TerminalEnd,
 ): { text: string; isSmooth: boolean } {
-  if (exit) return { text: `${name} has ended (${describeExit(exit) || 'not known how'}).`, isSmooth: true };
+  if (exit) return { text: `${name} has ended (${howEnded(exit)}).`, isSmooth: true };
   if (code === 1000) return { text: `Left ${name}, which goes on.`, isSmooth: true };
   if (code === TAKEN_OVER_CODE) {
     const text = `another viewer has taken over ${name}; attach with --takeover to take it back`;

@@ -1,6 +1,6 @@
 // Shows on stderr what a command is doing: on a terminal one line per service, redrawn in place; elsewhere a
 // line at intervals.
-import { formatDuration } from '../../project/duration.ts';
+import { tookText } from '../../presentation/format.ts';
 import type { Output } from './output.ts';
 import { sanitizeLine } from './sanitize.ts';
 import { stderr } from './standard_streams.ts';
@@ -57,7 +57,7 @@ function terminalView(stream: NodeJS.WriteStream): ProgressView {
     const shown = [...rows].slice(0, Math.max(1, (stream.rows ?? 24) - 2));
     const spinner = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
     for (const [name, { about, startedAt }] of shown) {
-      const text = `${spinner} ${name}  ${formatDuration(now - startedAt)}  ${sanitizeLine(about)}`;
+      const text = `${spinner} ${name}  ${tookText(now - startedAt)}  ${sanitizeLine(about)}`;
       stream.write(`${[...text].slice(0, width).join('')}\n`);
     }
     drawn = shown.length;
@@ -76,7 +76,7 @@ function noteView(out: Output): ProgressView {
     for (const [name, row] of rows) {
       if (now - row.lastNoteAt < NOTE_INTERVAL_MS) continue;
       row.lastNoteAt = now;
-      out.note(`${name}: ${row.about} (${formatDuration(now - row.startedAt)})`);
+      out.note(`${name}: ${row.about} (${tookText(now - row.startedAt)})`);
     }
   };
   return { tick, redraw: () => {}, erase: () => {}, isDrawn: () => false };

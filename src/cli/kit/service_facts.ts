@@ -1,8 +1,9 @@
 // The facts of a service as rows for people: docs/reference.md "A service in JSON".
 import type { Explanation, ServiceDetail } from '../../client/records.ts';
+import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { dependencyText } from '../../protocol/dependency_order.ts';
-import { formatCpu, formatElapsed, formatMemory, pluralize } from './format.ts';
+import { formatElapsed } from './format.ts';
 import { projectFileOf } from './project_file.ts';
 
 /** What a fact is called, and what it is. */
@@ -10,7 +11,7 @@ export type FactRow = [title: string, text: string];
 
 function watchText({ watch }: ServiceDetail, { watching }: Explanation): string {
   if (!watch) return '';
-  const folders = watching ? ` (${pluralize(watching.folders, 'folder')})` : ' (once it is started)';
+  const folders = watching ? ` (${countText(watching.folders, 'folder')})` : ' (once it is started)';
   return `${watch.paths.join(', ')}${folders}: ${watch.action}`;
 }
 const limitsText = (limits: ServiceDetail['limits']): string =>
@@ -32,8 +33,7 @@ function scheduleText({ schedule, nextRunAt, skippedRuns = 0 }: ServiceDetail): 
 /** What a person wants to know of a service, without what is empty. The texts may hold anything. */
 export function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
-  const use =
-    service.cpu === undefined ? '' : `${formatCpu(service.cpu)} CPU, ${formatMemory(service.rssMB)}`;
+  const use = service.cpu === undefined ? '' : `${cpuText(service.cpu)} CPU, ${memoryText(service.rssMB)}`;
   const { lastCheck, backoff } = explanation;
   const check = lastCheck
     ? `${lastCheck.url}, ${formatElapsed(lastCheck.at)} ago: ` +

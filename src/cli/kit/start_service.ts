@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { Explanation, StartResult } from '../../client/records.ts';
-import { formatDuration } from '../../project/duration.ts';
+import { tookText } from '../../presentation/format.ts';
 import type { BatchResult } from './batch.ts';
 import { hasErrorCode } from './context.ts';
 import { CommandError } from './exit_codes.ts';
@@ -107,7 +107,7 @@ export async function startService(
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
     return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
-  const took = formatDuration(performance.now() - began);
+  const took = tookText(performance.now() - began);
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   if (answer.status !== 'running' || ready !== null)
     return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
@@ -118,7 +118,7 @@ export async function startService(
 const completedResult = (answer: StartResult): BatchResult =>
   answer.unchanged
     ? { record: answer, text: 'has completed before, and nothing of it has changed', isUnchanged: true }
-    : { record: answer, text: `has completed in ${formatDuration(answer.ms ?? 0)}` };
+    : { record: answer, text: `has completed in ${tookText(answer.ms ?? 0)}` };
 
 /** Stops the service `name` and starts it again; a stopped one is started. */
 export async function restartService(
@@ -131,7 +131,7 @@ export async function restartService(
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
   if (answer.status === 'completed') return completedResult(answer);
   const { ready, url } = await client.service(name);
-  const took = formatDuration(performance.now() - began);
+  const took = tookText(performance.now() - began);
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   const record = { ...answer, url };
   if (answer.status !== 'running' || ready !== null)

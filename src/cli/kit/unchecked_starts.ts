@@ -2,9 +2,9 @@
 // them a moment later.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
-import { formatDuration } from '../../project/duration.ts';
+import { tookText } from '../../presentation/format.ts';
 import { CommandError } from './exit_codes.ts';
-import { describeExit } from './format.ts';
+import { lastEnd } from './format.ts';
 
 /** Time in which most programs that cannot run have ended. */
 const WATCH_MS = 2_000;
@@ -36,7 +36,7 @@ export class UncheckedStarts {
   async settle(onEnded: (name: string, error: CommandError) => void): Promise<string[]> {
     const outcomes = await Promise.all(
       this.starts.map(async (start) => {
-        const error = await this.endOf(start);
+        const error = await this.lastEnd(start);
         if (error) onEnded(start.name, error);
         return error ? [] : [start.name];
       }),
@@ -44,13 +44,13 @@ export class UncheckedStarts {
     return outcomes.flat();
   }
 
-  private async endOf({ name, pid, at }: UncheckedStart): Promise<CommandError | undefined> {
+  private async lastEnd({ name, pid, at }: UncheckedStart): Promise<CommandError | undefined> {
     for (;;) {
       const service = await this.client.service(name);
       if (service.pid !== pid && service.status !== 'stopping') {
         const { lastLines, reason } = await this.client.explain(name);
-        const after = formatDuration(performance.now() - at);
-        const how = service.pid === undefined ? describeExit(service) || reason : 'and was started again';
+        const after = tookText(performance.now() - at);
+        const how = service.pid === undefined ? lastEnd(service) || reason : 'and was started again';
         const lines = lastLines.length > 0 ? ['Its last lines:', ...lastLines] : ['Its log is empty.'];
         return new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
       }

@@ -4,7 +4,7 @@ import { isOfAgents } from '../../presentation/sections.ts';
 import { faultOfPrompt } from '../../protocol/prompt_text.ts';
 import { targetOf } from './list_rows.ts';
 import { selectedRow } from './list_steps.ts';
-import { type Action, type Model, type Step, type Target, viewOf } from './model.ts';
+import { type Action, faultOf, type Model, type Step, type Target, viewOf } from './model.ts';
 
 const say = (model: Model, text: string): Step => [{ ...model, notice: { tone: 'bad', text } }];
 
@@ -53,7 +53,8 @@ export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   const action = wanted === 'sleepOrWake' ? (target.isAsleep ? 'wake' : 'sleep') : wanted;
   if (IMPOSSIBLE[target.kind]?.includes(action))
     return say(model, `There is no ${action} for ${target.label}.`);
-  if (model.connection.state !== 'connected') return say(model, 'The daemon is gone: nothing was done.');
+  const fault = faultOf(model.connection);
+  if (fault !== null) return say(model, `Nothing was done: ${fault}.`);
   if (model.underWay.includes(actionTitle(action, target))) return [model];
   const question = questionBefore(action, target);
   if (question === null) return [model, { kind: 'act', action, target }];

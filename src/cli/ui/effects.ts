@@ -2,9 +2,9 @@
 import type { Client } from '../../client/create_client.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { actionTitle } from './action_steps.ts';
-import { troubleText } from './follow_daemon.ts';
 import { followShownLog } from './follow_log.ts';
 import type { Action, Effect, Message, Target } from './model.ts';
+import { troubleText } from './trouble.ts';
 
 type Calls = Partial<Record<Action, (client: Client, name: string) => Promise<unknown>>>;
 

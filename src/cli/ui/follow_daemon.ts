@@ -2,32 +2,27 @@
 // interface is open, also while the daemon is gone.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
-import { isBerthError } from '../../client/errors.ts';
 import type { DaemonEvent } from '../../client/records.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
-import { hintOf } from '../kit/error_hints.ts';
+import { followWorkloads } from './follow_workloads.ts';
 import type { Message, ServiceUse } from './model.ts';
+import { isRefusal, troubleText } from './trouble.ts';
 
 /** Lists are read again at most this often, and statistics shown, however many events come. */
 const REFRESH_MS = 250;
 const RETRY_MS = 1_000;
-/** Workloads have no events on the stream. */
-const WORKLOADS_MS = 5_000;
 
 export interface Followed {
-  /** A client with the settings as they are now. */
-  connect: () => Promise<{ client: Client; address: string; hasClusters: boolean }>;
+  /**
+   * A client with the settings as they are now. `hasClusters`: whether clusters may be registered now; no
+   * other daemon is made to load its cloud part.
+   */
+  connect: () => Promise<{ client: Client; address: string; hasClusters: () => boolean }>;
   /** Called with the client of each connection. */
   connected: (client: Client) => void;
   tell: (message: Message) => void;
   signal: AbortSignal;
 }
-
-/** What is wrong, for people. */
-export const troubleText = (error: unknown): string => {
-  const message = error instanceof Error ? error.message : String(error);
-  return [message, hintOf(error)].filter(Boolean).join('. ').replaceAll('\n', ' ');
-};
 
 const subjectOf = ({ data }: DaemonEvent): string => ('name' in data ? data.name : '');
 
@@ -66,20 +61,12 @@ async function readLists(client: Client, { tell, signal }: Followed): Promise<vo
   tell({ kind: 'lists', services, agents });
 }
 
-/** Reads the workloads until `signal` aborts. Without them, everything else is shown all the same. */
-async function followWorkloads(client: Client, { tell }: Followed, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      tell({ kind: 'workloads', workloads: await client.cloud.workloads({ signal }) });
-      await pause(WORKLOADS_MS, undefined, { signal });
-    } catch (error) {
-      if (signal.aborted) return;
-      tell({ kind: 'said', tone: 'bad', text: `workloads: ${troubleText(error)}` });
-      if (isBerthError(error) && error.status >= 400 && error.status < 500) return;
-      await pause(WORKLOADS_MS, undefined, { signal }).catch(() => {});
-    }
-  }
-}
+/** Tells of a lost connection, unless the interface is ending. */
+const tellLost = ({ tell, signal }: Followed, error: unknown): void => {
+  if (signal.aborted) return;
+  const connection = { state: isRefusal(error) ? 'refused' : 'lost', detail: troubleText(error) } as const;
+  tell({ kind: 'connection', connection });
+};
 
 /** One connection, until it fails in a way that only another client can mend. */
 async function followOnce(followed: Followed): Promise<void> {
@@ -87,16 +74,19 @@ async function followOnce(followed: Followed): Promise<void> {
   const { client, address, hasClusters } = await connect();
   connected(client);
   const gather = gatherer(followed);
-  const lost = (error: unknown): void => {
-    if (!signal.aborted)
-      tell({ kind: 'connection', connection: { state: 'lost', detail: troubleText(error) } });
-  };
-  const refresh = createRefresher(() => readLists(client, followed).catch(lost), REFRESH_MS);
+  const lost = (error: unknown): void => tellLost(followed, error);
   const own = new AbortController();
+  const refresh = createRefresher(() => readLists(client, followed).catch(lost), REFRESH_MS, own.signal);
   const end = (): void => own.abort();
+  let isCloudFollowed = false;
+  const followCloud = (): void => {
+    if (isCloudFollowed || !hasClusters()) return;
+    isCloudFollowed = true;
+    void followWorkloads(client, tell, own.signal);
+  };
   signal.addEventListener('abort', end);
   try {
-    if (hasClusters) void followWorkloads(client, followed, own.signal);
+    followCloud();
     const events = client.events({
       detail: true,
       signal: own.signal,
@@ -108,6 +98,7 @@ async function followOnce(followed: Followed): Promise<void> {
     });
     for await (const event of events) {
       if (event.type !== 'service.stats') void refresh();
+      followCloud();
       gather(event);
     }
   } finally {
@@ -118,13 +109,12 @@ async function followOnce(followed: Followed): Promise<void> {
 
 /** Follows the daemon until `signal` aborts. */
 export async function followDaemon(followed: Followed): Promise<void> {
-  const { tell, signal } = followed;
+  const { signal } = followed;
   while (!signal.aborted) {
     try {
       await followOnce(followed);
     } catch (error) {
-      if (signal.aborted) return;
-      tell({ kind: 'connection', connection: { state: 'lost', detail: troubleText(error) } });
+      tellLost(followed, error);
     }
     await pause(RETRY_MS, undefined, { signal }).catch(() => {});
   }

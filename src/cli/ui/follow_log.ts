@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { LogEntry } from '../../client/records.ts';
 import { hasErrorCode } from '../kit/context.ts';
-import { troubleText } from './follow_daemon.ts';
 import { MAX_LOG_ENTRIES } from './log_steps.ts';
 import type { Message, ShownLogs } from './model.ts';
+import { troubleText } from './trouble.ts';
 
 /** Lines of the past that come first: of one service, and of each of many. */
 const FIRST_LINES = 1_000;

@@ -10,11 +10,15 @@ type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'filter' | 'f
 /** What counts as up in the note of a section. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 
+/** Whether the members of a section are hidden. A filter shows all that it finds. */
+const isHidden = (key: string, { filter, folded }: Pick<RowsInput, 'filter' | 'folded'>): boolean =>
+  filter === '' && folded.has(key);
+
 function serviceRows({ services, agents, filter, folded }: RowsInput): UiRow[] {
   const agentByName = new Map(agents.map((agent) => [agent.name, agent]));
   return sectionsOf(services ?? [], wordsOfSearch(filter)).flatMap(({ key, title, group, services: all }) => {
     const sorted = [...all].sort((one, other) => compareNames(one.name, other.name));
-    const isFolded = folded.has(key);
+    const isFolded = isHidden(key, { filter, folded });
     const up = sorted.filter(({ status }) => UP.has(status)).length;
     const stacks = new Set(sorted.map(({ stack }) => stack));
     const [stack = null] = stacks.size === 1 ? stacks : [];
@@ -43,18 +47,18 @@ function workloadRows({ workloads, filter, folded }: RowsInput): UiRow[] {
     .flatMap(([namespace, members]) => {
       const key = `namespace ${namespace}`;
       const awake = members.filter(({ state }) => state === 'awake').length;
-      const head: UiRow = {
-        kind: 'head',
+      const head = {
+        kind: 'head' as const,
         key,
         title: `${namespace} workloads`,
         note: `${awake} of ${members.length} awake`,
-        isFolded: folded.has(key),
+        isFolded: isHidden(key, { filter, folded }),
         members: { names: [], group: null, stack: null },
       };
       const rows = [...members]
         .sort((one, other) => compareNames(one.name, other.name))
         .map((workload): UiRow => ({ kind: 'workload', key: `workload ${workload.id}`, workload }));
-      return folded.has(key) ? [head] : [head, ...rows];
+      return head.isFolded ? [head] : [head, ...rows];
     });
 }
 

@@ -22,6 +22,13 @@ export function inSight(model: Model): Model {
   return { ...model, top: clamp(top, 0, last) };
 }
 
+/** The place of a row near `at` that is no head: what is done to a head is done to all of its section. */
+function nearMember(rows: readonly UiRow[], at: number): number {
+  const isMember = (place: number): boolean => rows[place] !== undefined && rows[place].kind !== 'head';
+  const near = [at, at - 1, at + 1].find(isMember);
+  return near ?? Math.max(0, at);
+}
+
 /** The model with its rows as they are now. The selected one stays on its line of the screen. */
 export function withRows(model: Model): Model {
   const rows = listRowsOf(model);
@@ -29,8 +36,7 @@ export function withRows(model: Model): Model {
   const found = rows.findIndex(({ key }) => key === model.selected);
   if (found >= 0) return inSight({ ...model, rows, top: model.top + found - Math.max(0, before) });
   // What was selected is gone: the row in its place is selected, at first the first service.
-  const first = rows.findIndex(({ kind }) => kind !== 'head');
-  const at = before < 0 ? Math.max(0, first) : clamp(before, 0, rows.length - 1);
+  const at = nearMember(rows, before < 0 ? 0 : clamp(before, 0, rows.length - 1));
   return inSight({ ...model, rows, selected: rows[at]?.key ?? '' });
 }
 
@@ -53,13 +59,24 @@ export function moveToAttention(model: Model): Step {
 export function toggleFold(model: Model): Step {
   const row = selectedRow(model);
   if (row?.kind !== 'head') return [model];
+  if (model.filter !== '')
+    return [{ ...model, notice: { tone: 'bad', text: 'A filter shows all that it finds; Esc ends it.' } }];
   const folded = new Set(model.folded);
   if (!folded.delete(row.key)) folded.add(row.key);
   return [withRows({ ...model, folded })];
 }
 
-/** Shows only what has every word of `filter`. */
-export const withFilter = (model: Model, filter: string): Model => withRows({ ...model, filter });
+/**
+ * Shows only what has every word of `filter`. Unless a service that it finds is selected, the first one is:
+ * who has typed a name means that, and not its section.
+ */
+export function withFilter(model: Model, filter: string): Model {
+  const shown = withRows({ ...model, filter });
+  if (filter === '' || filter === model.filter) return shown;
+  const isKept = selectedRow(shown)?.kind !== 'head' && shown.selected === model.selected;
+  const first = isKept ? undefined : shown.rows.find(({ kind }) => kind !== 'head');
+  return first ? inSight({ ...shown, selected: first.key }) : shown;
+}
 
 /** Opens what is selected: the details of a service, or the members of a section. */
 export function openSelected(model: Model): Step {

@@ -12,7 +12,18 @@ export interface Size {
 /** CPU in cores and memory in megabytes; null: nothing runs. */
 export type ServiceUse = { cpu: number; rssMB: number } | null;
 
-export type Connection = { state: 'connecting' } | { state: 'connected' } | { state: 'lost'; detail: string };
+/** `refused`: the daemon is there, and does not accept the token. */
+export type Connection =
+  | { state: 'connecting' }
+  | { state: 'connected' }
+  | { state: 'lost' | 'refused'; detail: string };
+
+/** Why nothing can be done now; null: something can. */
+export function faultOf({ state }: Connection): string | null {
+  if (state === 'connected') return null;
+  if (state === 'connecting') return 'the daemon is not found yet';
+  return state === 'lost' ? 'the daemon is gone' : 'the token is not accepted';
+}
 
 /** What is done to something, and what it is. */
 export const ACTIONS = ['start', 'stop', 'restart', 'sleep', 'wake', 'remove'] as const;

@@ -6,10 +6,11 @@ import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { DaemonEffects } from './effects.ts';
-import { followDaemon, troubleText } from './follow_daemon.ts';
+import { followDaemon } from './follow_daemon.ts';
 import { type Effect, initialModel, type Message, type Model } from './model.ts';
 import { frameChanges, writtenLine } from './styled_line.ts';
 import { UserTerminal } from './terminal.ts';
+import { troubleText } from './trouble.ts';
 import { update } from './update.ts';
 import { frameLines } from './view.ts';
 
@@ -95,7 +96,11 @@ class Interface {
     return followDaemon({
       connect: async () => {
         const local = await this.context.freshLocal();
-        const hasClusters = existsSync(cloudKeyPath(local.settings.cloud.key_file, local.stateDir));
+        const { cloud } = local.settings;
+        // A daemon elsewhere keeps its key there.
+        const isElsewhere = Boolean(this.context.globalOptions.url ?? process.env['BERTH_URL']);
+        const hasClusters = (): boolean =>
+          existsSync(cloudKeyPath(cloud.key_file, local.stateDir)) || (isElsewhere && cloud.token !== '');
         return { client: local.client, address: local.url(), hasClusters };
       },
       connected: (client) => {

@@ -13,6 +13,9 @@ const ESCAPE_MS = 50;
 const RESUME_MS = 200;
 const FALLBACK: Size = { columns: 80, rows: 24 };
 
+/** Has Node measure the terminal: nobody tells a stopped process, or one in the background, of a new size. */
+const measure = (): boolean => process.kill(process.pid, 'SIGWINCH');
+
 export interface TerminalEvents {
   typed: (typed: readonly TypedInput[]) => void;
   /** Everything must be drawn: the size has changed, or others have used the screen. */
@@ -31,6 +34,7 @@ export class UserTerminal {
   private readonly onData = (bytes: Buffer): void => this.read(bytes);
   private readonly onResize = (): void => this.events.resized(this.size);
   private readonly onEnd = (): void => this.events.closed();
+  private readonly onStop = (): void => this.stopItself(process.pid);
   private readonly onContinue = (): void => this.redraw();
 
   constructor(events: TerminalEvents) {
@@ -74,9 +78,11 @@ export class UserTerminal {
     stdin.on('error', this.onEnd);
     stdin.resume();
     stdout().on('resize', this.onResize);
+    process.on('SIGTSTP', this.onStop);
     process.on('SIGCONT', this.onContinue);
     this.write(ENTER);
     this.events.resized(this.size);
+    measure();
   }
 
   /** Lets go of the keyboard; the screen stays as it is. */
@@ -87,6 +93,7 @@ export class UserTerminal {
     stdin.off('end', this.onEnd);
     stdin.off('error', this.onEnd);
     stdout().off('resize', this.onResize);
+    process.off('SIGTSTP', this.onStop);
     process.off('SIGCONT', this.onContinue);
     stdin.pause();
     this.isEntered = false;
@@ -101,8 +108,14 @@ export class UserTerminal {
     this.write(LEAVE);
   }
 
-  /** Stops this process as Ctrl-Z does, and takes the terminal again when it is continued. */
+  /** Stops the whole job as Ctrl-Z does: a program that has started this one stops too. */
   suspend(): void {
+    this.stopItself(0);
+  }
+
+  /** Leaves the terminal, stops `target` (0: the job), and takes the terminal again when it is continued. */
+  private stopItself(target: number): void {
+    // Without a listener the signal stops the process again.
     this.leave();
     let timer: NodeJS.Timeout | undefined;
     const resume = (): void => {
@@ -112,8 +125,7 @@ export class UserTerminal {
     };
     process.on('SIGCONT', resume);
     timer = setTimeout(resume, RESUME_MS);
-    // To the whole job, so that a program that has started this one stops too.
-    process.kill(0, constants.signals.SIGTSTP);
+    process.kill(target, constants.signals.SIGTSTP);
   }
 
   /** Draws everything again. A shell may have changed the modes while this process was stopped. */
@@ -122,6 +134,7 @@ export class UserTerminal {
     process.stdin.setRawMode(true);
     this.write(ENTER);
     this.events.resized(this.size);
+    measure();
   }
 
   private read(bytes: Uint8Array): void {

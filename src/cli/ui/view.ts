@@ -3,7 +3,7 @@
 import { countText } from '../../presentation/format.ts';
 import { attentionOf, isOfAgents } from '../../presentation/sections.ts';
 import { KEY_TABLE } from './key_table.ts';
-import { type Dialog, layoutOf, type Model, viewOf } from './model.ts';
+import { type Dialog, faultOf, layoutOf, type Model, viewOf } from './model.ts';
 import { shapeOf } from './state_marks.ts';
 import { fitPieces, justify, type Piece, piece, type ScreenLine, spaced, widthOf } from './styled_line.ts';
 import { listLines, titleLine } from './view_list.ts';
@@ -17,7 +17,7 @@ function countPieces(state: string, count: number): Piece[] {
 }
 
 function connectionPiece({ connection, address }: Model): Piece {
-  if (connection.state === 'lost') return piece('the daemon is gone, waiting ', 'bad');
+  if ('detail' in connection) return piece(`${faultOf(connection)}, waiting `, 'bad');
   return piece(`${connection.state === 'connecting' ? 'connecting' : address} `, 'dim');
 }
 
@@ -37,7 +37,7 @@ function barLine(model: Model): ScreenLine {
   ];
   const right = connectionPiece(model);
   // Where there is no room for both, that the daemon is gone matters more than numbers of before.
-  const isLost = model.connection.state === 'lost';
+  const isLost = 'detail' in model.connection;
   const room = isLost ? Math.max(0, model.size.columns - widthOf([right]) - 1) : model.size.columns;
   return { pieces: justify(fitPieces(left, room), [right], model.size.columns) };
 }
@@ -58,9 +58,10 @@ function dialogPieces(dialog: Dialog, columns: number): Piece[] {
   return [...head, ...fitPieces([typed], columns, left), piece(' ', 'match')];
 }
 
-function saidPieces({ notice, underWay, filter }: Model): Piece[] {
+function saidPieces({ notice, underWay, filter, connection }: Model): Piece[] {
   if (underWay.length > 0) return [piece(` ${underWay.join(', ')} …`, 'busy')];
   if (notice) return [piece(` ${notice.text}`, notice.tone === 'bad' ? 'bad' : 'plain')];
+  if ('detail' in connection) return [piece(` ${connection.detail}`, 'dim')];
   return filter === '' ? [] : [piece(` filter: ${filter}`, 'key'), piece('  Esc ends it', 'dim')];
 }
 

@@ -146,7 +146,7 @@ export function titleLine({ size }: Model): ScreenLine {
 }
 
 function emptyText({ services, filter, connection }: Model): string {
-  if (services === null) return connection.state === 'lost' ? connection.detail : 'Asking the daemon…';
+  if (services === null) return 'detail' in connection ? connection.detail : 'Asking the daemon…';
   if (filter !== '') return `Nothing matches ${filter}. Esc ends the filter.`;
   return 'No service is registered. `berth up` starts those of a berth.yaml; `berth add` registers one.';
 }

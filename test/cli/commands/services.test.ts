@@ -366,7 +366,7 @@ describe('logs and events', () => {
     expect(ofWeb).toEqual(['service.started', 'service.stopped']);
     const past = await run('events --past web --type started');
     expect(past.stdout).toMatch(
-      /^\d\d:\d\d:\d\d {2}service\.started {3,}web is running at http:\/\/localhost:\d+ \(pid \d+\)\n$/,
+      /^\d\d:\d\d:\d\d {2}service\.started {3,}web started at http:\/\/localhost:\d+, pid \d+\n$/,
     );
     expect(await run('events --type exploded')).toMatchObject({ code: 2, stdout: '' });
   });

@@ -1,5 +1,5 @@
 // `berth ui` as a person has it: the built program in a real pseudo-terminal, beside a real daemon.
-import { writeSync } from 'node:fs';
+import { readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { Terminal } from '@xterm/headless';
 import pty from 'node-pty';
@@ -20,6 +20,8 @@ interface Screen {
   raw(): string;
   isAlternate(): boolean;
   kill(signal: NodeJS.Signals): void;
+  /** Of the program. */
+  pid: number;
   ended: Promise<{ exitCode: number; signal?: number | undefined }>;
 }
 
@@ -28,11 +30,20 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
+/** The call that opens the interface of `daemon`. */
+const uiCall = (daemon: Daemon, args: readonly string[] = []): string[] => [
+  ...[process.execPath, BIN, 'ui', '--state-dir', daemon.stateDir, '--config', daemon.configFile],
+  ...args,
+];
+
 /** The interface of `daemon` in a terminal of its own. */
-function openUi(daemon: Daemon, args: readonly string[] = [], env: Record<string, string> = {}): Screen {
+const openUi = (daemon: Daemon, args: readonly string[] = [], env: Record<string, string> = {}): Screen =>
+  openTerminal(uiCall(daemon, args), env);
+
+/** A program in a terminal of its own. */
+function openTerminal([file = '', ...args]: readonly string[], env: Record<string, string> = {}): Screen {
   const emulator = new Terminal({ cols: 80, rows: 24, allowProposedApi: true });
-  const named = ['--state-dir', daemon.stateDir, '--config', daemon.configFile];
-  const child = pty.spawn(process.execPath, [BIN, 'ui', ...named, ...args], {
+  const child = pty.spawn(file, args, {
     cols: 80,
     rows: 24,
     cwd: folder(),
@@ -73,6 +84,7 @@ function openUi(daemon: Daemon, args: readonly string[] = [], env: Record<string
     },
     isAlternate: () => emulator.buffer.active.type === 'alternate',
     kill: (signal) => process.kill(child.pid, signal),
+    pid: child.pid,
   };
 }
 
@@ -161,7 +173,7 @@ it('says that the daemon is gone, waits, and goes on with the next one', async (
   await screen.until(/the daemon is gone, waiting/);
   expect(screen.lines().some((line) => line.includes('worker'))).toBe(true);
   screen.type('s');
-  await screen.until(/The daemon is gone: nothing was done/);
+  await screen.until(/Nothing was done: the daemon is gone/);
   const next = await startDaemon({ stateDir: daemon.stateDir });
   await eventually(() => !screen.lines().some((line) => line.includes('gone, waiting')), screen.lines);
   await next.request('POST', '/v1/services', { name: 'newer', cmd: 'sleep 100', port: null });
@@ -172,9 +184,96 @@ it('says that the daemon is gone, waits, and goes on with the next one', async (
   expect(screen.raw().endsWith(LEFT)).toBe(true);
 });
 
-it('needs a terminal, and says so', async () => {
-  const env = cleanEnv(folder());
-  const ran = await berth(['ui', '--state-dir', join(folder(), 'state')], { env });
+it('shows each line of a log once, whatever the daemon dies of', async () => {
+  const daemon = await withServices();
+  await daemon.request('POST', '/v1/services/worker/start');
+  const screen = openUi(daemon, ['worker']);
+  await screen.until(/^› ● worker/);
+  screen.type('l');
+  await screen.until(/tick 2$/);
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  await startDaemon({ stateDir: daemon.stateDir });
+  await screen.until(/tick 5$/);
+  const ticks = screen.lines().flatMap((line) => /tick (\d+)$/.exec(line)?.[1] ?? []);
+  expect(ticks.map(Number)).toEqual(ticks.map((_, at) => at + 1));
+  screen.type('q');
+  // Removed by somebody else while it is selected.
+  await berth(['rm', 'worker', '--state-dir', daemon.stateDir, '--config', daemon.configFile]);
+  await screen.until(/Nothing matches worker/);
+});
+
+it('says that a token is not accepted, and goes on once one is', async () => {
+  const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
+  const daemon = await daemonOf({ config: config('a-token-of-before') });
+  const wrong = openUi(daemon, [], { BERTH_AUTH_TOKEN: 'a-wrong-token' });
+  await wrong.until(/the token is not accepted, waiting/);
+  wrong.type('q');
+  expect(await wrong.ended).toMatchObject({ exitCode: 0 });
+  const screen = openUi(daemon);
+  await screen.until(/No service is registered/);
+  daemon.signal('SIGKILL');
+  await daemon.exited;
+  await screen.until(/the daemon is gone, waiting/);
+  const settings = readFileSync(daemon.configFile, 'utf8').replace('a-token-of-before', 'a-token-of-now');
+  writeFileSync(daemon.configFile, settings);
+  const { port } = await startDaemon({ stateDir: daemon.stateDir, config: config('a-token-of-now') });
+  await screen.until(new RegExp(`:${port}`));
+});
+
+/** An interactive shell with the interface as its job, and how to wait for a prompt. */
+function openShell(daemon: Daemon): Screen {
+  const shell = openTerminal(['bash', '--norc', '--noprofile', '-i'], { PS1: '@@', HISTFILE: '' });
+  shell.type(`${uiCall(daemon).join(' ')}\r`);
+  return shell;
+}
+
+it('goes to the shell and back, however it is stopped, and fits what was resized meanwhile', async () => {
+  const daemon = await withServices();
+  const screen = openShell(daemon);
+  const isSettled = (): boolean => !screen.isAlternate() && screen.lines().some((line) => /^@@$/.test(line));
+  await screen.until(/^› ○ broken/);
+  screen.type('\x1a');
+  await eventually(isSettled, screen.lines);
+  expect(screen.lines().join('\n')).not.toMatch(/○ broken|Berth {2}/);
+  screen.resize(60, 12);
+  screen.type('fg\r');
+  await screen.until(/^› ○ broken/);
+  await screen.until(/^ \/ filter {2}s start {2}x stop {2}r restart {8}\? help {2}q quit/);
+  expect(screen.lines()).toHaveLength(12);
+  // As `kill -TSTP` from elsewhere, to the interface alone.
+  const job = Number(readFileSync(`/proc/${screen.pid}/task/${screen.pid}/children`, 'utf8').trim());
+  process.kill(job, 'SIGTSTP');
+  await eventually(isSettled, screen.lines);
+  screen.type('fg\r');
+  await screen.until(/^› ○ broken/);
+  screen.type('q');
+  await eventually(isSettled, screen.lines);
+  screen.type('stty -a | grep -c " icanon.* echo "\r');
+  await screen.until(/^1$/);
+});
+
+it('ends when its terminal is closed, and fits every size', async () => {
+  const daemon = await withServices();
+  const screen = openUi(daemon);
+  await screen.until(/^› ○ broken/);
+  screen.resize(250, 70);
+  await screen.until(/URL OR TITLE/);
+  screen.resize(20, 5);
+  await eventually(() => screen.lines().length === 5 && !/URL/.test(screen.lines().join()), screen.lines);
+  await screen.until(/^› ○ broken {0,12}$/);
+  screen.kill('SIGHUP');
+  expect(await screen.ended).toMatchObject({ exitCode: 129 });
+  expect(screen.raw().endsWith(LEFT)).toBe(true);
+});
+
+it('needs a terminal that can be drawn on, and says so', async () => {
+  const state = ['--state-dir', join(folder(), 'state')];
+  const ran = await berth(['ui', ...state], { env: cleanEnv(folder()) });
   expect(ran).toMatchObject({ code: 2, stdout: '' });
   expect(ran.stderr).toContain('berth ui needs a terminal that it can draw on');
+  const dumb = openTerminal([process.execPath, BIN, 'ui', ...state], { TERM: 'dumb' });
+  expect(await dumb.ended).toMatchObject({ exitCode: 2 });
+  expect(dumb.raw()).toContain('berth ui needs a terminal that it can draw on');
+  expect(dumb.raw()).not.toContain('\x1b[?1049h');
 });

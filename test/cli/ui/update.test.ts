@@ -89,7 +89,7 @@ describe('actions', () => {
     } as const;
     const [gone, ...effects] = told(withBot(), ...toRow('shop--web'), lost, ...pressed('x'));
     expect(effects).toEqual([]);
-    expect(screenOf(gone).join('\n')).toContain('The daemon is gone: nothing was done.');
+    expect(screenOf(gone).join('\n')).toContain('Nothing was done: the daemon is gone.');
     const begun = { kind: 'began', title: 'stop shop--web' } as const;
     expect(told(withBot(), ...toRow('shop--web'), begun, ...pressed('x')).slice(1)).toEqual([]);
   });
@@ -123,6 +123,26 @@ describe('the list', () => {
     expect(told(typing, ...pressed('Enter'))[0]).toMatchObject({ filter: 'web', dialog: null });
     expect(told(typing, ...pressed('Escape'))[0]).toMatchObject({ filter: '', dialog: null });
     expect(screenOf(told(typing, ...pressed('x', 'Enter'))[0]).join('\n')).toContain('Nothing matches webx');
+  });
+
+  it('selects what a filter finds, and never its section by itself', () => {
+    const filtered = told(withBot(), ...pressed('g', '/', ...'db', 'Enter'))[0];
+    expect(filtered.selected).toBe('service shop--db');
+    const [, effect] = told(filtered, ...pressed('s'));
+    expect(effect).toMatchObject({ action: 'start', target: { kind: 'service', name: 'shop--db' } });
+    // A filter that still finds the selected one leaves it selected.
+    expect(told(filtered, ...pressed('/', 'C-u', ...'shop', 'Enter'))[0].selected).toBe('service shop--db');
+    // The last one of a section is removed: the one before it is selected, and not the next section.
+    const last = told(withBot(), ...toRow('shop--web'))[0];
+    const without = [...SHOP, ...BOT].filter(({ name }) => name !== 'shop--web');
+    expect(told(last, { kind: 'lists', services: without, agents: [] })[0].selected).toBe('service shop--db');
+  });
+
+  it('shows what a filter finds in a folded section too', () => {
+    const folded = told(withBot(), ...toRow('shop--db').slice(0, -1), ...pressed(' '))[0];
+    const found = told(folded, ...pressed('/', ...'web', 'Enter'))[0];
+    expect(found.rows.map(({ key }) => key)).toEqual(['0shop', 'service shop--web']);
+    expect(told(found, ...pressed('Escape'))[0].rows).toHaveLength(folded.rows.length);
   });
 
   it('goes to what needs a person, and folds sections', () => {
