@@ -70,7 +70,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
     this.clusters = context.ref('clusters');
-    this.events = new WorkloadEvents(context.ref('cloudevents'));
+    this.events = new WorkloadEvents(context.ref('cloudevents'), context.clock);
     this.scale = new ScaleChanges(this);
     this.activityReports = new ActivityReports({
       clock: this.clock,
