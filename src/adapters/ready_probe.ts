@@ -221,7 +221,8 @@ const probeBody: ProbeAddress = (target, address, dial, onDone) => {
     const wrongStatus = statusError(target, status);
     let body = Buffer.alloc(0);
     const judge = (): void => {
-      const isExpected = target.body?.test(body.toString('utf8')) ?? true;
+      const { body: regex } = target;
+      const isExpected = regex?.test(body.toString('utf8').slice(0, regex.reach)) ?? true;
       finish(status, wrongStatus ?? (isExpected ? null : `it answered ${status} with another body`));
     };
     response.on('data', (bytes: Buffer) => {

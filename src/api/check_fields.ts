@@ -1,10 +1,18 @@
 // The fields of a registration that say how a service is checked, restarted and limited.
 // docs/reference.md "Checks", "Restart policy", "Limits of a service".
-import { linearRegex, RegexError } from '../adapters/linear_regex.ts';
+import { regexFault } from '../adapters/linear_regex.ts';
+import {
+  isCheckCommand,
+  isCheckHeader,
+  isCheckHeaderValue,
+  isHttpTarget,
+  isPatternLength,
+  isTcpTarget,
+} from '../protocol/check_targets.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
 import { CHECK, HTTP, RUN_LIMITS, SERVICE } from '../settings/limits.ts';
 import * as field from './registration_fields.ts';
-import { type InvalidField, integerField, isPlainText, isText, stringField, z } from './validation.ts';
+import { type InvalidField, integerField, isText, stringField, z } from './validation.ts';
 
 const PATTERN_RULE = `must be a regular expression of RE2 of 1 to ${CHECK.maxPatternBytes} bytes`;
 const HTTP_RULE = 'must be a URL with http:// or https://, or a path on its own port such as /health';
@@ -22,34 +30,18 @@ const LIMITS_RULE = 'must be an object with memoryMB, cpus or pids';
 const ENV_FILE_RULE = `must be an array of up to ${SERVICE.maxEnvFiles} paths`;
 const PATH_RULE = 'must be a path of up to 4 KiB without NUL';
 
-/** Headers of the connection itself, which Berth sets. */
-const OWN_HEADERS = ['connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect'];
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
-
 const time = integerField(CHECK.minIntervalMs, HTTP.maxQueryDurationMs, TIME_RULE);
 const times = { interval: time.optional(), timeout: time.optional() };
 
-const isHttpTarget = (value: string): boolean =>
-  /^\/(?!\/)\S*$/.test(value) || (/^https?:/i.test(value) && field.isReadyUrl(value));
-const isTcpTarget = (value: string): boolean => field.isReadyUrl(`tcp://${value.replace(/^tcp:\/\//, '')}`);
-const isShort = (value: string): boolean => Buffer.byteLength(value) <= SERVICE.maxReadyUrlBytes;
-
-const pattern = stringField(
-  PATTERN_RULE,
-  (value) => value !== '' && Buffer.byteLength(value) <= CHECK.maxPatternBytes,
-);
+const pattern = stringField(PATTERN_RULE, isPatternLength);
 const statusNumber = integerField(100, 599, STATUS_RULE);
 const headerName = z
   .string()
-  .refine((name) => HEADER_NAME.test(name) && !OWN_HEADERS.includes(name.toLowerCase()), {
-    error: 'must not be a header of the connection itself',
-  });
+  .refine(isCheckHeader, { error: 'must not be a header of the connection itself' });
 const header = z
   .record(
     headerName,
-    stringField('must be a text without control characters', (value) =>
-      isPlainText(value, CHECK.maxHeaderBytes),
-    ),
+    stringField('must be a text without control characters', isCheckHeaderValue),
     HEADER_RULE,
   )
   .refine((given) => Object.keys(given).length <= CHECK.maxHeaders, HEADER_RULE);
@@ -58,7 +50,7 @@ const header = z
 const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
   [
     z.strictObject({
-      http: stringField(HTTP_RULE, (value) => isShort(value) && isHttpTarget(value)),
+      http: stringField(HTTP_RULE, isHttpTarget),
       status: z
         .tuple([statusNumber, statusNumber], STATUS_RULE)
         .refine(([least, greatest]) => least <= greatest, STATUS_RULE)
@@ -69,20 +61,13 @@ const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
     }),
     z.strictObject({
       tcp: z.union(
-        [
-          stringField(TCP_RULE, (value) => isShort(value) && isTcpTarget(value)),
-          integerField(1, 65_535, TCP_RULE),
-          z.literal(true),
-        ],
+        [stringField(TCP_RULE, isTcpTarget), integerField(1, 65_535, TCP_RULE), z.literal(true)],
         TCP_RULE,
       ),
       ...more,
     }),
     z.strictObject({
-      exec: stringField(
-        EXEC_RULE,
-        (value) => value.trim() !== '' && Buffer.byteLength(value) <= SERVICE.maxCmdBytes,
-      ),
+      exec: stringField(EXEC_RULE, isCheckCommand),
       ...more,
     }),
     z.strictObject({ log: pattern, ...more }),
@@ -182,15 +167,10 @@ export async function checkFaults(value: unknown): Promise<InvalidField[]> {
   const faults = portFaults(value);
   for (const [check, name] of PATTERN_FIELDS) {
     const given = memberOf(memberOf(value, check), name);
-    if (typeof given !== 'string' || !isText(given) || Buffer.byteLength(given) > CHECK.maxPatternBytes)
-      continue;
-    try {
-      await linearRegex(given);
-    } catch (error) {
-      if (!(error instanceof RegexError)) throw error;
-      const path = `${check}.${name}`;
-      faults.push({ path, message: `${path} ${PATTERN_RULE}: ${error.message}` });
-    }
+    if (typeof given !== 'string' || !isText(given) || !isPatternLength(given)) continue;
+    const reason = await regexFault(given);
+    const path = `${check}.${name}`;
+    if (reason !== null) faults.push({ path, message: `${path} ${PATTERN_RULE}: ${reason}` });
   }
   return faults;
 }

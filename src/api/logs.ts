@@ -49,7 +49,7 @@ export const logs = {
       before: { kind: 'word', summary: 'The cursor of an answer: only lines before those of that answer' },
     },
     answer: 'LogPage',
-    errors: ['unknown_service'],
+    errors: ['unknown_service', 'unknown_stack'],
   }),
   follow: operation({
     id: 'followLogs',
@@ -71,6 +71,6 @@ export const logs = {
       lastEventId: { kind: 'word', summary: 'As the header, which wins' },
     },
     answer: 'LogEntry',
-    errors: ['unknown_service'],
+    errors: ['unknown_service', 'unknown_stack'],
   }),
 };

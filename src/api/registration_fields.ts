@@ -1,4 +1,5 @@
 // The fields common to a registration and a spinup: docs/reference.md "Registration", "Spinup".
+import { isCheckUrl, isReadyUrl } from '../protocol/check_targets.ts';
 import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import {
   MAX_STACK_NAME,
@@ -16,27 +17,10 @@ const CWD_RULE = 'must be an absolute path of up to 4 KiB without NUL';
 const READY_RULE = 'must be a URL of up to 4 KiB with http://, https:// or tcp://host:port';
 const AGENT_READY_RULE = `${READY_RULE}; $PORT in it is the port of the agent`;
 const SLEEP_RULE = 'must be {afterMinutes: a number of minutes}, or null';
-const AFTER_RULE = `must be minutes from ${DOOR.minIdleMs / 60_000} (one second) to ${DOOR.maxIdleMinutes}`;
+const AFTER_RULE = `must be a number of minutes, from a second (1/60) to 30 days (${DOOR.maxIdleMinutes})`;
 const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
-
-/** A URL with what placeholders may stand for. */
-function sampleUrl(value: string): string {
-  const samples: Record<string, string> = { port: '1', url: 'http://localhost:1', host: 'localhost' };
-  return value.replace(PLACEHOLDER, (whole, dollar: string, body: string) =>
-    dollar === '' ? (samples[body.split('.')[0] ?? ''] ?? 'x') : whole,
-  );
-}
-
-/** Whether it is a URL with http, https or tcp, as a ready-check takes it. */
-export function isReadyUrl(given: string): boolean {
-  const value = sampleUrl(given);
-  if (!URL.canParse(value)) return false;
-  // The URL parser forgives spaces and a missing host; here they are mistakes.
-  if (/^https?:\/\/[^\s/?#]\S*$/i.test(value)) return true;
-  return /^tcp:\/\/[^\s/?#@]+$/.test(value) && Number(new URL(value).port) > 0;
-}
 
 /** The port is not known yet. As the port itself, and after the address, any number makes a URL. */
 function isAgentReadyUrl(value: string): boolean {
@@ -74,7 +58,7 @@ export const cwd = stringField(
   CWD_RULE,
   (value) => value.startsWith('/') && Buffer.byteLength(value) <= SERVICE.maxCwdBytes,
 );
-export const checkedUrl = stringField(READY_RULE, (value) => isShort(value) && isReadyUrl(value));
+export const checkedUrl = stringField(READY_RULE, isCheckUrl);
 export const agentReady = stringField(AGENT_READY_RULE, (value) => isShort(value) && isAgentReadyUrl(value));
 export const env = z
   .record(envKey, stringField(ENV_VALUE_RULE), {

@@ -10,7 +10,7 @@ import {
 import { fail } from '../protocol/errors.ts';
 import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
-import { completeRegistration } from '../protocol/registration.ts';
+import { completeRegistration, NO_SLEEP } from '../protocol/registration.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
 import { HTTP, SERVICE, TASK } from '../settings/limits.ts';
@@ -148,11 +148,14 @@ const isFilled = (value: unknown): boolean => Array.isArray(value) && value.leng
 function faultsOfKind(value: unknown): InvalidField[] {
   const given: Record<string, unknown> = value instanceof Object ? { ...value } : {};
   const isTask = given['kind'] === 'task';
+  const sleeps = (given['sleep'] ?? null) !== null;
   const refusals: [path: string, isWrong: boolean, rule: string][] = [
     ['port', !isTask && given['port'] === undefined, PORT_RULE],
     ['inputs', !isTask && isFilled(given['inputs']), 'are for tasks alone'],
     ['schedule', !isTask && (given['schedule'] ?? null) !== null, 'is for tasks alone'],
     ['ready', isTask && (given['ready'] ?? null) !== null, 'is not for a task, which is done when it ends'],
+    ['sleep', sleeps && isTask, NO_SLEEP.task],
+    ['sleep', sleeps && !isTask && given['port'] === null, NO_SLEEP.noPort],
     [
       'restart',
       isTask && check.policyOf(given['restart']) === 'always',

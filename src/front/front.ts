@@ -298,6 +298,7 @@ class HttpFront implements Front {
     this.mergedLogs.cut();
     this.terminals.cut();
     this.app.mcp.cut();
+    for (const handler of this.handlers) handler.pending.endToken();
   }
 
   shutdown(): void {
@@ -318,9 +319,9 @@ class HttpFront implements Front {
     this.stopKeepAlive();
     this.app.keys.withdrawCodes();
     this.app.keys.shares.endAll();
-    const idle = this.handlers.map((handler) => handler.idle());
+    const idle = this.handlers.map((handler) => handler.pending.idle());
     await withTimeout(DRAIN_MS, Promise.all(idle), this.options.node.clock);
-    for (const handler of this.handlers) handler.failPending();
+    for (const handler of this.handlers) handler.pending.failAll();
     // The last messages still go out in this turn.
     await nextTurn();
     for (const server of this.servers) server.close();

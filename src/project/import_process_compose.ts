@@ -86,7 +86,18 @@ function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | 
 /** A line that contains a text, as a regular expression. */
 const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-function readyOf(value: YamlNode): ImportedService['ready'] {
+/** The ready-check. A task has none: what waits for it waits for its end. */
+function readyOf(
+  name: string,
+  value: YamlNode,
+  { isTask, notes }: { isTask: boolean; notes: string[] },
+): ImportedService['ready'] {
+  if (isTask) {
+    const given = ['readiness_probe', 'ready_log_line'].filter((key) => nodeAt(value, key));
+    for (const key of given) notes.push(`${name}: ${key} is left out, as others wait for its end`);
+    return undefined;
+  }
+
   const line = scalarText(nodeAt(value, 'ready_log_line'));
   const check = checkOf(nodeAt(value, 'readiness_probe'), false);
   if (!check) return line === undefined ? undefined : { log: lineWith(line) };
@@ -107,9 +118,12 @@ function signalName(number: string | undefined): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => String(value) === number)?.[0];
 }
 
-function stopOf(node: YamlNode | undefined): ImportedService['stop'] {
+function stopOf(name: string, node: YamlNode | undefined, notes: string[]): ImportedService['stop'] {
   const command = scalarText(nodeAt(node, 'command'));
-  const signal = signalName(scalarText(nodeAt(node, 'signal')));
+  const number = scalarText(nodeAt(node, 'signal'));
+  const signal = signalName(number);
+  if (number !== undefined && signal === undefined)
+    notes.push(`${name}: there is no signal ${number}: shutdown.signal is left out`);
   const seconds = numberAt(node, 'timeout_seconds') ?? DEFAULT_STOP_S;
   return {
     ...(command === undefined ? {} : { command }),
@@ -123,10 +137,21 @@ const POLICIES = new Map([
   ['always', 'always'],
 ]);
 
-function restartOf(name: string, node: YamlNode | undefined, notes: string[]): ImportedService['restart'] {
+/** The restart policy. A task runs to its end, so it cannot always begin again. */
+function restartOf(
+  name: string,
+  node: YamlNode | undefined,
+  { isTask, notes }: { isTask: boolean; notes: string[] },
+): ImportedService['restart'] {
   const given = scalarText(nodeAt(node, 'restart'));
   const policy = POLICIES.get(given ?? '');
   if (given === 'exit_on_failure') notes.push(`${name}: its failure ends nothing else (exit_on_failure)`);
+  else if (given !== undefined && given !== 'no' && policy === undefined)
+    notes.push(`${name}: there is no restart policy ${given}: availability.restart is left out`);
+  if (isTask && policy === 'always') {
+    notes.push(`${name}: restart always is left out, as others wait for its end`);
+    return undefined;
+  }
   if (policy === undefined) return undefined;
   const backoff = numberAt(node, 'backoff_seconds');
   // 0 is no bound there.
@@ -190,26 +215,27 @@ function servicesOf(
     return [];
   }
   notes.push(...droppedNote(first, droppedKeys(value, PROCESS)));
-  if (nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
+  if (!given.isTask && nodeAt(value, 'readiness_probe') && nodeAt(value, 'ready_log_line'))
     notes.push(`${first}: ready_log_line is left out, as it has a readiness_probe`);
   const env = new Map([...given.env, ...(envEntries(nodeAt(value, 'environment')) ?? [])]);
   const probe = nodeAt(value, 'readiness_probe');
   const port = given.isTask ? null : portOf(cmd, env, probeUrl(nodeAt(probe, 'http_get')));
-  const names_port = portInCommand(cmd) !== null;
   const group = scalarText(nodeAt(value, 'namespace'));
+  const kind = { isTask: given.isTask, notes };
+  const own = readyOf(first, value, kind);
   const service: Omit<ImportedService, 'name'> = {
     cmd,
     kind: given.isTask ? 'task' : undefined,
     cwd: scalarText(nodeAt(value, 'working_dir')),
     port,
-    ready: given.isTask ? undefined : (readyOf(value) ?? (names_port ? 'tcp' : undefined)),
+    ready: own ?? (!given.isTask && portInCommand(cmd) ? 'tcp' : undefined),
     live: checkOf(nodeAt(value, 'liveness_probe'), true),
-    start_timeout: startTimeoutOf(probe),
+    start_timeout: given.isTask ? undefined : startTimeoutOf(probe),
     env: env.size > 0 ? env : undefined,
     depends_on: dependsOn(needsOf(first, nodeAt(value, 'depends_on'), all)),
     group: group === 'default' ? undefined : group,
-    restart: given.isTask ? undefined : restartOf(first, nodeAt(value, 'availability'), notes),
-    stop: nodeAt(value, 'shutdown') ? stopOf(nodeAt(value, 'shutdown')) : undefined,
+    restart: restartOf(first, nodeAt(value, 'availability'), kind),
+    stop: nodeAt(value, 'shutdown') ? stopOf(first, nodeAt(value, 'shutdown'), notes) : undefined,
   };
   if (names.length > 1 && typeof port === 'number')
     notes.push(`${first}: its replicas cannot share port ${port}; each has a free one in $PORT`);

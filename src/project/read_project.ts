@@ -1,70 +1,21 @@
 // Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { parseYamlNodes, type YamlPosition, YamlPositionError } from '../adapters/yaml.ts';
-import type { LiveField, ReadyField } from '../protocol/checks.ts';
-import {
-  type Dependency,
-  dependencyName,
-  dependencyText,
-  findDependencyCycle,
-} from '../protocol/dependency_order.ts';
+import { regexFault } from '../adapters/linear_regex.ts';
+import { parseYamlNodes, YamlPositionError } from '../adapters/yaml.ts';
+import { type Dependency, dependencyText } from '../protocol/dependency_order.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
-import type {
-  RestartPolicy,
-  RestartRule,
-  RunLimits,
-  ServiceSpec,
-  SleepRule,
-  WatchSpec,
-} from '../protocol/service.ts';
+import type { WatchSpec } from '../protocol/service.ts';
 import { HOOKS, PLACEHOLDER } from '../protocol/stacks.ts';
 import { WATCH } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
+import { checkReferences } from './check_references.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
 import { type ProjectCheck, readDotenv, type ShellEnvironment, serviceEnv } from './project_environment.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
+import type { ProjectService } from './project_service.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
-import { asksOwnPort } from './ready_url.ts';
-import { suggestion } from './spelling.ts';
-
-export interface ProjectService {
-  name: string;
-  /** Position in the file. */
-  at: YamlPosition;
-  cmd: string;
-  /** Absolute. */
-  cwd: string;
-  /** null: it has none. */
-  port: number | 'auto' | null;
-  /** The port holds in every stack. */
-  isPortFixed: boolean;
-  /** An object, a URL, a path on the service's own port, or `tcp`: see readyUrl. */
-  ready: ReadyField | null;
-  live: LiveField | null;
-  env: [key: string, value: string][];
-  dependsOn: Dependency[];
-  group: string | null;
-  restart: RestartPolicy | RestartRule | undefined;
-  limits: RunLimits | null;
-  autostart: boolean;
-  /** null: it never sleeps. */
-  sleep: SleepRule | null;
-  /** Milliseconds, as is stopGrace. */
-  startTimeout: number | undefined;
-  /** The command that is run first to stop it. */
-  stop: string | null;
-  stopSignal: string | undefined;
-  stopGrace: number | undefined;
-  /** The stack it is registered in; null while it is only what the file says. */
-  stack: string | null;
-  /** What it starts from in place of the environment of the daemon; null: nothing. */
-  baseEnv: Record<string, string> | null;
-  watch: WatchSpec | null;
-  kind: ServiceSpec['kind'];
-  inputs: string[];
-  schedule: ScheduleSpec | null;
-}
+import { PATTERN_MESSAGE } from './run_shapes.ts';
 
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
@@ -173,89 +124,23 @@ async function hooksOf(
   );
 }
 
-const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
-  typeof restart === 'object' ? restart.policy : restart;
+/** The expressions in the checks of a service, each with its key. */
+const patternsOf = ({ ready, live }: ProjectService): [path: string[], pattern: string][] =>
+  Object.entries({ ready, live }).flatMap(([key, check]): [string[], string][] => {
+    if (check === null || typeof check === 'string') return [];
+    if ('log' in check) return [[[key, 'log'], check.log]];
+    return 'body' in check && check.body !== undefined ? [[[key, 'body'], check.body]] : [];
+  });
 
-/** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
-function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
-  const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
-  for (const { name, dependsOn, inputs, kind, ready, restart, schedule } of services) {
-    const isTask = kind === 'task';
-    const endless = dependsOn.find(
-      (one) => typeof one !== 'string' && one.condition === 'completed' && !tasks.has(one.name),
-    );
-    const conditions = new Set(dependsOn.map(dependencyText));
-    const twice = conditions.size > new Set(dependsOn.map(dependencyName)).size;
-    const faults: [key: string, isWrong: boolean, message: string][] = [
-      ['schedule', !isTask && schedule !== null, 'is for tasks alone'],
-      ['inputs', !isTask && inputs.length > 0, 'are for tasks alone'],
-      ['ready', isTask && ready !== null, 'is not for a task, which is done when it ends'],
-      [
-        'restart',
-        isTask && policyOf(restart) === 'always',
-        'must not be always for a task, which runs to its end',
-      ],
-      [
-        'depends_on',
-        endless !== undefined,
-        `${dependencyName(endless ?? '')} is no task, so it never completes`,
-      ],
-      ['depends_on', twice, 'has two conditions for the same service'],
-    ];
-    for (const [key, isWrong, message] of faults)
-      if (isWrong)
-        check.problems.push({
-          at: check.positionAt('services', name, key),
-          message: `services.${name}.${key}: ${message}`,
-        });
-  }
-}
-
-/** The services whose addresses `service` is started with: those that its placeholders name. */
-export function servicesAsked({ cmd, cwd, ready, live, env }: ProjectService): Set<string> {
-  const texts = [cmd, cwd, JSON.stringify([ready, live]), ...env.map(([, value]) => value)];
-  const bodies = texts.flatMap((text) => [...text.matchAll(PLACEHOLDER)]);
-  return new Set(
-    bodies.flatMap(([, dollar, body = '']) =>
-      dollar === '' && body.includes('.') ? [body.slice(body.indexOf('.') + 1)] : [],
-    ),
-  );
-}
-
-/** Checks what services say of each other: unknown names, cycles, a port used twice. */
-function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
-  const names = services.map(({ name }) => name);
-  const owners = new Map<number, string>();
+/** Checks the expressions of checks. The package that knows them loads for files with any. */
+async function checkPatterns(check: ProjectCheck, services: readonly ProjectService[]): Promise<void> {
   for (const service of services) {
-    for (const other of [...servicesAsked(service)].filter((asked) => !names.includes(asked))) {
-      const message = `services.${service.name}: there is no service ${other}${suggestion(other, names)}`;
-      check.problems.push({ at: service.at, message });
+    for (const [keys, pattern] of patternsOf(service)) {
+      const reason = await regexFault(pattern);
+      const path = ['services', service.name, ...keys];
+      const message = `${path.join('.')}: ${PATTERN_MESSAGE}: ${reason}`;
+      if (reason !== null) check.problems.push({ at: check.positionAt(...path), message });
     }
-  }
-  for (const { name, dependsOn, port, ready, live } of services) {
-    for (const other of dependsOn.map(dependencyName).filter((one) => !names.includes(one))) {
-      const message = `services.${name}.depends_on: there is no service ${other}${suggestion(other, names)}`;
-      check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
-    }
-    for (const [key, asked] of Object.entries({ ready, live })) {
-      if (port !== null || !asksOwnPort(asked)) continue;
-      const text = typeof asked === 'string' ? asked : 'it';
-      const message = `services.${name}.${key}: ${text} asks its own port, and its port is null`;
-      check.problems.push({ at: check.positionAt('services', name, key), message });
-    }
-    if (port === 'auto' || port === null) continue;
-    const owner = owners.get(port);
-    if (owner === undefined) owners.set(port, name);
-    else {
-      const message = `services.${name}.port: ${port} is the port of ${owner} already`;
-      check.problems.push({ at: check.positionAt('services', name, 'port'), message });
-    }
-  }
-  checkKinds(check, services);
-  const cycle = findDependencyCycle(services);
-  if (cycle) {
-    const message = `services.${cycle[0]}.depends_on: has a cycle: ${cycle.join(' -> ')}`;
-    check.problems.push({ at: check.positionAt('services', cycle[0] ?? '', 'depends_on'), message });
   }
 }
 
@@ -294,6 +179,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
   for (const [name, one] of Object.entries(parsed.data.services))
     services.push(await projectServiceOf(check, name, one));
   checkReferences(check, services);
+  await checkPatterns(check, services);
   if (problems.length > 0) throw refuse(problems);
   const { name = null, environment = 'shell' } = parsed.data;
   const hooks = await hooksOf(check, parsed.data.hooks ?? {});
@@ -304,7 +190,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
 /**
- * Reads the project file at `path`. Throws a ProjectError with every problem, also when the file cannot be
+ * Reads the project file at `path`. Rejects a ProjectError with every problem, also when the file cannot be
  * read.
  */
 export async function readProject(path: string, shellEnv: ShellEnvironment): Promise<Project> {

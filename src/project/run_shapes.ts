@@ -1,6 +1,16 @@
 // The shapes of what berth.yaml says of a run of a service: its checks, restarts, limits and stop. Each is in
 // snake_case and with durations there, and comes out in the words of a registration.
 import { z } from '../adapters/zod.ts';
+import {
+  isCheckCommand,
+  isCheckHeader,
+  isCheckHeaderValue,
+  isCheckPath,
+  isCheckUrl,
+  isHttpTarget,
+  isPatternLength,
+  isTcpTarget,
+} from '../protocol/check_targets.ts';
 import type { LiveField, ReadyField } from '../protocol/checks.ts';
 import {
   RESTART_POLICIES,
@@ -38,16 +48,16 @@ const wholeNumber = (least: number, greatest: number) => {
 const text = (message: string) => z.string(withMessage(message)).min(1, message);
 
 const KINDS = ['http', 'tcp', 'exec', 'log', 'notify'] as const;
-const URL_TEXT = /^(https?:\/\/|tcp:\/\/|\/|tcp$|\$\{url\.)/;
 const CHECK_MESSAGE =
-  'must be an http://, https:// or tcp:// URL, a path such as /health, tcp, or a map with one of http, tcp, ' +
-  'exec, log and notify';
+  'must be an http://, https:// or tcp://host:port URL, a path such as /health, tcp, or a map with one of ' +
+  'http, tcp, exec, log and notify';
 const ONE_KIND_MESSAGE = `must have one of ${KINDS.join(', ')}`;
 const HTTP_MESSAGE = 'must be an http:// or https:// URL, or a path such as /health';
 const TCP_MESSAGE = 'must be host:port, a port, or true for its own port';
 const STATUS_MESSAGE = 'must be the least and the greatest status, such as [200, 399]';
-const PATTERN_MESSAGE = 'must be a regular expression of RE2';
-const HEADER_MESSAGE = 'must be a map of names to texts';
+const HEADER_MESSAGE = `must be a map of at most ${CHECK.maxHeaders} names to texts`;
+/** What is wrong with an expression of a check. */
+export const PATTERN_MESSAGE = 'must be a regular expression of RE2';
 
 const probeTime = duration.refine(
   (ms) => ms >= CHECK.minIntervalMs,
@@ -55,30 +65,50 @@ const probeTime = duration.refine(
 );
 const status = wholeNumber(100, 599);
 
+const headerName = z
+  .string()
+  .refine(isCheckHeader, 'must be the name of a header, and none of the connection itself');
+const HEADER_VALUE_MESSAGE = 'must be a text without control characters';
+const headerValue = z
+  .string(withMessage(HEADER_VALUE_MESSAGE))
+  .refine(isCheckHeaderValue, HEADER_VALUE_MESSAGE);
+
 const checkKeys = {
   http: text(HTTP_MESSAGE)
-    .regex(/^(https?:\/\/|\/|\$\{url\.)/, HTTP_MESSAGE)
+    .refine(isHttpTarget, HTTP_MESSAGE)
     .meta({ description: 'A URL or a path on its own port, which is asked with GET.' })
     .optional(),
   status: z
     .tuple([status, status], withMessage(STATUS_MESSAGE))
+    .refine(([least, greatest]) => least <= greatest, STATUS_MESSAGE)
     .meta({ description: 'With http: the least and the greatest status that pass; default [200, 399].' })
     .optional(),
   header: z
-    .record(z.string(), z.string(withMessage('must be a text')), withMessage(HEADER_MESSAGE))
+    .record(headerName, headerValue, withMessage(HEADER_MESSAGE))
+    .refine((given) => Object.keys(given).length <= CHECK.maxHeaders, HEADER_MESSAGE)
     .meta({ description: 'With http: headers to send.' })
     .optional(),
   body: text(PATTERN_MESSAGE)
+    .refine(isPatternLength, PATTERN_MESSAGE)
     .meta({ description: 'With http: a regular expression that the body must match.' })
     .optional(),
   tcp: z
-    .union([z.string(), z.int().min(1).max(65_535), z.literal(true)], withMessage(TCP_MESSAGE))
+    .union(
+      [
+        z.string().refine(isTcpTarget, TCP_MESSAGE),
+        z.int(TCP_MESSAGE).min(1, TCP_MESSAGE).max(65_535, TCP_MESSAGE),
+        z.literal(true),
+      ],
+      withMessage(TCP_MESSAGE),
+    )
     .meta({ description: 'host:port, a port, or true: its own port takes connections.' })
     .optional(),
   exec: text('must be a shell command')
+    .refine(isCheckCommand, 'must be a shell command of at most 64 KiB')
     .meta({ description: 'A shell command that ends with 0, in the environment and folder of the service.' })
     .optional(),
   log: text(PATTERN_MESSAGE)
+    .refine(isPatternLength, PATTERN_MESSAGE)
     .meta({ description: 'A regular expression that a line of this run matches.' })
     .optional(),
   notify: z
@@ -112,7 +142,9 @@ const checkMap = <K extends typeof checkKeys>(keys: K) =>
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 
-const checkText = z.string(withMessage(CHECK_MESSAGE)).regex(URL_TEXT, CHECK_MESSAGE);
+const checkText = z
+  .string(withMessage(CHECK_MESSAGE))
+  .refine((value) => value === 'tcp' || isCheckPath(value) || isCheckUrl(value), CHECK_MESSAGE);
 
 /** A check in a fixed order of its keys, as it is registered. */
 const orderedCheck = (given: object): object => {

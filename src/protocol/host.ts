@@ -61,6 +61,8 @@ export interface RunMetadata {
   doorPort?: number;
   /** It is not put to sleep for being idle. */
   awake?: true;
+  /** The wake that has started it began then. Epoch milliseconds; absent: it was started otherwise. */
+  wokeAt?: number;
   /** Of an agent: the conversation that it was given. */
   session?: RunSession;
   /** Of an agent: the sizes of its terminal, by the offset in its log from which on it had each. */

@@ -44,6 +44,12 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   schedule: { default: null, change: 'record' },
 };
 
+/** Why a service cannot have `sleep`, after the name of the field. */
+export const NO_SLEEP = {
+  task: 'is not for a task, which runs to its end',
+  noPort: 'needs a port, as a connection to it wakes the service',
+} as const;
+
 // Object.keys loses the type of the keys; they are those of the table.
 export const SPEC_FIELD_NAMES = Object.keys(SPEC_FIELDS) as (keyof ServiceSpec)[];
 

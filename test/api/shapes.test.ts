@@ -75,6 +75,11 @@ describe('a registration', () => {
   });
 
   it.each([
+    [{ kind: 'task', port: 1, sleep: { afterMinutes: 1 } }, 'sleep is not for a task, which runs to its end'],
+    [
+      { port: null, sleep: { afterMinutes: 1 } },
+      'sleep needs a port, as a connection to it wakes the service',
+    ],
     [{ kind: 'task', ready: 'tcp://localhost:1' }, 'ready is not for a task, which is done when it ends'],
     [{ kind: 'task', restart: 'always' }, 'restart must not be "always" for a task, which runs to its end'],
     [{ kind: 'job' }, 'kind must be "service" or "task"'],

@@ -44,6 +44,8 @@ async function setting(): Promise<Setting> {
   const cat = { cmd: 'exec cat', cwd: made };
   await ask('POST', '/v1/stacks', { project: 'shop', path: made });
   await ask('POST', '/v1/stacks', { project: 'blog', path: `${made}/blog` });
+  // Its group has no members, and a name that would do for a group of `shop`.
+  await ask('POST', '/v1/stacks', { project: 'shop', path: `${made}/branch`, name: 'shop--branch' });
   for (const stack of ['shop', 'blog']) {
     for (const name of ['web', 'old']) {
       const place = { name: `${stack}--${name}`, stack, group: stack };
@@ -129,6 +131,7 @@ const BODIES: Readonly<Record<string, { own: (folder: string) => unknown; foreig
       { name: 'other', port: null, cmd: 'true' },
       { name: 'shop--new', port: null, cmd: 'true' },
       { name: 'shop--new', stack: 'shop', group: 'blog', port: null, cmd: 'true' },
+      { name: 'shop--new', stack: 'shop', group: 'shop--branch', port: null, cmd: 'true' },
       { name: 'shop--new', stack: 'shop', dependsOn: ['blog--web'], port: null, cmd: 'true' },
       { name: 'shop--new', stack: 'shop', dependsOn: ['solo'], port: null, cmd: 'true' },
       {

@@ -243,6 +243,7 @@ describe('the hooks of a stack', () => {
     expect((await daemon.request('POST', '/v1/services', broken)).status).toBe(201);
     const refused = await run('rm --stack shop');
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('in use')]);
+    expect(refused.stderr).toContain('berth rm --stack shop --force');
     expect((await run('stacks')).stdout).toContain('shop');
     expect((await run('rm --stack shop --force')).code).toBe(0);
     expect((await daemon.request('GET', '/v1/stacks')).body.stacks).toEqual([]);

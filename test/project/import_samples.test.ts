@@ -240,8 +240,51 @@ processes:
 `;
     expect((await imported('process-compose.yml', text)).notes).toEqual([
       'a: is_daemon is left out',
+      'a: its failure ends nothing else (exit_on_failure)',
       'b: waits for a to succeed; process_completed would take a failure too',
       'c has no command: left out',
+    ]);
+  });
+});
+
+describe('a process that others wait for the end of', () => {
+  it('keeps its restarts, and what a task cannot have is named', async () => {
+    const text = `
+processes:
+  migrate:
+    command: ./migrate
+    availability: { restart: on_failure, backoff_seconds: 2, max_restarts: 3 }
+    readiness_probe: { exec: { command: ./done }, failure_threshold: 9 }
+    shutdown: { signal: 99 }
+  loop:
+    command: ./loop
+    ready_log_line: done
+    availability: { restart: always }
+  odd: { command: ./odd, availability: { restart: sometimes } }
+  api:
+    command: ./api
+    depends_on:
+      migrate: { condition: process_completed_successfully }
+      loop: { condition: process_completed_successfully }
+`;
+    const { services, notes } = await imported('process-compose.yaml', text);
+    expect(services.slice(0, 2)).toEqual([
+      {
+        name: 'migrate',
+        cmd: './migrate',
+        kind: 'task',
+        port: null,
+        restart: { policy: 'on-failure', min_ms: 2_000, max_ms: 2_000, max: 3 },
+        stop: { grace: '10s' },
+      },
+      { name: 'loop', cmd: './loop', kind: 'task', port: null },
+    ]);
+    expect(notes).toEqual([
+      'migrate: readiness_probe is left out, as others wait for its end',
+      'migrate: there is no signal 99: shutdown.signal is left out',
+      'loop: ready_log_line is left out, as others wait for its end',
+      'loop: restart always is left out, as others wait for its end',
+      'odd: there is no restart policy sometimes: availability.restart is left out',
     ]);
   });
 });

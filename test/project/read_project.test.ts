@@ -276,6 +276,10 @@ services:
   });
 });
 
+const ONE_CHECK =
+  'must be an http://, https:// or tcp://host:port URL, a path such as /health, tcp, or a map with one of http, ' +
+  'tcp, exec, log and notify';
+
 describe('a wrong project file', () => {
   it.each([
     ['', ['1:1 must be a map with services']],
@@ -328,12 +332,7 @@ describe('a wrong project file', () => {
       ],
     ],
     ['services:\n  web: {cmd: x, stop: {grace: 2h}}', ['2:31 services.web.stop.grace: must be at most 1h']],
-    [
-      'services:\n  web: {cmd: x, ready: localhost:80}',
-      [
-        '2:24 services.web.ready: must be an http://, https:// or tcp:// URL, a path such as /health, tcp, or a map with one of http, tcp, exec, log and notify',
-      ],
-    ],
+    ['services:\n  web: {cmd: x, ready: localhost:80}', [`2:24 services.web.ready: ${ONE_CHECK}`]],
     [
       'services:\n  web: {cmd: x, restart: never}',
       [
@@ -403,6 +402,52 @@ describe('a wrong project file', () => {
       'services:\n  web: {cmd: x, depends_on: [bd]}\n  db: {cmd: y}',
       ['2:17 services.web.depends_on: there is no service bd; did you mean db?'],
     ],
+    [
+      'services:\n  web:\n    cmd: x\n    env: {A: b, URL: "${url.ap}"}\n  api: {cmd: y, ready: {http: "${url.wep}/up"}}',
+      [
+        '4:22 services.web.env.URL: there is no service ap; did you mean api?',
+        '5:31 services.api.ready.http: there is no service wep; did you mean web?',
+      ],
+    ],
+    [
+      'services:\n  a: {cmd: x, kind: task, sleep: {after: 5m}}\n  b: {cmd: x, port: null, sleep: {after: 5m}}',
+      [
+        '2:27 services.a.sleep: is not for a task, which runs to its end',
+        '3:27 services.b.sleep: needs a port, as a connection to it wakes the service',
+      ],
+    ],
+    ...(
+      [
+        ['ready: tcp://localhost', 'ready', ONE_CHECK],
+        ['ready: /two words', 'ready', ONE_CHECK],
+        ['ready: {tcp: localhost}', 'ready.tcp', 'must be host:port, a port, or true for its own port'],
+        ['live: {tcp: "localhost:http"}', 'live.tcp', 'must be host:port, a port, or true for its own port'],
+        [
+          'live: {http: "http://"}',
+          'live.http',
+          'must be an http:// or https:// URL, or a path such as /health',
+        ],
+        [
+          'live: {http: tcp://a:1}',
+          'live.http',
+          'must be an http:// or https:// URL, or a path such as /health',
+        ],
+        [
+          'ready: {http: /, status: [399, 200]}',
+          'ready.status',
+          'must be the least and the greatest status, such as [200, 399]',
+        ],
+        [
+          'ready: {http: /, header: {Upgrade: x}}',
+          'ready.header.Upgrade',
+          'must be the name of a header, and none of the connection itself',
+        ],
+        ['ready: {exec: "  "}', 'ready.exec', 'must be a shell command of at most 64 KiB'],
+      ] as const
+    ).map(([line, path, message]): [string, string[]] => [
+      `services:\n  web:\n    cmd: x\n    ${line}`,
+      [expect.stringContaining(` services.web.${path}: ${message}`)],
+    ]),
     [
       'services:\n  web: {cmd: x, depends_on: {db: {condition: healthy}}}\n  db: {cmd: y}',
       [
@@ -485,6 +530,21 @@ describe('a wrong project file', () => {
     expect((await problems(`${levels.join('\n')}\nservices: {}`))[0]).toContain(
       'too large once its aliases are followed',
     );
+  });
+
+  it('names every expression that is none, as a registration would', async () => {
+    const file = join(folder, 'patterns.yaml');
+    writeFileSync(
+      file,
+      'services:\n  a:\n    cmd: x\n    ready: {log: "(x"}\n    live:\n      http: /\n      body: (?=y)\n' +
+        '  b: {cmd: x, ready: {log: "^ok$"}}\n',
+    );
+    const error = await readProject(file, {}).catch((one: unknown) => one);
+    if (!(error instanceof ProjectError)) throw error;
+    expect(error.problems.map(({ at, message }) => `${at.line}:${at.column} ${message}`)).toEqual([
+      expect.stringMatching(/^4:18 services\.a\.ready\.log: must be a regular expression of RE2: \S/),
+      expect.stringMatching(/^7:13 services\.a\.live\.body: must be a regular expression of RE2: \S/),
+    ]);
   });
 
   it('reports that it does not exist', async () => {

@@ -8,6 +8,7 @@ import {
 } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/process_table.ts';
 import { userName } from '../../adapters/process/users.ts';
+import type { LedgerRun } from '../../protocol/host.ts';
 import type { PortUse } from '../../protocol/ports.ts';
 
 /** The mark that a daemon, this one or another, puts into the environment of a service's process. */
@@ -21,9 +22,11 @@ export interface PortHolder {
   /** `pid 1234 (node)`, `user NAME` for a process of another user, or `unknown`. */
   label: string;
   mark: ServiceMark | null;
+  /** The process and its ancestors, the nearest first; none where it is not known. */
+  line: readonly ProcessRow[];
 }
 
-/** Ancestors searched for a mark, starting at the process that listens. */
+/** The length of the line of ancestors, from the process that listens on. */
 const MAX_ANCESTORS = 8;
 const INIT_PID = 1;
 
@@ -34,14 +37,14 @@ const listenersOn = (port: number, table: readonly ListeningSocket[]): Listening
 /** The holder of a socket of this user, or of any that may be inspected; undefined where it is not found. */
 function holderOf({ inode }: ListeningSocket): PortHolder | undefined {
   const owner = socketHolder(inode);
-  return owner && { pid: owner.pid, label: `pid ${owner.pid} (${owner.comm})`, mark: serviceMarkOf(owner) };
+  if (!owner) return undefined;
+  const line = lineOf(owner);
+  return { pid: owner.pid, label: `pid ${owner.pid} (${owner.comm})`, mark: markIn(line), line };
 }
 
-const holderOfOther = ({ uid }: ListeningSocket): PortHolder => ({
-  pid: null,
-  label: `user ${userName(uid)}`,
-  mark: null,
-});
+const unseen = (label: string): PortHolder => ({ pid: null, label, mark: null, line: [] });
+
+const holderOfOther = ({ uid }: ListeningSocket): PortHolder => unseen(`user ${userName(uid)}`);
 
 /** The process that would answer a connection to `port` on localhost; null when there is none. */
 export function portHolderOf(port: number, table: readonly ListeningSocket[]): PortHolder | null {
@@ -50,7 +53,7 @@ export function portHolderOf(port: number, table: readonly ListeningSocket[]): P
     const holder = socket.uid === process.getuid?.() ? holderOf(socket) : holderOfOther(socket);
     if (holder) return holder;
   }
-  return sockets.length > 0 ? { pid: null, label: 'unknown', mark: null } : null;
+  return sockets.length > 0 ? unseen('unknown') : null;
 }
 
 /**
@@ -65,33 +68,40 @@ export const otherUserOn = (
     .filter((socket) => !mayServe(socket, pid))
     .map(holderOfOther)[0];
 
-/**
- * The processes outside the tree of a run that listen on its port for a service, of this daemon or another.
- */
-export const otherServicesOn = (
-  { port, pid, run }: PortUse,
-  table: readonly ListeningSocket[],
-): (PortHolder & { mark: ServiceMark })[] =>
+/** The processes outside the tree of a run that listen on its port, without those that bear its mark. */
+export const strangersOn = ({ port, pid, run }: PortUse, table: readonly ListeningSocket[]): PortHolder[] =>
   listenersOn(port, table)
     .filter((socket) => !treeHasOpen(pid, socket.inode))
-    .flatMap((socket) => {
-      const holder = holderOf(socket);
-      const mark = holder?.mark;
-      return mark && mark.run !== run ? [{ ...holder, mark }] : [];
-    });
+    .flatMap((socket) => holderOf(socket) ?? [])
+    .filter(({ mark }) => mark?.run !== run);
+
+/** The live run that the process is of, by its ancestors and its session; undefined: of none. */
+export const runOfHolder = ({ line }: PortHolder, runs: readonly LedgerRun[]): LedgerRun | undefined =>
+  runs.find(
+    ({ pid, startTicks, end }) =>
+      end === null &&
+      line.some((row) => row.session === pid || (row.pid === pid && row.startTicks === startTicks)),
+  );
+
+function lineOf(row: ProcessRow): ProcessRow[] {
+  const line: ProcessRow[] = [];
+  for (let at: ProcessRow | undefined = row; at && at.pid !== INIT_PID; at = processRow(at.ppid)) {
+    line.push(at);
+    if (line.length === MAX_ANCESTORS) break;
+  }
+  return line;
+}
 
 /**
- * The mark of the process. A process that overwrote its mark to change its title has a parent with an intact
- * one.
+ * The mark of the process. A process that overwrote its mark to change its title may have a parent with an
+ * intact one.
  */
-function serviceMarkOf(row: ProcessRow): ServiceMark | null {
-  let at: ProcessRow | undefined = row;
-  for (let step = 0; at && at.pid !== INIT_PID && step < MAX_ANCESTORS; step += 1) {
-    const entries = environOf(at.pid)?.toString('latin1').split('\0');
+function markIn(line: readonly ProcessRow[]): ServiceMark | null {
+  for (const { pid } of line) {
+    const entries = environOf(pid)?.toString('latin1').split('\0');
     const textOf = (key: string) => entries?.find((entry) => entry.startsWith(key))?.slice(key.length);
     const service = textOf('BERTH_SERVICE=');
     if (service !== undefined) return { name: service, run: textOf('BERTH_RUN=') ?? '' };
-    at = processRow(at.ppid);
   }
   return null;
 }

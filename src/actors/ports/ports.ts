@@ -8,7 +8,14 @@ import { type NewEvent, portConflictEvent } from '../../protocol/events.ts';
 import type { PortsProtocol, PortUse } from '../../protocol/ports.ts';
 import { actor, type Context, type MessageOf, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
-import { otherServicesOn, otherUserOn, portHolderOf, type ServiceMark } from './port_holder.ts';
+import {
+  otherUserOn,
+  type PortHolder,
+  portHolderOf,
+  runOfHolder,
+  type ServiceMark,
+  strangersOn,
+} from './port_holder.ts';
 
 export interface PortsConfig {
   store: Pick<Store, 'table'>;
@@ -129,11 +136,11 @@ class Ports {
   async listener(port: number): Promise<ReplyOf<PortsProtocol, 'listener'>> {
     const found = portHolderOf(port, this.listening());
     if (!found) return { listener: null };
-    const { pid, label, mark } = found;
+    const { pid, label } = found;
     // The daemon itself listens for a service that has a door.
     const [owner] = pid === process.pid ? this.claims.others('', port) : [];
     if (owner !== undefined) return { listener: { pid, holder: owner } };
-    return { listener: { pid, holder: mark && (await this.isOurs(mark)) ? mark.name : label } };
+    return { listener: { pid, holder: (await this.serviceOf(found)) ?? label } };
   }
 
   /**
@@ -144,8 +151,10 @@ class Ports {
     const table = this.listening();
     const other = otherUserOn(use, table);
     if (other) return other.label;
-    for (const { mark } of otherServicesOn(use, table))
-      if (mark.name !== use.owner && (await this.isOurs(mark))) return mark.name;
+    for (const holder of strangersOn(use, table)) {
+      const service = await this.serviceOf(holder);
+      if (service !== null && service !== use.owner) return service;
+    }
     return null;
   }
 
@@ -202,6 +211,19 @@ class Ports {
     if (other !== undefined) return `${other} has registered it`;
     const { listener } = await this.listener(port);
     return `${listener?.holder ?? 'somebody'} listens on it`;
+  }
+
+  /**
+   * The service of this daemon whose run the process is of; null: of none. Programs that overwrite their
+   * environment, as Redis does for its title, bear no mark: the host's ledger knows their first process.
+   */
+  private async serviceOf(holder: PortHolder): Promise<string | null> {
+    const { mark, line } = holder;
+    if (mark && (await this.isOurs(mark))) return mark.name;
+    if (line.length === 0) return null;
+    const asked = this.context.ref('host').ask('runs', {}, { deadlineMs: SERVICE.hostRetryMs });
+    const { runs } = await tolerateFailure(asked, () => ({ runs: [] }));
+    return runOfHolder(holder, runs)?.service ?? null;
   }
 
   /**

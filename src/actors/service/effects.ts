@@ -309,7 +309,9 @@ export class ServiceEffects {
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
   async announce(run: LiveRun, now: number): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
-    const { session } = run.metadata;
+    const { session, wokeAt } = run.metadata;
+    if (wokeAt !== undefined)
+      await this.appendEvent(events.wokeEvent(this.name, run.id, Math.max(0, now - wokeAt)));
     const ms = Math.max(0, now - run.startedAt);
     if (session?.woke) await this.appendEvent(events.agentWokeEvent(this.name, run.id, session.id, ms));
     this.note(run, { passed: true });

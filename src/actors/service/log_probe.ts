@@ -77,7 +77,7 @@ export class LogProbe {
   private read(): boolean {
     if (this.isFound) return true;
     const { log, regex, run } = this.options;
-    const { bytes, end } = log.read(this.offset, CHECK.logStepBytes, run);
+    const { bytes, end } = log.read(this.offset, Math.min(CHECK.logStepBytes, regex.reach), run);
     const isAtEnd = end <= this.offset;
     const lines = this.cutter.cut(Buffer.from(bytes), this.offset, noTime);
     this.offset = Math.max(end, this.offset);
@@ -85,7 +85,7 @@ export class LogProbe {
     // A prompt has no newline.
     const started = { bytes: partial.bytes, from: 0, to: partial.bytes.length, time: 0 };
     this.isFound = [...lines, ...(isAtEnd ? [started] : [])].some((line) =>
-      regex.test(lineText(line, READABLE)),
+      regex.test(lineText(line, READABLE).slice(0, regex.reach)),
     );
     return isAtEnd;
   }

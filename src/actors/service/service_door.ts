@@ -17,7 +17,7 @@ import { DOOR } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { Known } from './reconcile.ts';
 import { behindDoor, type Run } from './run.ts';
-import { type Slept, sleptEvent, wokeEvent } from './run_events.ts';
+import { type Slept, sleptEvent } from './run_events.ts';
 import { isResting, type LifecycleState, liveRun, serviceStateOf } from './state.ts';
 
 export interface ServiceDoorOptions {
@@ -55,7 +55,7 @@ export class ServiceDoor {
   private sleeping: Promise<SleepReply> | null = null;
   /** A client waits for the end of the process that is being stopped. */
   private isKnocked = false;
-  /** Since when the service is being woken; monotonic milliseconds. */
+  /** Since when the service is being woken; epoch milliseconds, as its run keeps it. */
   private wakingSince: number | null = null;
   private innerPort: number | null = null;
   private closing: Promise<null> = Promise.resolve(null);
@@ -117,6 +117,7 @@ export class ServiceDoor {
 
   /** Makes the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
   async spawn(run: Run, stored: StoredService, last: LastEnd | null): ReturnType<ServiceEffects['spawn']> {
+    if (this.wakingSince !== null) run.metadata = { ...run.metadata, wokeAt: this.wakingSince };
     await this.prepare(run, stored.spec);
     return this.options.effects.spawn(run, stored, last);
   }
@@ -183,7 +184,7 @@ export class ServiceDoor {
   waking(): void {
     const { known, context } = this.options;
     const { state, end } = known();
-    if (this.isAsleep(state, end)) this.wakingSince ??= context.clock.monotonic();
+    if (this.isAsleep(state, end)) this.wakingSince ??= context.clock.now();
   }
 
   /** The wake that a client has asked for failed: nobody waits any longer. */
@@ -255,19 +256,13 @@ export class ServiceDoor {
     return reply;
   }
 
-  /** Wakes the service for a client that waits, continues a sleep, and reports a wake. */
+  /** Wakes the service for a client that waits, and continues a sleep. */
   private followWake(state: LifecycleState): void {
-    const { context, name, effects } = this.options;
+    const { context, name } = this.options;
     if (state.phase === 'running') {
       const { run } = state;
       this.isKnocked = false;
-      const since = this.wakingSince;
       this.wakingSince = null;
-      const { clock } = context;
-      if (since !== null) {
-        const ms = Math.round(clock.monotonic() - since);
-        this.inBackground(run.ready.promise.then(() => effects.appendEvent(wokeEvent(name, run.id, ms))));
-      }
       // The daemon was killed between the decision and the stop.
       if (this.isAsleepAfter(run.id) && !this.sleeping) this.inBackground(this.sleep());
     }

@@ -21,6 +21,7 @@ import {
   actor,
   type Context,
   type DeferredReply,
+  Failure,
   isFailure,
   type MessageOf,
   tolerateFailure,
@@ -34,6 +35,13 @@ export interface StacksConfig {
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 /** All claims wait for each other: which name is free depends on all of them. */
 const CLAIMS = 'claims';
+
+/** The failure of the hook `remove`, with what can be done about it. */
+function withForceHint({ code, message, detail }: Failure, stack: string): Failure {
+  const force = `\`berth rm --stack ${stack} --force\` (?force=true) forgets the stack all the same.`;
+  const given = detail instanceof Object && 'hint' in detail ? `${detail.hint}\n` : '';
+  return new Failure(code, message, { hint: `${given}${force}` });
+}
 
 class Stacks {
   private readonly context: Context;
@@ -109,7 +117,9 @@ class Stacks {
     const removal = nameInStack(name, HOOKS.remove);
     if (hooks.includes(removal) && this.hasBegun(name, hooks)) {
       const run = this.runHook(removal);
-      await (force ? tolerateFailure(run, () => undefined) : run);
+      await tolerateFailure(run, (failure) => {
+        if (!force) throw withForceHint(failure, name);
+      });
     }
     for (const hook of hooks) await this.removeService(hook);
     await this.store.table('stacks').remove(name);

@@ -1,7 +1,7 @@
 // berth config
 import { stringifyYaml } from '../../adapters/yaml.ts';
 import { countText } from '../../presentation/format.ts';
-import type { ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
 import { limitsEntry, restartEntry } from '../../project/run_shapes.ts';
 import { defineCommand, flagOption, textOption } from '../kit/command.ts';
 import { relativePath } from '../kit/format.ts';

@@ -32,7 +32,7 @@ export const downCommand = defineCommand({
     const path = projectFilePath(file);
     const client = await context.client();
     const all = await client.services();
-    const stack = await chosenStack(client, { ...choice, folder: dirname(path) });
+    const stack = await chosenStack(client, { ...choice, mayBeNew: true, folder: dirname(path) });
     const { full, label } = scopeOf(stack, all);
     const wanted = names.map(full);
     const details = await Promise.all(all.map(({ name }) => client.service(name)));

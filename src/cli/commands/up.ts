@@ -7,7 +7,8 @@ import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
 import { ProjectError } from '../../project/project_error.ts';
-import type { Project, ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
+import type { Project } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
 import { AGENTS_GROUP } from '../../protocol/names.ts';
@@ -329,7 +330,7 @@ async function dryPlan(
   const planned = plannedStack(project, choice);
   if (!(await isDaemonThere(context))) return planOf(project, names, planned);
   const folder = dirname(project.file);
-  const found = await chosenStack(await context.client(), { ...choice, folder });
+  const found = await chosenStack(await context.client(), { ...choice, mayBeNew: true, folder });
   return planOf(project, names, found === null || found === UNREGISTERED ? planned : found);
 }
 

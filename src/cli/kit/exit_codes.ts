@@ -38,6 +38,7 @@ export const exitCodesHelp = (): string =>
     .join('\n');
 
 const EXIT_BY_ERROR_CODE = new Map<string, number>([
+  ['invalid_spec', EXIT_CODE.usage],
   ['unreachable', EXIT_CODE.noDaemon],
   ['unauthorized', EXIT_CODE.unauthorized],
   ['unproven', EXIT_CODE.unauthorized],

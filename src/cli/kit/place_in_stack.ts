@@ -27,7 +27,7 @@ export async function placeInStack(
   client: Client,
   choice: StackChoice,
 ): Promise<PlaceInStack> {
-  const chosen = await chosenStack(client, choice);
+  const chosen = await chosenStack(client, { ...choice, mayBeNew: true });
   const stack =
     chosen === UNREGISTERED
       ? await (await import('../project_commands.ts')).registerStackHere(context, client, choice)

@@ -1,7 +1,7 @@
 // Registers a service of the project file, and decides whether its running process must be restarted.
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
-import type { ProjectService } from '../../project/read_project.ts';
+import type { ProjectService } from '../../project/project_service.ts';
 import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
 import {
   completeRegistration,

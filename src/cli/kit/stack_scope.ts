@@ -7,6 +7,7 @@ import { findProjectFile } from '../../project/find_project_file.ts';
 import { isHook, nameInStack, projectOfStack, shortName, slugText } from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
+import { CommandError } from './exit_codes.ts';
 
 /** The options that choose a stack. `-p` is the port of a few commands, which take the long form alone. */
 export const STACK_OPTIONS = {
@@ -24,6 +25,8 @@ export interface StackChoice {
   stack?: string | undefined;
   project?: string | undefined;
   all?: boolean;
+  /** A stack that is named need not exist. */
+  mayBeNew?: boolean;
   /** The folder of the project; default: the one that is found from the current folder. */
   folder?: string;
 }
@@ -31,13 +34,13 @@ export interface StackChoice {
 /** The name that `--project NAME[/SLUG]` means. */
 export const stackOfProject = (project: string): string => project.replace('/', '--');
 
-/** Every stack; none of a daemon that has no stacks yet. */
-async function knownStacks(client: Client): Promise<Stack[]> {
+/** Every stack; null: a daemon without stacks, or one that does not show them. */
+async function knownStacks(client: Pick<Client, 'stacks'>): Promise<Stack[] | null> {
   try {
     return await client.stacks();
   } catch (error) {
     // Nor does who may watch one terminal see any.
-    if (hasErrorCode(error, 'not_found') || hasErrorCode(error, 'forbidden_token')) return [];
+    if (hasErrorCode(error, 'not_found') || hasErrorCode(error, 'forbidden_token')) return null;
     throw error;
   }
 }
@@ -63,17 +66,45 @@ function stackAround(stacks: readonly Stack[], folder: string | undefined): Stac
 /** In the place of the stack of a project that is not registered yet: no stack has this name. */
 export const UNREGISTERED = '.';
 
-/** The stack that is chosen; null: none, so names are the registered ones. */
-export async function chosenStack(client: Client, choice: StackChoice): Promise<string | null> {
+/**
+ * The stack of `stacks` that is called `named`: by its name, by its slug in `project`, or by a slug that only
+ * one stack has; undefined: none is. Throws a CommandError for several.
+ */
+function stackCalled(
+  named: string,
+  stacks: readonly Stack[],
+  project: string | undefined,
+): string | undefined {
+  const slug = slugText(named);
+  const names = project === undefined ? [named] : [named, nameInStack(project, slug)];
+  const known = names.find((name) => stacks.some((one) => one.name === name));
+  if (known !== undefined) return known;
+  const alike = stacks.filter((one) => one.slug === slug).map(({ name }) => name);
+  if (alike.length < 2) return alike[0];
+  throw new CommandError(`${named} may be ${alike.join(' or ')}`, 'Give the whole name.');
+}
+
+/**
+ * The stack that is chosen; null: none, so names are the registered ones. Throws a CommandError for one that
+ * is named and does not exist.
+ */
+export async function chosenStack(
+  client: Pick<Client, 'stacks'>,
+  choice: StackChoice,
+): Promise<string | null> {
   if (choice.all) return null;
-  if (choice.project !== undefined) return stackOfProject(choice.project);
   const stacks = await knownStacks(client);
   const folder = choice.folder ?? projectFolder();
-  const around = stackAround(stacks, folder);
-  const named = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
+  const around = stackAround(stacks ?? [], folder);
+  const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
+  const named = choice.project === undefined ? given : stackOfProject(choice.project);
   if (named === undefined) return around?.name ?? (folder === undefined ? null : UNREGISTERED);
-  if (!around || stacks.some(({ name }) => name === named)) return named;
-  return nameInStack(projectOfStack(around.name), slugText(named));
+  if (stacks === null) return named;
+  const project = choice.project === undefined && around ? projectOfStack(around.name) : undefined;
+  const found = stackCalled(named, stacks, project);
+  if (found !== undefined) return found;
+  if (choice.mayBeNew) return project === undefined ? named : nameInStack(project, slugText(named));
+  throw new CommandError(`there is no stack ${named}`, '`berth stacks` lists the stacks.');
 }
 
 export interface StackScope {

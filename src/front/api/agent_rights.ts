@@ -83,10 +83,19 @@ function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string
   throw fail('forbidden_owner', `${reach.agent} may register in its own stack alone`, { hint });
 }
 
-const checkRegistration: BodyCheck<ServiceInput> = (reach, input) => {
+/** A group without members belongs to the stack whose name it has. */
+async function isOfAnotherStack(reach: Reach, group: string, app: AppContext): Promise<boolean> {
+  if (!reach.hasGroup(group)) return true;
+  if (group === reach.stack) return false;
+  const { stacks } = await app.ref('stacks').ask('list', {});
+  return stacks.some(({ name }) => name === group);
+}
+
+const checkRegistration: BodyCheck<ServiceInput> = async (reach, input, app) => {
   checkPlace(reach, input);
   const { group, dependsOn } = input;
-  if (group !== null && !reach.hasGroup(group)) throw reach.refusal(`the group ${group}`);
+  if (group !== null && (await isOfAnotherStack(reach, group, app)))
+    throw reach.refusal(`the group ${group}`);
   for (const dependency of dependsOn) reach.assertName(dependencyName(dependency));
 };
 

@@ -15,6 +15,7 @@ import { operationHead, runOperation } from './cloud_operations.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
+import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
@@ -81,16 +82,19 @@ function mayCall(caller: Caller, route: Route | undefined, key: string | null): 
   return caller.kind !== 'share' || (route?.isShared === true && key === caller.share.agent);
 }
 
+const isOfToken = (route: Route, { caller }: Called): boolean =>
+  caller.kind !== 'agent' && !route.isPublic && !route.path.startsWith('/k8s');
+
 /** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
   /** Calls without an answer so far. */
-  private readonly pending = new Set<HttpReply>();
-  private idleWaiters: (() => void)[] = [];
+  readonly pending: PendingCalls;
   private readonly context: ReplyContext;
 
   constructor(options: RequestHandlerOptions) {
     this.options = options;
+    this.pending = new PendingCalls(options.onDefect);
     this.context = { requests: options.app.requests, onDefect: options.onDefect };
   }
 
@@ -118,19 +122,6 @@ export class RequestHandler {
       reply.fail(error);
     }
   };
-
-  /** Resolves when no call is pending. */
-  idle(): Promise<void> {
-    return this.pending.size === 0
-      ? Promise.resolve()
-      : new Promise((resolve) => this.idleWaiters.push(resolve));
-  }
-
-  /** Fails the pending calls, because the daemon ends before they finish. */
-  failPending(): void {
-    for (const reply of this.pending)
-      reply.fail(fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'));
-  }
 
   private route(exchange: HttpExchange, reply: HttpReply, caller: Caller): void {
     const { method, path } = exchange;
@@ -220,7 +211,7 @@ export class RequestHandler {
     };
     const result = this.whenServed(route, read);
     if (result instanceof Uint8Array) reply.bytes(route.status, route.headers, result);
-    else this.settle(reply, route, result);
+    else this.settle(reply, { isOfToken: isOfToken(route, by), onCut: () => {} }, route, result);
   }
 
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, by: Called): void {
@@ -230,7 +221,11 @@ export class RequestHandler {
     const host = exchange.header('host');
     const accept = exchange.header('accept');
     const bearer = givenToken(exchange);
-    const onGone = (listener: () => void): void => exchange.whenGone(listener);
+    const call: PendingCall = { isOfToken: isOfToken(route, by), onCut: () => {} };
+    const onGone = (listener: () => void): void => {
+      call.onCut = listener;
+      exchange.whenGone(listener);
+    };
     const answered = { status, headers, errorHeaders: [] };
     const request = { ...by, app, query, body: null, host, accept, bearer, onGone, ...answered };
     const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
@@ -243,12 +238,13 @@ export class RequestHandler {
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, { request, work: recorded })
       : this.whenServed(route, recorded);
-    this.settle(reply, request, result);
+    this.settle(reply, call, request, result);
   }
 
   /** Answers with `result` when it settles. `head` is read only then, because a handler may change it. */
   private settle(
     reply: HttpReply,
+    call: PendingCall,
     head: Pick<RequestContext, 'status' | 'headers'> & Partial<Pick<RequestContext, 'errorHeaders'>>,
     result: unknown,
   ): void {
@@ -256,26 +252,13 @@ export class RequestHandler {
       this.answer(reply, head, result);
       return;
     }
-    this.track(
+    this.pending.track(
       reply,
-      result.then((value) => this.answer(reply, head, value)),
+      call,
+      result,
+      (value) => this.answer(reply, head, value),
       () => head.errorHeaders,
     );
-  }
-
-  /** Holds `reply` as pending until `work`, which answers it, is done; its error is answered. */
-  private track(
-    reply: HttpReply,
-    work: Promise<void>,
-    errorHeaders: () => readonly string[] | undefined = () => [],
-  ): void {
-    this.pending.add(reply);
-    work
-      .catch((error: unknown) => reply.fail(error, errorHeaders()))
-      .finally(() => {
-        this.pending.delete(reply);
-        if (this.pending.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();
-      });
   }
 
   private answer(
@@ -349,13 +332,13 @@ export class RequestHandler {
       exchange.whenGone(() => gone.abort());
       return this.whenServed(route, () => route.run({ app, headers, body, signal: gone.signal, open }));
     });
-    const relayed = work.then((answer) => {
+    const call = { isOfToken: isOfToken(route, by), onCut: () => gone.abort() };
+    this.pending.track(reply, call, work, (answer) => {
       if (answer === null) return;
       const { status, contentType, body } = answer;
       if (contentType === null) reply.empty(status, EMPTY_HEADERS);
       else reply.bytes(status, headersOf(contentType), body);
     });
-    this.track(reply, relayed);
   }
 
   private runUpgrade(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'socket'>, by: Called): void {

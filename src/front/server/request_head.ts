@@ -10,6 +10,7 @@ const SINGLE_HEADERS: readonly string[] = [
   'authorization',
   'content-length',
   'content-type',
+  'idempotency-key',
   'sec-fetch-site',
   'transfer-encoding',
 ];
@@ -51,6 +52,8 @@ export class HeadReader {
     this.seen |= bit;
     if (name === 'content-length') this.length = value;
     else if (name === 'transfer-encoding') this.coding = value;
+    // Elsewhere an empty header is as good as none, and the change would be made each time it is asked for.
+    else if (name === 'idempotency-key' && value === '') this.fault ??= 'its Idempotency-Key is empty';
   };
 
   finish(): HeadFacts {

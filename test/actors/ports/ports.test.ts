@@ -9,10 +9,12 @@ import { describe, expect, it } from 'vitest';
 import { portHolderOf } from '../../../src/actors/ports/port_holder.ts';
 import { portsActor } from '../../../src/actors/ports/ports.ts';
 import { nextRecord } from '../../../src/actors/registry/registration_rules.ts';
+import { processRow } from '../../../src/adapters/process/process_table.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import type { EventsProtocol } from '../../../src/protocol/events.ts';
 import type { HostProtocol, LedgerRun } from '../../../src/protocol/host.ts';
 import type { PortsProtocol, PortUse } from '../../../src/protocol/ports.ts';
+import type { RunEnd } from '../../../src/protocol/service.ts';
 import { isFailure, type Ref } from '../../../src/runtime/actor.ts';
 import {
   afterThisTest,
@@ -36,6 +38,8 @@ async function started(clock: TestClock = realTime): Promise<{
   put(name: string, port: number): Promise<void>;
   /** The host's current run of a service, and its last ended run. */
   live: Map<string, string>;
+  /** Every run of the host. */
+  runs: LedgerRun[];
   ended(name: string, run: string): Promise<void>;
   /** Every event, as JSON. */
   events(): unknown[];
@@ -44,15 +48,20 @@ async function started(clock: TestClock = realTime): Promise<{
   afterThisTest(() => store.close());
   const w = world({ clock });
   const live = new Map<string, string>();
+  const runs: LedgerRun[] = [];
   const runOf = (service: string): LedgerRun | null => {
     const run = live.get(service);
     return run === undefined ? null : ({ service, run } as LedgerRun);
   };
-  await w.stand<HostProtocol>('host', { runOf: ({ service }) => ({ run: runOf(service) }) });
+  await w.stand<HostProtocol>('host', {
+    runOf: ({ service }) => ({ run: runOf(service) }),
+    runs: () => ({ runs }),
+  });
   const journal = await w.stand<EventsProtocol>('events');
   const watched = new Map<string, PortUse>();
   return {
     live,
+    runs,
     events: () => journal.of('append').flatMap(({ events }) => events.map(({ data }) => JSON.parse(data))),
     ended: (name, run) =>
       store
@@ -266,6 +275,32 @@ describe('the holder', () => {
     expect((await ref.ask('listener', { port })).listener?.holder).toBe('web');
   });
 
+  it('is a service by its first process when that has overwritten its mark, and by its session', async () => {
+    const { ports: ref, runs } = await started();
+    const { child, port } = await listenApart('sh', [
+      '-c',
+      `env -i ${process.execPath} -e "${SERVER}" & wait`,
+    ]);
+    const { startTicks } = must(processRow(must(child.pid)));
+    const run = (over: Partial<LedgerRun>): LedgerRun =>
+      ({ service: 'redis', run: 'r1', pid: must(child.pid), startTicks, end: null, ...over }) as LedgerRun;
+    const holder = async () => (await ref.ask('listener', { port })).listener?.holder;
+    const foreign = await holder();
+    expect(foreign).toMatch(/^pid \d+ \(node\)$/);
+    runs.push(run({ pid: 1 }), run({ end: {} as RunEnd }));
+    expect(await holder()).toBe(foreign);
+    runs.push(run({}));
+    expect(await holder()).toBe('redis');
+    const use = {
+      owner: 'web',
+      run: 'r2',
+      pid: must((await listenApart('sh', ['-c', 'echo 1; sleep 600'])).child.pid),
+      port,
+    };
+    expect(await ref.ask('foreignHolder', use)).toEqual({ holder: 'redis' });
+    expect(await ref.ask('foreignHolder', { ...use, owner: 'redis' })).toEqual({ holder: null });
+  });
+
   it.runIf(process.getuid?.() === 0)('is another user, by name', async () => {
     const { ports: ref } = await started();
     const uid = Number(/^nobody:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]);
@@ -275,7 +310,7 @@ describe('the holder', () => {
 
   it('is unknown when no process with the socket is found', () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
-    expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null });
+    expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null, line: [] });
   });
 });
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { LastEnd, RunEnd } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { virtualClock } from '../../kit/actors.ts';
+import { must } from '../../kit/must.ts';
 import {
   AGENT,
   BOOTED_AT,
@@ -102,6 +103,25 @@ describe('a later daemon', () => {
     expect(world.state().status).toBe('running');
     expect(world.events().map(([type]) => type)).toEqual(['service.started']);
     expect(world.host.row?.memo).toEqual({ ...memo, passed: true });
+  });
+
+  it('tells of a wake that an earlier daemon had begun, once', async () => {
+    const clock = virtualClock();
+    const memo = { ...MEMO, passed: false, ready: READY, wokeAt: clock.now() - 3_000 };
+    const first = await begun({ clock, row: { memo } });
+    expect(first.events()).toEqual([]);
+    first.probe.pass();
+    await first.advance(1_000);
+    expect(first.state().status).toBe('running');
+    const told = first.events();
+    expect(told.map(([type]) => type)).toEqual(['service.started', 'service.woke']);
+    expect(told[1]?.[1]).toEqual({
+      name: 'web',
+      ms: expect.toSatisfy((ms: number) => ms >= 3_000 && ms <= 4_000),
+    });
+    const later = await begun({ clock, row: { memo: must(first.host.row).memo } });
+    await later.advance(1_000);
+    expect(later.events()).toEqual([]);
   });
 
   it('gives an agent unlimited time', async () => {

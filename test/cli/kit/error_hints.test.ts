@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hintOf } from '../../../src/cli/kit/error_hints.ts';
+import { EXIT_CODE, exitCodeOf } from '../../../src/cli/kit/exit_codes.ts';
 import { BerthError } from '../../../src/client/errors.ts';
 import { ERRORS, type ErrorCode } from '../../../src/protocol/errors.ts';
 
@@ -22,4 +23,8 @@ describe('the hint of the command line', () => {
     expect(hint.split('\n').slice(0, 2)).toEqual(['May I?', '1. Yes']);
     expect(hint).toContain('berth agent keys');
   });
+});
+
+it('counts what the daemon finds wrong in a call as a wrong call', () => {
+  expect(exitCodeOf(new BerthError('invalid_spec', 'since must be a time'))).toBe(EXIT_CODE.usage);
 });

@@ -1,4 +1,5 @@
 // docs/reference.md "Logs of many services"
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mergeAnswers } from '../../../src/front/api/handlers/log_search.ts';
 import { LogWriter } from '../../../src/logs/writer.ts';
 import type { LogSearchAnswer } from '../../../src/protocol/logs.ts';
+import type { StacksProtocol } from '../../../src/protocol/stacks.ts';
 import { expectError, specRow, startFront } from '../kit.ts';
 
 let stateDir = '';
@@ -60,6 +62,20 @@ describe('GET /v1/logs', () => {
     expect(await texts('?since=90m&until=30m')).toEqual(['between']);
     expect(await texts(`?since=${new Date(now - 90 * 60_000).toISOString()}`)).toEqual(['between', 'new']);
     expect(await texts('?q=NEW')).toEqual(['new']);
+  });
+
+  it('knows no stack that nobody has, and one without services', async () => {
+    const { stand, request } = await frontWithLogs();
+    const empty = { name: 'empty', project: 'empty', path: '/', worktree: null, branch: null };
+    await stand<StacksProtocol>('stacks', {
+      list: () => ({ stacks: [{ ...empty, isNamed: false, gone: false }] }),
+    });
+    expect(await request('GET', '/v1/logs?stack=empty')).toMatchObject({ status: 200, body: { lines: [] } });
+    for (const path of ['/v1/logs?stack=shpo', '/v1/logs/stream?stack=shpo'])
+      expect(await request('GET', path)).toMatchObject({
+        status: 404,
+        body: { code: 'unknown_stack', message: 'there is no stack shpo' },
+      });
   });
 
   it('goes back page by page', async () => {

@@ -1,6 +1,7 @@
 // A new token ends what came in with the old one: docs/reference.md "Tokens".
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { fail } from '../../../src/protocol/errors.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import type { TerminalProtocol } from '../../../src/protocol/terminal.ts';
 import { afterThisTest, settle } from '../../kit/actors.ts';
@@ -55,6 +56,29 @@ describe.each(SERVERS)('%s', (server) => {
     front.front.reload(NEW);
     answer(0);
     expect((await opening).status).toBe(401);
+  });
+
+  it('answers what waits for something', async () => {
+    const front = await start();
+    let endStop = (): void => {};
+    const service = await front.stand<ServiceProtocol>('service:web', {
+      stop: () =>
+        new Promise((_, reject) => {
+          endStop = () => reject(fail('daemon_busy', 'it lives on'));
+        }),
+    });
+    const ask = (method: string, path: string) => front.request(method, path, { headers: { authorization } });
+    const wait = ask('GET', '/v1/agents/wait?names=bot&for=blocked&timeout=3600000');
+    const stop = ask('POST', '/v1/services/web/stop');
+    await service.next('stop');
+    front.front.reload({ ...NEW, token: 'old' });
+    front.front.reload(NEW);
+    expect((await stop).body).toMatchObject({
+      code: 'unauthorized',
+      message: 'the token has changed; what was asked for may still happen',
+    });
+    expect((await wait).body.code).toBe('unauthorized');
+    endStop();
   });
 
   it('closes terminals, and passes on no key that comes after it', async () => {

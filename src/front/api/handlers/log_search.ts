@@ -8,6 +8,7 @@ import { LOGS } from '../../../settings/limits.ts';
 import { statePaths } from '../../../settings/state_paths.ts';
 import type { HandlersOf } from '../handler.ts';
 import { filterOf, namesSelector, selectedNames } from './logs_selection.ts';
+import { assertStackExists } from './stacks.ts';
 
 /** Parts of a search that run beside each other. */
 const PARTS = 2;
@@ -67,6 +68,7 @@ export const logHandlers: HandlersOf<typeof logs> = {
     const { limit: asked, before, run, ansi } = query;
     const limit = asked ?? LOGS.defaultPageLines;
     const filter = filterOf(query, Date.now());
+    if (query.stack !== null) await assertStackExists(app, query.stack);
     const cursor = before === null ? null : cursorOf('before', before);
     // What a cursor does not have is searched to its end.
     const wanted = selectedNames(app, query, reach).map((name) => ({
@@ -97,10 +99,11 @@ export const logHandlers: HandlersOf<typeof logs> = {
     return Buffer.from(`{"lines":[${rows.join(',')}],${end}`);
   },
 
-  follow: ({ app, query, reach, lastEventId, open }) => {
+  follow: async ({ app, query, reach, lastEventId, open }) => {
     const now = Date.now();
     const { limit, since, run, ansi, follow } = query;
     const asked = filterOf(query, now);
+    if (query.stack !== null) await assertStackExists(app, query.stack);
     // What is written from now on is later.
     const isFollowing = follow !== false && (asked.until === null || asked.until > now);
     const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };

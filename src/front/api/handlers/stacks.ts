@@ -37,6 +37,11 @@ async function findStack(app: AppContext, name: string): Promise<Stack> {
   return found;
 }
 
+/** Throws unknown_stack unless there is this stack. */
+export async function assertStackExists(app: AppContext, name: string): Promise<void> {
+  if (app.views.stackMembers(name).length === 0) await findStack(app, name);
+}
+
 export const stackHandlers: HandlersOf<typeof stacks> = {
   list: async ({ app, reach }) => {
     const all = await allStacks(app);

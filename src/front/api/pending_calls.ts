@@ -1,0 +1,73 @@
+// The calls without an answer so far, and what answers them before their work is done.
+import { fail } from '../../protocol/errors.ts';
+import { type Failure, isFailure } from '../../runtime/actor.ts';
+import type { HttpReply } from './reply.ts';
+
+export interface PendingCall {
+  /** Whether it came in with `auth.token`, or without any while there is none. */
+  readonly isOfToken: boolean;
+  /** Called when it is answered before its work is done: its client waits no longer. */
+  onCut: () => void;
+}
+
+export class PendingCalls {
+  private readonly open = new Map<HttpReply, PendingCall>();
+  private idleWaiters: (() => void)[] = [];
+  private readonly onDefect: (error: unknown) => void;
+
+  /** `onDefect`: for exceptions of work whose answer nobody gets any more. */
+  constructor(onDefect: (error: unknown) => void) {
+    this.onDefect = onDefect;
+  }
+
+  /** Holds `reply` until `work` is done. Its value is answered by `answer`, its error as it is. */
+  track<T>(
+    reply: HttpReply,
+    call: PendingCall,
+    work: Promise<T>,
+    answer: (value: T) => void,
+    errorHeaders: () => readonly string[] | undefined = () => [],
+  ): void {
+    this.open.set(reply, call);
+    work
+      .then((value) => this.open.has(reply) && answer(value))
+      .catch((error: unknown) => {
+        if (this.open.has(reply)) reply.fail(error, errorHeaders());
+        else if (!isFailure(error)) this.onDefect(error);
+      })
+      .finally(() => {
+        this.open.delete(reply);
+        if (this.open.size === 0) for (const onIdle of this.idleWaiters.splice(0)) onIdle();
+      });
+  }
+
+  /** Resolves when no call is pending. */
+  idle(): Promise<void> {
+    return this.open.size === 0
+      ? Promise.resolve()
+      : new Promise((resolve) => this.idleWaiters.push(resolve));
+  }
+
+  /** The daemon ends before they finish. */
+  failAll(): void {
+    this.cut(
+      () => true,
+      fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'),
+    );
+  }
+
+  /** `auth.token` has changed: docs/reference.md "Tokens". */
+  endToken(): void {
+    const failure = fail('unauthorized', 'the token has changed; what was asked for may still happen');
+    this.cut(({ isOfToken }) => isOfToken, failure);
+  }
+
+  private cut(isCut: (call: PendingCall) => boolean, failure: Failure): void {
+    for (const [reply, call] of [...this.open]) {
+      if (!isCut(call)) continue;
+      this.open.delete(reply);
+      call.onCut();
+      reply.fail(failure);
+    }
+  }
+}
