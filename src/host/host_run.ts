@@ -72,6 +72,13 @@ export function runRowOf({ row }: HostRun): LedgerRun {
   return { ...shown, stopping: stop !== null };
 }
 
+/** The row once the command that stops the run has ended, at `at`: the signals follow. */
+export function rowAfterCommand(row: LedgerRow, at: number): LedgerRow {
+  if (!row.stop) return row;
+  const { isCommand: _, ...rest } = row.stop;
+  return { ...row, stop: { ...rest, at, isSent: false } };
+}
+
 /** `row` once the signal of its stop has been sent: a later host does not send it again. */
 export function signalledRow(row: LedgerRow): LedgerRow {
   if (!row.stop) return row;

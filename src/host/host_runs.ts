@@ -34,6 +34,7 @@ import {
   type HostRun,
   type HostRunOutcome,
   isSignalName,
+  rowAfterCommand,
   runRowOf,
   settingOfRun,
   signalledRow,
@@ -309,6 +310,7 @@ export class HostRuns {
     const { clock, commands, groups, ledger, stops } = this.config;
     // The caller of the failed start has its Failure already.
     await this.starting.get(id)?.reply.catch(() => undefined);
+    const began = clock.monotonic();
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
       const isCommand = command !== undefined && graceMs > 0;
@@ -320,6 +322,7 @@ export class HostRuns {
         .then(() => (isCommand ? this.runStopCommand(known, command, graceMs) : undefined));
     }
     await known?.stopCommand;
+    const commandMs = Math.round(clock.monotonic() - began);
     const target = known ?? forgottenTarget(name, id);
     const onSent = (): void => {
       if (!known || known.row.end) return;
@@ -328,7 +331,7 @@ export class HostRuns {
     };
     const report = await stops.stop(target, { signal, graceMs, port, isSent: false, onSent });
     await groups.end(known?.row.cgroup ?? groups.folderOf(id));
-    return report;
+    return { ...report, ms: commandMs + report.ms };
   }
 
   /** Runs the command that stops a run; signals follow, whatever becomes of it. */
@@ -340,10 +343,7 @@ export class HostRuns {
     // What it printed, or that it could not be started, is of no use to a stop.
     await ended?.catch(() => undefined);
     await commands.end(row.run);
-    const { stop } = run.row;
-    if (!stop) return;
-    const { isCommand: _, ...rest } = stop;
-    run.row = { ...run.row, stop: { ...rest, at: clock.now(), isSent: false } };
+    run.row = rowAfterCommand(run.row, clock.now());
     ledger.put(run.row);
   }
 

@@ -21,6 +21,9 @@ const TONES: Readonly<Record<string, Tone>> = {
   awake: 'good',
   waking: 'busy',
   active: 'good',
+  unreachable: 'bad',
+  refused: 'bad',
+  failed: 'bad',
 };
 
 /** The tone of a state of a service, an agent, a workload or a cluster; `rest` for one that is not known. */

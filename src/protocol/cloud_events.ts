@@ -64,6 +64,15 @@ export interface NewCloudEvent extends Partial<CloudSubject> {
   reason?: string | null;
 }
 
+/** An event that is committed with the change it tells of, and is on its way to the journal. */
+export interface CommittedCloudEvent {
+  /** A ULID: events of one thread sort in the order in which they happened. */
+  key: string;
+  /** Epoch milliseconds. */
+  at: number;
+  event: NewCloudEvent;
+}
+
 /** A cloud event as it is stored, streamed and listed. */
 export interface CloudEventRecord {
   id: number;
@@ -110,6 +119,9 @@ export const cloudEventJson = (id: number, at: number, event: NewCloudEvent): st
 
 const ID_AND_TIME = /^\{"id":([1-9]\d{0,15}),"at":"([^"]{24})","type":"([^"]+)"/;
 
+/** The time of the event `data`, as clients see it; '' for a damaged line. */
+export const timeOfCloudEvent = (data: string): string => ID_AND_TIME.exec(data)?.[2] ?? '';
+
 /** The event of a stored line; null for a damaged one. */
 export function parseCloudEvent(line: string): (CloudEventRecord & { at: string }) | null {
   const [, id, at = '', type = ''] = ID_AND_TIME.exec(line) ?? [];
@@ -141,7 +153,7 @@ export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => b
   return (data) => {
     if (!wanted.every((texts) => texts.some((text) => data.includes(text)))) return false;
     if (!isTimed) return true;
-    const at = ID_AND_TIME.exec(data)?.[2] ?? '';
+    const at = timeOfCloudEvent(data);
     return since <= at && at <= until;
   };
 }
@@ -153,6 +165,13 @@ export interface CloudEventsProtocol {
    * number of them, until there is room.
    */
   append(message: { events: NewCloudEvent[] }): { isStored: boolean };
+  /**
+   * As `append`, with events of the time at which they happened. `isRepeated`: an earlier attempt may have
+   * stored some of them; those are not stored again.
+   */
+  appendCommitted(message: { events: readonly CommittedCloudEvent[]; isRepeated: boolean }): {
+    isStored: boolean;
+  };
   /** From clusters: their names by id, which events of them have from now on. */
   named(message: { names: Readonly<Record<string, string>> }): null;
   /**

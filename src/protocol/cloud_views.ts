@@ -13,8 +13,8 @@ export interface CloudViewsProtocol {
   clusterRemoved(message: { id: string }): null;
   workloads(message: { rows: WorkloadRow[] }): null;
   workloadsRemoved(message: { ids: string[] }): null;
-  /** Drops every workload that is not listed. Sent at boot. */
-  workloadsRetained(message: { ids: string[] }): null;
+  /** Drops every workload of a cluster that is not listed. Sent at boot. */
+  workloadsRetained(message: { clusterId: string; ids: string[] }): null;
   /** `all`: the rows are complete; any other tether is dropped. */
   tethers(message: { rows: TetherRow[]; all: boolean }): null;
   tethersRemoved(message: { ids: string[] }): null;

@@ -31,6 +31,9 @@ export function newUlid(now: number): string {
   return encodeBase32(BigInt(lastMs), TIME_CHARS) + encodeBase32(lastTail, TAIL_CHARS);
 }
 
+/** The characters of an id that are its time: those of its `derivedUlid`s begin with them too. */
+export const timeOfUlid = (id: string): string => id.slice(0, TIME_CHARS);
+
 /** The hexadecimal digits of the part that is no time. */
 const tailOf = (owner: string, parts: readonly string[]): string =>
   createHash('sha256')
@@ -44,4 +47,4 @@ const tailOf = (owner: string, parts: readonly string[]): string =>
  * docs/reference.md "Workloads".
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>
-  owner.slice(0, TIME_CHARS) + encodeBase32(BigInt(`0x${tailOf(owner, parts)}`), TAIL_CHARS);
+  timeOfUlid(owner) + encodeBase32(BigInt(`0x${tailOf(owner, parts)}`), TAIL_CHARS);

@@ -88,6 +88,13 @@ export const CLOUD = {
   activityFlushMs: 1_000,
   /** Rows in one message to the front, which answers requests in between. */
   rowsPerTell: 250,
+  /** Rows of one commit, and the pause after one that has failed. */
+  rowsPerCommit: 500,
+  commitRetryMs: 10_000,
+  /** Latest write of a watch's position that no change of a workload comes with. */
+  positionFlushMs: 60_000,
+  /** Clusters that begin to be watched at once, and the time after which one that is slow counts no more. */
+  beginning: { lanes: 20, slowMs: 1_000 },
   /** Workloads that one request puts to sleep or wakes, and those of a cluster that are changed at once. */
   maxBulk: 1_000,
   bulkLanes: 4,

@@ -7,6 +7,8 @@ import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { ask, daemonOn, openBerth } from './page_services.ts';
 
+type Program = readonly [name: string, cmd: string, part: string];
+
 /** The screen as the page has it, through its button. */
 async function shownScreen(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'copy the screen' }).click();
@@ -33,7 +35,8 @@ async function isSame(daemon: Daemon, page: Page, name: string, part: string): P
   );
 }
 
-const PROGRAMS: readonly [name: string, cmd: string, part: string][] = [
+/** What a terminal can be asked for, and programs that ask for most of it. */
+const SEQUENCES: readonly Program[] = [
   ['painter', `printf '\\033[?1049h\\033[2J\\033[3;4Hcolumn four'; sleep 600`, 'column four'],
   [
     'wide',
@@ -59,16 +62,47 @@ const PROGRAMS: readonly [name: string, cmd: string, part: string][] = [
   ],
 ];
 
-const hasVim = spawnSync('vim.tiny', ['--version']).error === undefined;
-const NAME = hasVim
-  ? browserTest('show what the screen is, in every size')
-  : 'show what the screen is, in every size (skipped: vim.tiny is not installed)';
+/** Programs that people run in terminals, as long as they show the same. */
+const FULL_SCREEN: readonly Program[] = [
+  ['htop', 'htop -d 600', 'Load average'],
+  ['top', 'top -d 600', 'load average'],
+  ['less', 'seq 300 | less -N', '1 1'],
+  ['nano', 'nano /etc/hosts', 'GNU nano'],
+  ['tmux', 'tmux -L "$PWD" -f /dev/null new-session "echo in tmux; exec sleep 600"', 'in tmux'],
+  ['mc', 'mc --nosubshell /etc', 'Right'],
+  ['python3', 'python3 -q', '>>>'],
+  ['node', 'node', '>'],
+  ['psql', 'PAGER=less psql --help | less', 'PostgreSQL'],
+  ['man', 'man ls', 'LS(1)'],
+  ['whiptail', 'whiptail --menu "Which?" 15 60 4 a Apple b Banana', 'Apple'],
+  ['dialog', 'dialog --yesno "Sure?" 8 40', 'Sure?'],
+  [
+    'git',
+    'git init -q tree; cd tree; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one; git -c core.pager="less -+F" log --color=always',
+    'commit',
+  ],
+];
 
-it.runIf(hasChromium && hasVim)(NAME, BROWSER_TEST, async () => {
+/** Some of them, or all with `BERTH_TEST_PROGRAMS=all`. */
+const PROGRAMS = FULL_SCREEN.filter(
+  ([name]) => process.env['BERTH_TEST_PROGRAMS'] === 'all' || ['htop', 'tmux'].includes(name),
+);
+
+const missing = ['vim.tiny', ...PROGRAMS.map(([name]) => name)].filter(
+  (program) => spawnSync('which', [program]).status !== 0,
+);
+const WHAT = 'show what the screen is, in every size';
+const NAME =
+  missing.length === 0 ? browserTest(WHAT) : `${WHAT} (skipped: ${missing.join(', ')} not installed)`;
+const canRun = hasChromium && missing.length === 0;
+
+it.runIf(canRun)(NAME, BROWSER_TEST, async () => {
   const daemon = await daemonOn(freePort());
-  for (const [name, cmd] of PROGRAMS) await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd });
+  const programs = [...SEQUENCES, ...PROGRAMS];
+  const cwd = daemon.stateDir;
+  for (const [name, cmd] of programs) await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd, cwd });
   const page = await openBerth(daemon);
-  for (const [name, , part] of PROGRAMS) {
+  for (const [name, , part] of programs) {
     await page.evaluate((to) => location.assign(to), `#/agents/${name}`);
     await page.locator('h1', { hasText: name }).waitFor();
     await attached(page);

@@ -216,6 +216,7 @@ describe('the hooks of a stack', () => {
     expect((await run('logs hook-create')).stdout).toBe('create shop\n');
     expect((await run('ps -q')).stdout).toBe('web\n');
     expect((await run('down')).code).toBe(0);
+    expect((await run('stacks')).stdout).toMatch(/\nshop +down /);
     expect((await run('up')).code).toBe(0);
     expect(lines()).toEqual(['create shop']);
     rmSync(path, { recursive: true });

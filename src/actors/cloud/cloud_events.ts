@@ -5,6 +5,7 @@ import { EventHistory, type EventHistoryLimits } from '../../adapters/storage/ev
 import {
   type CloudEventRecord,
   type CloudEventsProtocol,
+  type CommittedCloudEvent,
   cloudEventJson,
   cloudEventMatcher,
   type NewCloudEvent,
@@ -19,8 +20,10 @@ import {
   type Ref,
   type ReplyOf,
 } from '../../runtime/actor.ts';
+import { deferred, withTimeout } from '../../runtime/deferred.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
 import { THREADS } from '../../settings/limits.ts';
+import { CommittedEvents, lineOf } from './committed_events.ts';
 
 export interface CloudEventsConfig {
   /** The folder of the history. */
@@ -31,6 +34,9 @@ export interface CloudEventsConfig {
   /** Whether the front has subscribed, once; it outlives a crash of this actor. */
   subscribed: boolean;
 }
+
+/** Longest wait for the names of clusters; without it only an event from before a kill lacks one. */
+const NAMES_WAIT_MS = 5_000;
 
 interface WaitingEvent {
   at: number;
@@ -47,6 +53,8 @@ class CloudEvents {
   private waiting: WaitingEvent[] = [];
   /** The names of clusters. */
   private readonly names = new Map<string, string>();
+  /** Resolves when the names of all clusters have come, after the start. */
+  private readonly namesKnown = deferred<void>();
   /** Events that found no room on the disk, nor among those that wait for it. */
   private lost = 0;
   /** Settles when `waiting` has been written, or could not be. */
@@ -78,8 +86,18 @@ class CloudEvents {
     return { isStored: await this.write() };
   }
 
+  async appendCommitted({
+    events,
+    isRepeated,
+  }: MessageOf<CloudEventsProtocol, 'appendCommitted'>): Promise<{ isStored: boolean }> {
+    const missing = isRepeated ? await this.missingOf(events) : events;
+    for (const { at, event } of missing) this.waiting.push({ at, event: this.withName(event) });
+    return { isStored: await this.write() };
+  }
+
   named(names: Readonly<Record<string, string>>): null {
     for (const [id, name] of Object.entries(names)) this.names.set(id, name);
+    this.namesKnown.resolve();
     return null;
   }
 
@@ -131,6 +149,20 @@ class CloudEvents {
     this.config.subscribed = true;
     const { lastId } = this.shown();
     return { kept: this.kept, lastId, completeFrom: this.kept[0]?.id ?? lastId + 1 };
+  }
+
+  /** Those of `events` that are neither in the journal nor about to be written. */
+  private async missingOf(events: readonly CommittedCloudEvent[]): Promise<CommittedCloudEvent[]> {
+    // An event has the name that its cluster has when it is written.
+    await withTimeout(NAMES_WAIT_MS, this.namesKnown.promise, this.context.clock);
+    await this.lastWrite;
+    const missing = new CommittedEvents(events);
+    for (const waiting of this.waiting) missing.remove(lineOf(waiting));
+    for await (const lines of this.history.newestFirst(Number.MAX_SAFE_INTEGER)) {
+      for (const line of lines) missing.remove(line);
+      if (missing.isEmpty) break;
+    }
+    return missing.rest();
   }
 
   private withName(event: NewCloudEvent): NewCloudEvent {
@@ -221,6 +253,7 @@ async function init(context: Context, config: CloudEventsConfig): Promise<Handle
   await events.load();
   return {
     append: (message) => context.replyLater(events.append(message.events)),
+    appendCommitted: (message) => context.replyLater(events.appendCommitted(message)),
     named: ({ names }) => events.named(names),
     page: (message) => context.replyLater(events.page(message)),
     replay: (message) => context.replyLater(events.replay(message)),

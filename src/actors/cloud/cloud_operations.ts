@@ -269,7 +269,7 @@ class CloudOperations {
         return replicas === null ? 'not_done' : { answer: { replicas } };
       }
       case 'registerCluster': {
-        const row = (await this.store.clusters()).find((cluster) => cluster.id === id);
+        const row = await this.store.cluster(id);
         return row ? { answer: { id, name: row.name } } : 'not_done';
       }
       case 'createTether': {

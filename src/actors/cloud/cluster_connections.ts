@@ -1,6 +1,8 @@
 // The connections to all clusters in use, each opened when first needed, with the access that the vault has
 // sealed.
 
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -9,6 +11,8 @@ import { type Vault, VaultError } from '../../adapters/storage/vault.ts';
 import type { ClusterAccess, SealedSecret, StoredCluster } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
+import { withTimeout } from '../../runtime/deferred.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.ts';
 
 export interface ClusterConnectionsConfig {
@@ -25,6 +29,13 @@ interface Connection {
   access: ClusterAccess;
 }
 
+/** Marks an API server: versions of one say nothing of another. */
+const originOf = ({ server, ca }: ClusterAccess): string =>
+  createHash('sha256')
+    .update(`${server}\n${ca ?? ''}`)
+    .digest('hex')
+    .slice(0, 16);
+
 export class ClusterConnections {
   private readonly config: ClusterConnectionsConfig;
   private readonly owner: ClusterInformerOwner;
@@ -33,6 +44,7 @@ export class ClusterConnections {
    * Clusters removed, or being removed: they are not opened again, whatever was read from the store before.
    */
   private readonly removed = new Set<string>();
+  private isClosed = false;
 
   constructor(config: ClusterConnectionsConfig, owner: ClusterInformerOwner) {
     this.config = config;
@@ -40,12 +52,21 @@ export class ClusterConnections {
   }
 
   /**
-   * Watches every cluster that was synced before. One whose access cannot be opened is noted as unreachable.
+   * Begins to watch these clusters, a few at a time. One that was never synced is left out, and one whose
+   * access cannot be opened is noted as unreachable. Rejects with defects alone.
    */
-  async start(): Promise<void> {
-    for (const record of await this.config.store.clusters()) {
-      if (record.lastSyncAt !== null) this.startWatch(record);
-    }
+  async start(clusterIds: readonly string[]): Promise<void> {
+    const queue = [...clusterIds];
+    const lane = async (): Promise<void> => {
+      for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
+        // Opening a connection takes a while of the thread.
+        await nextTurn();
+        if (this.isClosed) return;
+        // A cluster that is down must not hold up the others.
+        await withTimeout(CLOUD.beginning.slowMs, this.begin(id), this.owner.clock);
+      }
+    };
+    await Promise.all(Array.from({ length: CLOUD.beginning.lanes }, lane));
   }
 
   /** Fails unknown_cluster, or as the access to it cannot be opened. */
@@ -80,8 +101,8 @@ export class ClusterConnections {
     const entry = this.entries.get(clusterId);
     if (!entry) return;
     this.entries.delete(clusterId);
-    const [record] = await Promise.all([this.read(clusterId), entry.informer.close()]);
-    if (record && record.lastSyncAt !== null && !this.entries.has(clusterId)) this.startWatch(record);
+    await entry.informer.close();
+    await this.begin(clusterId);
   }
 
   has(clusterId: string): boolean {
@@ -102,6 +123,7 @@ export class ClusterConnections {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true;
     await Promise.all([...this.entries.values()].map(({ informer }) => informer.close()));
   }
 
@@ -115,16 +137,20 @@ export class ClusterConnections {
 
   /** The record of a cluster; undefined when it is not registered, or is being removed. */
   private async read(clusterId: string): Promise<StoredCluster | undefined> {
-    const record = (await this.config.store.clusters()).find((row) => row.id === clusterId);
-    return this.removed.has(clusterId) ? undefined : record;
+    const record = await this.config.store.cluster(clusterId);
+    return record === null || this.removed.has(clusterId) ? undefined : record;
   }
 
-  private startWatch(record: StoredCluster): void {
+  /** Watches a cluster that was synced before, unless it is watched. Resolves as `ClusterInformer.begin`. */
+  private async begin(clusterId: string): Promise<void> {
+    const record = await this.read(clusterId);
+    if (!record || record.lastSyncAt === null || this.isClosed) return;
     try {
-      this.connect(record).informer.start();
+      const { informer } = this.entries.get(clusterId) ?? this.connect(record);
+      await informer.begin();
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.owner.onFacts(record.id, { reachable: false });
+      this.owner.onFacts(clusterId, { reachable: false });
     }
   }
 
@@ -134,6 +160,7 @@ export class ClusterConnections {
     const informer = new ClusterInformer({
       id,
       cluster: this.config.open(access),
+      origin: originOf(access),
       owner: this.owner,
       namespaces: namespaces.length > 0 || !access.namespace ? namespaces : [access.namespace],
       scope,

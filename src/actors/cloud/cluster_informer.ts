@@ -3,12 +3,13 @@
 
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import { type ListWatchHandler, listAndWatch } from '../../adapters/kube/list_watch.ts';
+import { type ListWatchHandler, listAndWatch, type WatchStart } from '../../adapters/kube/list_watch.ts';
 import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
+import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { Clock } from '../../runtime/actor.ts';
+import { deferred } from '../../runtime/deferred.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { clusterScopeOf, listScopes, namespacesOf, type ScopeListing, scopesOf } from './cluster_scopes.ts';
-import type { WorkloadScope } from './workload_table.ts';
 
 /** Keeps the rows of all clusters. */
 export interface ClusterInformerOwner {
@@ -18,6 +19,10 @@ export interface ClusterInformerOwner {
   /** Nothing but these scopes is listed from now on. */
   onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void;
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void;
+  /** What was told of a scope so far is everything up to this version. */
+  onPosition(position: WatchPosition): void;
+  /** What the last `onPosition` of a scope has said, if that is of the API server `origin`. */
+  position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null;
   /** From when on changes of `scope` may be missing (epoch milliseconds); null: it is current. */
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
@@ -29,6 +34,8 @@ export interface ClusterInformerOwner {
 export interface InformerOptions {
   id: string;
   cluster: KubeCluster;
+  /** Marks its API server. */
+  origin: string;
   owner: ClusterInformerOwner;
   /** Where an account without rights on all namespaces may have some. */
   namespaces: readonly string[];
@@ -38,10 +45,10 @@ export interface InformerOptions {
   lastSyncAt: number | null;
 }
 
-/** A scope with the version of its last listing (null: there is none) and when that was (epoch ms). */
+/** A scope, with where its watch begins (null: with a listing), and when it was last seen (epoch ms). */
 interface ScopeStart {
   scope: WorkloadScope;
-  version: string | null;
+  from: WatchStart | null;
   seenAt: number;
 }
 
@@ -87,12 +94,25 @@ export class ClusterInformer {
     return this.syncing;
   }
 
-  /** Watches what the last sync could list, with a listing first. */
-  start(): void {
-    const { scope, lastSyncAt } = this.options;
-    const scopes = scopesOf(scope);
-    for (const one of scopes) this.owner.onStale(this.id, one, lastSyncAt);
-    this.watch(scopes.map((one) => ({ scope: one, version: null, seenAt: lastSyncAt ?? 0 })));
+  /**
+   * Watches what the last sync could list, unless it is watched: from where an earlier watch has come to,
+   * else with a listing first. Resolves when every watch has begun, or has had to wait for the cluster.
+   */
+  async begin(): Promise<void> {
+    if (this.syncing) await valueIfAnswered(this.syncing);
+    if (this.state.kind !== 'idle') return;
+    const { scope, lastSyncAt, origin } = this.options;
+    const begun = this.watch(
+      scopesOf(scope).map((one) => {
+        const position = this.owner.position(this.id, one, origin);
+        // Meanwhile the server may have been restored from a backup.
+        const from = position && { version: position.version, isDoubtful: true };
+        const seenAt = position?.at ?? lastSyncAt ?? 0;
+        this.owner.onStale(this.id, one, seenAt);
+        return { scope: one, from, seenAt };
+      }),
+    );
+    await Promise.all(begun);
   }
 
   /**
@@ -148,8 +168,13 @@ export class ClusterInformer {
     const seenAt = this.owner.clock.now();
     const scopes = listings.map(({ scope }) => scope);
     this.owner.onScopes(this.id, scopes);
-    for (const { scope, rows } of listings) this.owner.onListing(this.id, scope, rows, startedAt);
-    this.watch(listings.map(({ scope, version }) => ({ scope, version, seenAt })));
+    for (const { scope, rows, version } of listings) {
+      this.owner.onListing(this.id, scope, rows, startedAt);
+      this.onVersion(scope, version);
+    }
+    this.watch(
+      listings.map(({ scope, version }) => ({ scope, from: { version, isDoubtful: false }, seenAt })),
+    );
     const { version, capabilities } = await facts;
     const scope = clusterScopeOf(scopes);
     const isLimited = scope.some(({ namespaces }) => namespaces !== null);
@@ -173,7 +198,13 @@ export class ClusterInformer {
     if (this.state.kind !== 'closed') this.owner.onFacts(this.id, facts);
   }
 
-  private watch(starts: readonly ScopeStart[]): void {
+  private onVersion(scope: WorkloadScope, version: string): void {
+    const { id: clusterId, owner, options } = this;
+    owner.onPosition({ ...scope, clusterId, origin: options.origin, version, at: owner.clock.now() });
+  }
+
+  /** Resolves for each scope when its watch has begun, or has had to wait. */
+  private watch(starts: readonly ScopeStart[]): Promise<void>[] {
     const abort = new AbortController();
     this.become({ kind: 'watching', abort });
     const { clock } = this.owner;
@@ -181,13 +212,14 @@ export class ClusterInformer {
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
       this.checkAccount().catch((error: unknown) => this.owner.onDefect(error));
     });
-    for (const { scope, version, seenAt } of starts) {
-      const handler = this.follower(scope, seenAt);
+    return starts.map(({ scope, from, seenAt }) => {
+      const begun = deferred<void>();
+      const handler = this.follower(scope, seenAt, () => begun.resolve());
       const resource = workloadsResource(scope.kind, scope.namespace);
-      listAndWatch(this.cluster, resource, version, handler, abort.signal, { clock }).catch(
-        (error: unknown) => this.owner.onDefect(error),
-      );
-    }
+      const ended = listAndWatch(this.cluster, resource, from, handler, abort.signal, { clock });
+      ended.catch((error: unknown) => this.owner.onDefect(error));
+      return Promise.race([begun.promise, ended]);
+    });
   }
 
   private async checkAccount(): Promise<void> {
@@ -199,8 +231,15 @@ export class ClusterInformer {
     );
   }
 
-  /** Takes what comes of `scope`, and notes from when on something may be missing. */
-  private follower(scope: WorkloadScope, listedAt: number): ListWatchHandler<ObservedWorkload> {
+  /**
+   * Takes what comes of `scope`, and notes from when on something may be missing. `onBegun` is called, maybe
+   * repeatedly, when the watch is open or an attempt at it has failed.
+   */
+  private follower(
+    scope: WorkloadScope,
+    listedAt: number,
+    onBegun: () => void,
+  ): ListWatchHandler<ObservedWorkload> {
     const { owner, id } = this;
     let isLive = false;
     /** The last sign of what is shown. */
@@ -216,7 +255,9 @@ export class ClusterInformer {
         if (!isLive) owner.onStale(id, scope, seenAt);
       },
       onChanged: (row, isDeleted) => owner.onWatchEvent(id, row, isDeleted),
+      onVersion: (version) => this.onVersion(scope, version),
       onLive: () => {
+        onBegun();
         onSign();
         isLive = true;
         owner.onStale(id, scope, null);
@@ -224,6 +265,7 @@ export class ClusterInformer {
       onHealth: (error) => {
         this.reportHealth(error);
         if (error === null) return;
+        onBegun();
         isLive = false;
         owner.onStale(id, scope, seenAt);
       },

@@ -8,9 +8,9 @@ import {
   WORKLOAD_KINDS,
   type WorkloadKind,
 } from '../../protocol/cloud.ts';
+import type { WorkloadScope } from '../../protocol/cloud_watches.ts';
 import { fail } from '../../protocol/errors.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
-import type { WorkloadScope } from './workload_table.ts';
 
 /** Everything there is of a scope. */
 export interface ScopeListing {

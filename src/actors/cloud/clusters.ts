@@ -9,13 +9,11 @@ import type {
   ClusterAccess,
   ClusterChange,
   ClusterInput,
-  ClusterRow,
   ClustersProtocol,
   SealedSecret,
   StoredCluster,
   WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
-import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -26,7 +24,6 @@ import {
   isFailure,
   type MessageOf,
   type Ref,
-  tolerateFailure,
 } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import {
@@ -37,6 +34,7 @@ import {
   invalidField,
 } from './cluster_access.ts';
 import { ClusterHealth } from './cluster_health.ts';
+import { ClusterRecords } from './cluster_records.ts';
 import { namespacesOf } from './cluster_scopes.ts';
 import { TokenRenewals } from './token_renewals.ts';
 
@@ -53,24 +51,18 @@ type RemovedCluster = { removed: true; id: string };
 class Clusters {
   private readonly context: Context;
   private readonly config: ClustersConfig;
-  private readonly rows: Map<string, StoredCluster>;
+  private readonly records: ClusterRecords;
   private readonly health: ClusterHealth;
   private readonly renewals: TokenRenewals;
-  /** Names of registrations under way. */
-  private readonly registering = new Set<string>();
   private readonly removing = new Map<string, Promise<RemovedCluster>>();
-  /** Settles when the latest facts of a cluster are on disk. */
-  private factsSaved: Promise<void> = Promise.resolve();
-  private readonly views: Ref<CloudViewsProtocol>;
   private readonly workloads: Ref<WorkloadsProtocol>;
 
   constructor(context: Context, config: ClustersConfig, rows: readonly StoredCluster[]) {
     this.context = context;
     this.config = config;
-    this.rows = new Map(rows.map((row) => [row.id, row]));
-    this.views = context.ref('cloudviews');
     this.workloads = context.ref('workloads');
     this.health = new ClusterHealth(context.clock, context.ref('events'), context.ref('cloudevents'));
+    this.records = new ClusterRecords(context, config.store, this.health, rows);
     this.renewals = new TokenRenewals(
       context.clock,
       (id) => this.renewToken(id),
@@ -78,23 +70,15 @@ class Clusters {
     );
     for (const row of rows) this.renewals.schedule(row);
     context.scope.defer(() => {
-      for (const id of this.rows.keys()) this.renewals.cancel(id);
+      for (const { id } of this.records.all()) this.renewals.cancel(id);
     });
-    this.views.tell('clusters', {
-      rows: [...this.rows.values()].map((row) => this.shownRow(row)),
-      all: true,
-    });
-    const names = Object.fromEntries(rows.map(({ id, name }) => [id, name]));
-    this.context.ref('cloudevents').tell('named', { names });
   }
 
   async register(input: ClusterInput, wantedId?: string): Promise<{ id: string; name: string }> {
     const { name } = input;
-    const known = wantedId === undefined ? undefined : this.rows.get(wantedId);
+    const known = wantedId === undefined ? undefined : this.records.find(wantedId);
     if (known) return { id: known.id, name: known.name };
-    this.refuseDuplicate(input);
-    this.registering.add(name);
-    try {
+    return this.records.withName(input, async () => {
       const checked = await accessOfInput(this.config, input);
       const now = this.context.clock.now();
       const id = wantedId ?? newUlid(now);
@@ -110,41 +94,39 @@ class Clusters {
         namespaces: input.namespaces,
         ...(checked ? this.storedAccess(id, checked) : { access: null }),
       };
-      if (!(await this.config.store.addCluster(row))) throw clusterNameInUse(input);
-      this.rows.set(id, row);
+      await this.records.add(row);
       this.renewals.schedule(row);
-      this.publish(row);
       return { id, name };
-    } finally {
-      this.registering.delete(name);
-    }
+    });
   }
 
   async change(id: string, change: ClusterChange): Promise<{ id: string; name: string }> {
-    const { name: before, inCluster } = this.get(id);
-    const { kubeconfig, namespaces, renewToken } = change;
+    const { name: before, inCluster } = this.records.get(id);
+    const { kubeconfig, renewToken } = change;
     const name = change.name ?? before;
-    if (name !== before) this.refuseDuplicate({ name, inCluster: false });
+    const make = (): Promise<{ id: string; name: string }> => this.changeTo(id, name, change);
     if (inCluster && kubeconfig !== null)
       throw invalidField('kubeconfig', 'must be absent: in_cluster is true');
     if (renewToken && kubeconfig === null)
       throw invalidField('renew_token', 'is about the token of a new kubeconfig, which is absent');
-    this.registering.add(name);
-    try {
-      const checked = kubeconfig === null ? null : await checkAccess(this.config, kubeconfig, renewToken);
-      const next: StoredCluster = {
-        ...this.get(id),
-        name,
-        ...(change.provider === null ? {} : { provider: change.provider }),
-        ...(namespaces === null ? {} : { namespaces }),
-        ...(checked && this.storedAccess(id, checked)),
-      };
-      await this.save(next);
-      if (checked || namespaces) await this.renew(id);
-      return { id, name };
-    } finally {
-      this.registering.delete(name);
-    }
+    return name === before ? make() : this.records.withName({ name, inCluster: false }, make);
+  }
+
+  private async changeTo(
+    id: string,
+    name: string,
+    { kubeconfig, namespaces, provider, renewToken }: ClusterChange,
+  ): Promise<{ id: string; name: string }> {
+    const checked = kubeconfig === null ? null : await checkAccess(this.config, kubeconfig, renewToken);
+    await this.save({
+      ...this.records.get(id),
+      name,
+      ...(provider === null ? {} : { provider }),
+      ...(namespaces === null ? {} : { namespaces }),
+      ...(checked && this.storedAccess(id, checked)),
+    });
+    if (checked || namespaces) await this.renew(id);
+    return { id, name };
   }
 
   /**
@@ -162,7 +144,7 @@ class Clusters {
    * with whether it did.
    */
   private async renewToken(id: string): Promise<boolean> {
-    const { access: sealed, renewal, credentialEndsAt } = this.get(id);
+    const { access: sealed, renewal, credentialEndsAt } = this.records.get(id);
     if (!sealed || !renewal || !credentialEndsAt) return false;
     const lifetimeS = Math.max(
       Math.round((credentialEndsAt - renewal.issuedAt) / 1_000),
@@ -175,7 +157,7 @@ class Clusters {
         { clusterId: id, account: { namespace, name }, lifetimeS },
         { deadlineMs: CLOUD.syncTimeoutMs },
       );
-      const row = this.rows.get(id);
+      const row = this.records.find(id);
       // Meanwhile it was removed, or has got other credentials.
       if (row?.access !== sealed) return false;
       const access = { ...this.opened(id, sealed), credential: { kind: 'token' as const, token } };
@@ -187,25 +169,22 @@ class Clusters {
       return true;
     } catch (error) {
       if (!isFailure(error)) throw error;
-      const row = this.rows.get(id);
+      const row = this.records.find(id);
       if (!row) return false;
       this.health.noteRenewal(id, error.message);
-      this.publish(row);
+      this.records.publish(id);
       return false;
     }
   }
 
-  /** Stores a changed record, then shows it. */
   private async save(row: StoredCluster): Promise<void> {
-    await this.config.store.saveCluster(row);
-    this.rows.set(row.id, row);
+    await this.records.save(row);
     this.renewals.schedule(row);
-    this.publish(row);
   }
 
   /** What the account may do wherever the cluster is listed. */
   rights(id: string): Promise<ReviewedRight[]> {
-    const { scope, namespaces = [] } = this.get(id);
+    const { scope, namespaces = [] } = this.records.get(id);
     const where = scope ? namespacesOf(scope) : namespaces.length > 0 ? namespaces : null;
     return this.workloads.ask(
       'rights',
@@ -222,53 +201,39 @@ class Clusters {
   }
 
   private async removal(id: string): Promise<RemovedCluster> {
-    this.get(id);
+    this.records.get(id);
     try {
       // First, so that no tether to a workload of this cluster is made any more.
       await this.workloads.ask('detach', { clusterId: id });
       await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
-      await this.config.store.removeCluster(id);
+      await this.records.remove(id);
     } catch (error) {
       // The cluster is still registered: the next sync opens it again, or the next attempt removes it.
       this.workloads.tell('attach', { clusterId: id });
       throw error;
     }
-    this.rows.delete(id);
     this.renewals.cancel(id);
     this.health.forget(id);
-    this.views.tell('clusterRemoved', { id });
     return { removed: true, id };
   }
 
   async sync(id: string): Promise<{ synced: number }> {
-    this.get(id);
-    const answer = await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
-    // The sync has told its facts before it answered.
-    await this.factsSaved;
-    return answer;
+    this.records.get(id);
+    try {
+      return await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
+    } finally {
+      // The sync has told its facts before it answered, also when it has failed.
+      await this.records.whenFactsSaved();
+    }
   }
 
-  updateFacts(facts: MessageOf<ClustersProtocol, 'updateFacts'>): null {
-    const row = this.rows.get(facts.id);
-    if (!row) return null;
-    this.health.note(row, facts);
-    const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
-    const next: StoredCluster = {
-      ...row,
-      ...{ version, capabilities, lastSyncAt },
-      ...(facts.scope && { scope: facts.scope }),
-      ...(facts.credentialEndsAt !== undefined && { credentialEndsAt: facts.credentialEndsAt }),
-    };
-    this.rows.set(row.id, next);
-    this.publish(next);
-    // The next sync finds all of it out again, so a full disk loses nothing.
-    this.factsSaved = tolerateFailure(this.config.store.saveCluster(next), () => undefined);
-    this.factsSaved.catch((error: unknown) => this.context.crash(error));
+  updateFacts({ id, ...facts }: MessageOf<ClustersProtocol, 'updateFacts'>): null {
+    this.records.noteFacts(id, facts);
     return null;
   }
 
   warnOfExpiry(): void {
-    this.health.warnOfExpiry(this.rows.values());
+    this.health.warnOfExpiry(this.records.all());
   }
 
   /** The fields of a record that an access gives. */
@@ -284,35 +249,7 @@ class Clusters {
     // The vault gives back what `storedAccess` has sealed.
     return JSON.parse(this.config.vault.open(id, sealed).toString()) as ClusterAccess;
   }
-
-  private get(id: string): StoredCluster {
-    const row = this.rows.get(id);
-    if (!row) throw fail('unknown_cluster', `there is no cluster ${id}`);
-    return row;
-  }
-
-  private refuseDuplicate(input: Pick<ClusterInput, 'name' | 'inCluster'>): void {
-    const rows = [...this.rows.values()];
-    const isTaken = rows.some((row) => row.name === input.name || (row.inCluster && input.inCluster));
-    if (isTaken || this.registering.has(input.name)) throw clusterNameInUse(input);
-  }
-
-  /** What the front may know of a cluster: everything but its secret. */
-  private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
-    return { ...row, ...this.health.get(row.id) };
-  }
-
-  private publish(row: StoredCluster): void {
-    this.context.ref('cloudevents').tell('named', { names: { [row.id]: row.name } });
-    this.views.tell('clusters', { rows: [this.shownRow(row)], all: false });
-  }
 }
-
-const clusterNameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCluster'>) =>
-  fail(
-    'name_in_use',
-    `there is a cluster with the name ${name} already${inCluster ? ', or the own one of this pod' : ''}`,
-  );
 
 async function init(context: Context, config: ClustersConfig): Promise<Handlers<ClustersProtocol>> {
   const clusters = new Clusters(context, config, await config.store.clusters());

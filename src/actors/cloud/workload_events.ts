@@ -2,8 +2,8 @@
 
 import type { StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudEventsProtocol, CloudSubject, NewCloudEvent } from '../../protocol/cloud_events.ts';
-import type { Clock, Failure, MessageOf, Ref } from '../../runtime/actor.ts';
-import { CLOUD, CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
+import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
 import { isUndone, wakeReasonOf } from './workload_record.ts';
 
 type WorkloadSubject = Omit<CloudSubject, 'cluster' | 'tetherId'>;
@@ -18,7 +18,7 @@ export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubj
 });
 
 /** The events of a change of a record; `self`: the name of this Berth. */
-function changeEvents(before: StoredWorkload, after: StoredWorkload, self: string): NewCloudEvent[] {
+export function changeEvents(before: StoredWorkload, after: StoredWorkload, self: string): NewCloudEvent[] {
   const subject = subjectOf(after);
   const events: NewCloudEvent[] = [];
   if (isUndone(before, after)) {
@@ -38,47 +38,17 @@ function changeEvents(before: StoredWorkload, after: StoredWorkload, self: strin
   return [...events, { ...subject, type: `workload.${after.state}`, operationId, reason }];
 }
 
-/** The changes that one cluster may still tell of. */
-interface Allowance {
-  left: number;
-  /** When `left` was counted; monotonic milliseconds. */
-  at: number;
-  /** Changes since the last event that were not told. */
-  dropped: number;
-}
-
 /**
- * Tells what happens to workloads: of repeated failures only the first, and of a cluster that changes without
- * end only CLOUD_EVENTS.changes, so that it does not push everything else out of the history.
+ * Tells what happens to workloads beside the changes of their records, and of repeated failures only the
+ * first.
  */
 export class WorkloadEvents {
   private readonly events: Pick<Ref<CloudEventsProtocol>, 'tell'>;
-  private readonly clock: Pick<Clock, 'monotonic'>;
-  private readonly allowances = new Map<string, Allowance>();
   /** The last failure that was told, by workload. */
   private readonly toldFailures = new Map<string, string>();
 
-  constructor(events: Pick<Ref<CloudEventsProtocol>, 'tell'>, clock: Pick<Clock, 'monotonic'>) {
+  constructor(events: Pick<Ref<CloudEventsProtocol>, 'tell'>) {
     this.events = events;
-    this.clock = clock;
-  }
-
-  onChange(before: StoredWorkload, after: StoredWorkload, self: string): void {
-    const events = changeEvents(before, after, self);
-    if (events.length === 0) return;
-    const { clusterId } = after;
-    const allowance = this.allowanceOf(clusterId);
-    if (allowance.left < 1) {
-      allowance.dropped += events.length;
-      return;
-    }
-    allowance.left -= 1;
-    if (allowance.dropped > 0) {
-      const reason = `${allowance.dropped} changes came too fast to be recorded`;
-      this.tell([{ clusterId, type: 'events.lost', result: 'daemon_busy', reason }]);
-      allowance.dropped = 0;
-    }
-    this.tell(events);
   }
 
   onAutoSlept(row: StoredWorkload): void {
@@ -105,17 +75,7 @@ export class WorkloadEvents {
     this.tell([{ ...subject, tetherId, type: isOpen ? 'tether.opened' : 'tether.closed', reason }]);
   }
 
-  private allowanceOf(clusterId: string): Allowance {
-    const { burst, refillMs } = CLOUD_EVENTS.changes;
-    const at = this.clock.monotonic();
-    const known = this.allowances.get(clusterId) ?? { left: burst, at, dropped: 0 };
-    this.allowances.set(clusterId, known);
-    known.left = Math.min(burst, known.left + (at - known.at) / refillMs);
-    known.at = at;
-    return known;
-  }
-
   private tell(events: NewCloudEvent[]): void {
-    if (events.length > 0) this.events.tell('append', { events });
+    this.events.tell('append', { events });
   }
 }

@@ -1,19 +1,26 @@
-// The records of all workloads: in memory, in the store, and as the front's views show them.
+// The records of all workloads in memory. What changes is committed by workload_commits.ts.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
-import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
 import {
   type ObservedWorkload,
+  type StoredCluster,
   type StoredWorkload,
   WORKLOAD_KINDS,
   type WorkloadKind,
   type WorkloadRow,
 } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
-import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
+import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import type { Clock, Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { ChangeAllowances } from './change_allowances.ts';
+import { scopesOf } from './cluster_scopes.ts';
+import { WatchStates } from './watch_states.ts';
+import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
+import { changeEvents } from './workload_events.ts';
 import {
   loadedWorkload,
   type Observer,
@@ -22,12 +29,6 @@ import {
   workloadId,
   workloadRow,
 } from './workload_record.ts';
-
-/** What is listed and watched on its own: the workloads of a kind in a namespace, or (null) in all. */
-export interface WorkloadScope {
-  kind: WorkloadKind;
-  namespace: string | null;
-}
 
 const isWithin = ({ kind, namespace }: WorkloadScope, seen: ObservedWorkload): boolean =>
   seen.kind === kind && (namespace === null || seen.namespace === namespace);
@@ -51,17 +52,16 @@ type Views = Pick<Ref<CloudViewsProtocol>, 'tell'>;
 
 interface WorkloadEntry {
   row: StoredWorkload;
-  /** As the views have it; null: they do not. */
-  published: WorkloadRow | null;
+  /** As clients are shown it; null: they are not. */
+  shown: WorkloadRow | null;
   /** When it was last observed (monotonic milliseconds). */
   observedAt: number;
 }
 
 const kindKey = (clusterId: string, kind: WorkloadKind): string => `${clusterId}/${kind}`;
 
-const scopeKey = ({ kind, namespace }: WorkloadScope): string => `${kind}/${namespace ?? ''}`;
-
-export class WorkloadTable {
+export class WorkloadTable implements CommitSource {
+  readonly clock: Clock;
   private readonly store: CloudStore;
   private readonly views: Views;
   private readonly owner: WorkloadTableOwner;
@@ -69,20 +69,9 @@ export class WorkloadTable {
   private readonly entries = new Map<string, WorkloadEntry>();
   /** The same entries by cluster and kind, then by id: a listing costs its own rows, not those of all. */
   private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
-  /** Ids with an entry are to be saved, others to be removed from the store. */
-  private readonly unsaved = new Set<string>();
-  private readonly unpublished = new Set<string>();
-  /** By cluster and scope: from when on changes may be missing; null: it is current. */
-  private readonly staleSince = new Map<string, Map<string, number | null>>();
-  /**
-   * The runs that take what waits now. Nobody who awaits one waits for later changes too: a cluster may
-   * change without end.
-   */
-  private nextSave: Promise<void> | null = null;
-  private nextPublish: Promise<void> | null = null;
-  private lastSave: Promise<void> = Promise.resolve();
-  private lastPublish: Promise<void> = Promise.resolve();
-  private cancelDelayedSave: (() => void) | null = null;
+  private readonly watches = new WatchStates();
+  private readonly commits: WorkloadCommits;
+  private readonly allowances: ChangeAllowances;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
   constructor(
@@ -91,21 +80,29 @@ export class WorkloadTable {
     owner: WorkloadTableOwner,
     maxPerKind: number = CLOUD.maxWorkloadsPerKind,
   ) {
+    this.clock = owner.clock;
     this.maxPerKind = maxPerKind;
     this.store = store;
     this.views = views;
     this.owner = owner;
+    this.commits = new WorkloadCommits(store, this);
+    this.allowances = new ChangeAllowances(owner.clock);
   }
 
-  /** Reads the store and publishes what is there; the views forget everything else. */
-  async load(): Promise<void> {
+  /** Reads what the store has of a cluster, and has it shown; the views forget everything else of it. */
+  async load({ id: clusterId, scope, lastSyncAt }: StoredCluster): Promise<void> {
     const now = this.owner.steady.now();
-    for (const row of await this.store.workloads()) {
-      this.add(loadedWorkload(row, now));
-      this.unpublished.add(row.id);
+    for await (const part of this.store.workloads(clusterId))
+      for (const row of part) this.add(loadedWorkload(row, now));
+    // Until it is watched again.
+    for (const one of scopesOf(scope ?? null)) this.watches.setStaleSince(clusterId, one, lastSyncAt);
+    for (const position of await this.store.positions(clusterId)) {
+      this.watches.setPosition(position);
+      this.watches.setStaleSince(clusterId, position, position.at);
     }
-    await this.publish();
-    this.views.tell('workloadsRetained', { ids: this.ids() });
+    const ids = this.ofCluster(clusterId).map(({ row }) => row.id);
+    this.views.tell('workloadsRetained', { clusterId, ids });
+    this.commits.viewsChanged(clusterId, ids);
   }
 
   /** The ids of what is in its cluster. */
@@ -156,7 +153,8 @@ export class WorkloadTable {
 
   /** Removes the records of a cluster that are in none of `scopes`: nothing is known of them any more. */
   retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
-    this.staleSince.delete(clusterId);
+    for (const scope of this.watches.retain(clusterId, scopes))
+      this.commits.positionChanged(clusterId, scope, null);
     for (const { row } of this.ofCluster(clusterId)) {
       const isKept = scopes.some((scope) => isWithin(scope, row.seen));
       if (!isKept && !row.gone) this.remove(row);
@@ -168,14 +166,23 @@ export class WorkloadTable {
    * current.
    */
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
-    const known = this.staleSince.get(clusterId) ?? new Map<string, number | null>();
-    this.staleSince.set(clusterId, known);
-    // What was never said to be stale is shown as current already.
-    if ((known.get(scopeKey(scope)) ?? null) === since) return;
-    known.set(scopeKey(scope), since);
-    for (const { row } of this.ofKind(clusterId, scope.kind))
-      if (isWithin(scope, row.seen)) this.unpublished.add(row.id);
-    this.publishSoon();
+    if (!this.watches.setStaleSince(clusterId, scope, since)) return;
+    const within = this.ofKind(clusterId, scope.kind).filter(({ row }) => isWithin(scope, row.seen));
+    this.commits.viewsChanged(
+      clusterId,
+      within.map(({ row }) => row.id),
+    );
+  }
+
+  /** Where the watch of a scope goes on, if that is a version of the API server `origin`. */
+  position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
+    return this.watches.position(clusterId, scope, origin);
+  }
+
+  /** The records have everything of a scope up to this version. */
+  setPosition(position: WatchPosition): void {
+    this.watches.setPosition(position);
+    this.commits.positionChanged(position.clusterId, position, position);
   }
 
   /** Records that `seen` was deleted in the cluster. */
@@ -192,30 +199,45 @@ export class WorkloadTable {
 
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
-    this.staleSince.delete(clusterId);
+    // Without its records no position of it stands for anything.
+    for (const scope of this.watches.retain(clusterId, []))
+      this.commits.positionChanged(clusterId, scope, null);
     for (const { row } of this.ofCluster(clusterId)) {
       this.delete(row);
-      this.unpublished.delete(row.id);
-      this.unsaved.add(row.id);
+      this.commits.rowChanged(clusterId, row.id, [], null);
       this.owner.onRowChange(row.id, row, undefined);
     }
-    this.saveSoon();
   }
 
-  /** Resolves when every change so far is on disk and published. Fails storage_full. */
-  async flush(): Promise<void> {
-    await Promise.all([this.save(), this.publish()]);
+  /** Resolves when every change so far is on disk and shown. Fails storage_full. */
+  flush(): Promise<void> {
+    return this.commits.flush();
+  }
+
+  recordOf(id: string): StoredWorkload | null {
+    return this.entries.get(id)?.row ?? null;
+  }
+
+  newViewOf(id: string): WorkloadRow | null | undefined {
+    const entry = this.entries.get(id);
+    if (!entry || entry.row.gone) return null;
+    const row = workloadRow(entry.row, this.owner.self, this.watches.staleSinceOf(entry.row));
+    return isDeepStrictEqual(row, entry.shown) ? undefined : row;
+  }
+
+  onShown(views: readonly WorkloadView[]): void {
+    for (const { id, view } of views) {
+      const entry = this.entries.get(id);
+      if (entry) entry.shown = view;
+    }
+  }
+
+  onDefect(error: unknown): void {
+    this.owner.onDefect(error);
   }
 
   private observer(): Observer {
     return { self: this.owner.self, now: this.owner.steady.now() };
-  }
-
-  private staleSinceOf({ clusterId, seen: { kind, namespace } }: StoredWorkload): number | null {
-    const known = this.staleSince.get(clusterId);
-    return (
-      known?.get(scopeKey({ kind, namespace: null })) ?? known?.get(scopeKey({ kind, namespace })) ?? null
-    );
   }
 
   private countOf(clusterId: string, kind: WorkloadKind): number {
@@ -234,28 +256,32 @@ export class WorkloadTable {
   private put(row: StoredWorkload): void {
     this.write(row);
     const entry = this.entries.get(row.id);
-    if (entry) entry.observedAt = this.owner.clock.monotonic();
+    if (entry) entry.observedAt = this.clock.monotonic();
   }
 
   private write(row: StoredWorkload, lazily = false): void {
     const entry = this.entries.get(row.id);
-    const before = entry?.row;
+    const before = entry?.row.gone ? undefined : entry?.row;
     if (entry) entry.row = row;
     else this.add(row);
-    this.markDirty(row.id, lazily);
-    this.owner.onRowChange(row.id, before?.gone ? undefined : before, row);
+    const at = this.clock.now();
+    const changes = before ? changeEvents(before, row, this.owner.self) : [];
+    const events = this.allowances.admit(row.clusterId, changes);
+    const committed = events.map((event) => ({ key: newUlid(at), at, event }));
+    this.commits.rowChanged(row.clusterId, row.id, committed, lazily ? CLOUD.activityFlushMs : null);
+    this.owner.onRowChange(row.id, before, row);
   }
 
   private remove(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
-    if (kept) this.set({ row: kept, published: null, observedAt: this.owner.clock.monotonic() });
+    if (kept) this.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
     else this.delete(row);
-    this.markDirty(row.id);
+    this.commits.rowChanged(row.clusterId, row.id, [], null);
     this.owner.onRowChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
-    this.set({ row, published: null, observedAt: Number.NEGATIVE_INFINITY });
+    this.set({ row, shown: null, observedAt: Number.NEGATIVE_INFINITY });
   }
 
   private set(entry: WorkloadEntry): void {
@@ -273,85 +299,5 @@ export class WorkloadTable {
     ofKind?.delete(id);
     if (ofKind?.size === 0) this.entriesByKind.delete(key);
     this.entries.delete(id);
-  }
-
-  private markDirty(id: string, lazily = false): void {
-    this.unsaved.add(id);
-    this.unpublished.add(id);
-    this.publishSoon();
-    if (lazily)
-      this.cancelDelayedSave ??= this.owner.clock.after(CLOUD.activityFlushMs, () => this.saveSoon());
-    else this.saveSoon();
-  }
-
-  /** Who must know the outcome awaits `flush`. What could not be saved is saved with the next change. */
-  private saveSoon(): void {
-    tolerateFailure(this.save(), () => undefined).catch((error: unknown) => this.owner.onDefect(error));
-  }
-
-  /** All changes while one commit is under way are the next one. */
-  private save(): Promise<void> {
-    this.cancelDelayedSave?.();
-    this.cancelDelayedSave = null;
-    if (this.nextSave) return this.nextSave;
-    const saveWaiting = (): Promise<void> => {
-      this.nextSave = null;
-      return this.unsaved.size > 0 ? this.saveSome([...this.unsaved]) : Promise.resolve();
-    };
-    // After a commit that has failed, too: its changes are among those that wait.
-    this.nextSave = this.lastSave.then(saveWaiting, saveWaiting);
-    this.lastSave = this.nextSave;
-    return this.nextSave;
-  }
-
-  private async saveSome(ids: readonly string[]): Promise<void> {
-    this.unsaved.clear();
-    const saved = ids.flatMap((id) => this.entries.get(id)?.row ?? []);
-    const removed = ids.filter((id) => !this.entries.has(id));
-    try {
-      await this.store.saveWorkloads(saved, removed);
-    } catch (error) {
-      for (const id of ids) this.unsaved.add(id);
-      throw error;
-    }
-  }
-
-  private publishSoon(): void {
-    this.publish().catch((error: unknown) => this.owner.onDefect(error));
-  }
-
-  private publish(): Promise<void> {
-    if (this.nextPublish) return this.nextPublish;
-    this.nextPublish = this.lastPublish.then(() => this.publishWaiting());
-    this.lastPublish = this.nextPublish;
-    return this.nextPublish;
-  }
-
-  /** Few rows at a time, with a turn of the event loop between: the front has other work. */
-  private async publishWaiting(): Promise<void> {
-    this.nextPublish = null;
-    const ids = [...this.unpublished];
-    for (let from = 0; from < ids.length; from += CLOUD.rowsPerTell) {
-      if (from > 0) await nextTurn();
-      // What is gone with its cluster meanwhile is no longer among them.
-      this.publishSome(ids.slice(from, from + CLOUD.rowsPerTell).filter((id) => this.unpublished.delete(id)));
-    }
-  }
-
-  private publishSome(ids: readonly string[]): void {
-    const rows: WorkloadRow[] = [];
-    const removedIds: string[] = [];
-    for (const id of ids) {
-      const entry = this.entries.get(id);
-      if (!entry || entry.row.gone) removedIds.push(id);
-      else {
-        const row = workloadRow(entry.row, this.owner.self, this.staleSinceOf(entry.row));
-        if (isDeepStrictEqual(row, entry.published)) continue;
-        rows.push(row);
-        entry.published = row;
-      }
-    }
-    if (rows.length > 0) this.views.tell('workloads', { rows });
-    if (removedIds.length > 0) this.views.tell('workloadsRemoved', { ids: removedIds });
   }
 }

@@ -1,6 +1,7 @@
 // State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import {
   type AutoSleepReply,
   autoSleepSettings,
@@ -14,6 +15,7 @@ import {
   type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
+import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -31,13 +33,14 @@ import { ActivityReports } from './activity_reports.ts';
 import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
+import { CommitTeller } from './commit_teller.ts';
 import { ReadyWait } from './ready_wait.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
-import { type WorkloadScope, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
@@ -54,6 +57,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
   private readonly clusters: Ref<ClustersProtocol>;
+  private readonly store: CloudStore;
+  private readonly teller: CommitTeller;
   private readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
   private readonly readyWait: ReadyWait;
@@ -70,7 +75,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
     this.clusters = context.ref('clusters');
-    this.events = new WorkloadEvents(context.ref('cloudevents'), context.clock);
+    this.events = new WorkloadEvents(context.ref('cloudevents'));
     this.scale = new ScaleChanges(this);
     this.activityReports = new ActivityReports({
       clock: this.clock,
@@ -91,14 +96,26 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, operation) => (await this.scale.wake(id, 'request', operation)).replicas,
     });
+    this.store = config.store;
+    this.teller = new CommitTeller({
+      store: config.store,
+      views: context.ref('cloudviews'),
+      events: context.ref('cloudevents'),
+      clock: context.clock,
+      onDefect: (error) => this.onDefect(error),
+    });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
+    context.scope.defer(() => this.teller.close());
     context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
   }
 
   async start(): Promise<void> {
-    await this.table.load();
-    await this.connections.start();
+    await this.teller.start();
+    const clusters = await this.store.clusters();
+    for (const cluster of clusters) await this.table.load(cluster);
+    await this.table.flush();
+    this.connections.start(clusters.map(({ id }) => id)).catch((error: unknown) => this.onDefect(error));
   }
 
   async sync(clusterId: string): Promise<{ synced: number }> {
@@ -238,6 +255,14 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     else this.table.observe(clusterId, row);
   }
 
+  onPosition(position: WatchPosition): void {
+    if (this.connections.has(position.clusterId)) this.table.setPosition(position);
+  }
+
+  position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
+    return this.table.position(clusterId, scope, origin);
+  }
+
   onFacts(id: string, facts: ClusterFacts): void {
     this.clusters.tell('updateFacts', { id, ...facts });
   }
@@ -310,7 +335,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
-    if (before && after) this.events.onChange(before, after, this.self);
     if (before && after && isUndone(before, after))
       this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
   }

@@ -13,12 +13,21 @@ export interface ListWatchHandler<Row> {
   onListed(rows: Row[], startedAt: number): void;
   /** In the order of the cluster. */
   onChanged(row: Row, isDeleted: boolean): void;
+  /** What was told so far is everything up to this version. */
+  onVersion?(version: string): void;
   /** null: the server answers. An error: an attempt has failed and the next one follows. */
   onHealth(error: unknown): void;
   /** A watch is open: changes come as they happen, until `onHealth` has an error. */
   onLive?(): void;
   /** Something has come over the open watch. */
   onSign?(): void;
+}
+
+/** A version that is known, and from which a watch goes on. */
+export interface WatchStart {
+  version: string;
+  /** The server may be another one by now, or one restored from a backup, older than `version`. */
+  isDoubtful: boolean;
 }
 
 export interface ListWatchOptions {
@@ -69,18 +78,23 @@ class Reflector<Row> {
   private fruitlessAttempts = 0;
   /** How long the last listing took. */
   private listingMs = 0;
+  /** It goes on from a listing of long ago. */
+  private isResumed: boolean;
 
   constructor(
     cluster: KubeCluster,
     resource: Resource<Row>,
-    fromVersion: string | null,
+    from: WatchStart | null,
     handler: ListWatchHandler<Row>,
     signal: AbortSignal,
     { clock, random = Math.random }: ListWatchOptions,
   ) {
     this.cluster = cluster;
     this.resource = resource;
-    this.position = fromVersion === null ? UNLISTED : { kind: 'listed', version: fromVersion };
+    this.position = from
+      ? { kind: from.isDoubtful ? 'doubtful' : 'listed', version: from.version }
+      : UNLISTED;
+    this.isResumed = from?.isDoubtful ?? false;
     this.handler = handler;
     this.clock = clock;
     this.random = random;
@@ -96,6 +110,7 @@ class Reflector<Row> {
       if (isWatchDenied(error)) {
         this.position = UNLISTED;
         this.handler.onHealth(error);
+        if (this.isResumed) continue;
       } else if (isVersionUnusable(error)) {
         this.position = UNLISTED;
         // List again at once, but not in a loop with a server that calls every version too old.
@@ -145,9 +160,11 @@ class Reflector<Row> {
     const startedAt = this.clock.monotonic();
     const listing: KubeListing<Row> = await this.cluster.list(this.resource, this.signal);
     this.listingMs = this.clock.monotonic() - startedAt;
+    this.isResumed = false;
     if (!this.signal.aborted) {
       this.handler.onHealth(null);
       this.handler.onListed(listing.rows, startedAt);
+      this.handler.onVersion?.(listing.version);
     }
     return listing.version;
   }
@@ -204,22 +221,23 @@ class Reflector<Row> {
     if (event === null) return;
     this.position = { kind: 'listed', version: event.version };
     if (event.type !== 'bookmark') this.handler.onChanged(event.row, event.type === 'deleted');
+    this.handler.onVersion?.(event.version);
   }
 }
 
 /**
- * Follows `resource` until `signal` aborts: from the version `fromVersion` of an earlier listing, or with
- * a listing first. Where watching is denied it lists now and then (CLOUD.poll). After an error it tries
- * again for ever, with full jitter and up to 30 s apart; the server's Retry-After is added. Rejects with
- * defects alone, such as what `handler` throws.
+ * Follows `resource` until `signal` aborts: from `from`, or (null) with a listing first. Where watching is
+ * denied it lists now and then (CLOUD.poll). After an error it tries again for ever, with full jitter and up
+ * to 30 s apart; the server's Retry-After is added. Rejects with defects alone, such as what `handler`
+ * throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,
   resource: Resource<Row>,
-  fromVersion: string | null,
+  from: WatchStart | null,
   handler: ListWatchHandler<Row>,
   signal: AbortSignal,
   options: ListWatchOptions,
 ): Promise<void> {
-  return new Reflector(cluster, resource, fromVersion, handler, signal, options).run();
+  return new Reflector(cluster, resource, from, handler, signal, options).run();
 }

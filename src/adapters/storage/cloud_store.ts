@@ -1,16 +1,42 @@
-// The store of the cloud part. `CloudStore` is the actors' whole interface to a database, no more than a few
-// SQL statements can do. One process writes: each actor reads every table once, at its start, and never sees
-// the changes of another.
-import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+// The store of the cloud part: the actors' whole interface to a database. What each member promises is tested
+// for every implementation in test/adapters/storage/cloud_store.test.ts.
+import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
+import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
-import type { Store } from './store_tables.ts';
 import type { VaultCanary } from './vault.ts';
+
+/** What is known of workloads, to be committed as one. An id occurs once in each list. */
+export interface CloudBatch {
+  /** null removes a record. */
+  readonly records: readonly { readonly id: string; readonly record: StoredWorkload | null }[];
+  /** What clients are shown of workloads once this is committed; null: no longer anything. */
+  readonly views: readonly WorkloadView[];
+  /** A position belongs into the batch after which the records have everything up to it. */
+  readonly positions: readonly WatchPosition[];
+  /** Scopes whose records are of no single version any more. */
+  readonly lostPositions: readonly (WorkloadScope & { readonly clusterId: string })[];
+  readonly events: readonly CommittedCloudEvent[];
+}
+
+export interface WorkloadView {
+  readonly id: string;
+  readonly view: WorkloadRow | null;
+}
+
+/** What has been committed, in the order of the commits. */
+export interface CloudCommit {
+  readonly views: readonly WorkloadView[];
+  readonly events: readonly CommittedCloudEvent[];
+}
 
 /** A change is on disk, as a whole, when its promise resolves. Changes fail storage_full. */
 export interface CloudStore {
   readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
+  /** null: it is not registered. */
+  cluster(id: string): Promise<StoredCluster | null>;
   /**
    * Resolves with false, and writes nothing, when another cluster has the name, or when both are the pod's
    * own cluster.
@@ -18,11 +44,22 @@ export interface CloudStore {
   addCluster(row: StoredCluster): Promise<boolean>;
   /** Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. */
   saveCluster(row: StoredCluster): Promise<void>;
-  /** Removes the cluster and the records of its workloads. */
+  /** Removes the cluster with the records of its workloads and the positions of its watches. */
   removeCluster(id: string): Promise<void>;
-  workloads(): Promise<StoredWorkload[]>;
-  /** Writes the records `saved` and removes those of the ids `removed`. */
-  saveWorkloads(saved: readonly StoredWorkload[], removed: readonly string[]): Promise<void>;
+  /** The records of a cluster's workloads, a part at a time; the thread does other work in between. */
+  workloads(clusterId: string): AsyncIterable<readonly StoredWorkload[]>;
+  /** Where the watches of a cluster go on; to be read after its `workloads`. */
+  positions(clusterId: string): Promise<WatchPosition[]>;
+  /** Commits a batch. One without records, positions and events costs no access to the disk. */
+  save(batch: CloudBatch): Promise<void>;
+  /**
+   * Calls `onCommit` with everything that is committed from now on, before its `save` resolves. The views of
+   * clients know of workloads by this alone. Returns a function that ends it.
+   */
+  follow(onCommit: (commit: CloudCommit) => void): () => void;
+  /** The events that were committed, and of which `eventsTold` has not said that they are in the journal. */
+  untoldEvents(): Promise<CommittedCloudEvent[]>;
+  eventsTold(keys: readonly string[]): Promise<void>;
   tethers(): Promise<StoredTether[]>;
   saveTether(row: StoredTether): Promise<void>;
   removeTether(id: string): Promise<void>;
@@ -30,63 +67,4 @@ export interface CloudStore {
   operations(): Promise<StoredOperation[]>;
   /** Writes one, and removes those of the ids `removed`. */
   saveOperation(row: StoredOperation, removed: readonly string[]): Promise<void>;
-}
-
-/** The caller handles the error; the next addition proceeds all the same. */
-const ignore = (): void => {};
-
-/** The cloud's tables in the embedded store of this daemon. */
-export function embeddedCloudStore(store: Store): CloudStore {
-  const clusters = store.table('clusters');
-  const workloads = store.table('workloads');
-  const tethers = store.table('tethers');
-  const operations = store.table('operations');
-  const vault = store.table('vault');
-  const clusterRows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
-  // An addition sees an earlier one only once that is on disk, so additions run one at a time.
-  let lastAddition: Promise<unknown> = Promise.resolve();
-
-  async function add(row: StoredCluster): Promise<boolean> {
-    const isTaken = clusterRows().some(
-      (other) => other.name === row.name || (other.inCluster && row.inCluster),
-    );
-    if (!isTaken) await clusters.put(row.id, row);
-    return !isTaken;
-  }
-
-  return {
-    canary: {
-      read: async () => vault.get('canary') ?? null,
-      write: (sealed) => vault.put('canary', sealed),
-    },
-    clusters: async () => clusterRows(),
-    addCluster(row) {
-      const addition = lastAddition.then(() => add(row));
-      lastAddition = addition.catch(ignore);
-      return addition;
-    },
-    async saveCluster(row) {
-      if (clusters.get(row.id)) await clusters.put(row.id, row);
-    },
-    async removeCluster(id) {
-      const rows = workloads.all().filter(([, row]) => row.clusterId === id);
-      await Promise.all([clusters.remove(id), ...rows.map(([key]) => workloads.remove(key))]);
-    },
-    workloads: async () => workloads.all().map(([, row]) => row),
-    async saveWorkloads(saved, removed) {
-      // Requested in one turn, so they form one commit.
-      await Promise.all([
-        ...saved.map((row) => workloads.put(row.id, row)),
-        ...removed.map((id) => workloads.remove(id)),
-      ]);
-    },
-    tethers: async () => tethers.all().map(([, row]) => row),
-    saveTether: (row) => tethers.put(row.id, row),
-    removeTether: (id) => tethers.remove(id),
-    operations: async () => operations.all().map(([, row]) => row),
-    async saveOperation(row, removed) {
-      // Requested in one turn, so they form one commit.
-      await Promise.all([operations.put(row.id, row), ...removed.map((id) => operations.remove(id))]);
-    },
-  };
 }

@@ -84,6 +84,7 @@ function once(work: () => void): () => void {
 const bound = (store: Store): Store => ({
   format: store.format,
   table: (name) => store.table(name),
+  parts: (table, prefix) => store.parts(table, prefix),
   rows: () => store.rows(),
   load: (rows) => store.load(rows),
   version: () => store.version(),

@@ -6,6 +6,7 @@
 // - `eventTurnBatching: false` and our own batches. By default each turn has a promise without a holder, so a
 //   full disk ends the process with an unhandled rejection. Our batches are also the largest possible: all
 //   changes requested while one commit is being written form the next one.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { isFailure } from '../../runtime/actor.ts';
 import { encodeMsgpack } from '../../runtime/msgpack.ts';
@@ -31,6 +32,8 @@ export const STORE_FORMAT = 3;
 /** Address space, not memory or disk. lmdb moves the map when it must grow past this size. */
 const MAP_BYTES = 1024 ** 3;
 const MAX_TABLES = 32;
+/** Rows of one part of a table; the thread serves messages between two parts. */
+const ROWS_PER_PART = 500;
 
 export interface StoreOptions {
   /** Whether to create a missing file; default true. */
@@ -123,9 +126,34 @@ class EmbeddedStore implements Store {
     };
   }
 
+  async *parts<N extends TableName>(
+    table: N,
+    prefix: string,
+  ): AsyncIterable<[key: string, value: StoreTables[N] | null][]> {
+    const db = this.database(table);
+    // Above every key with that prefix: keys are ASCII.
+    const end = `${prefix}\uffff`;
+    let after: string | null = null;
+    for (;;) {
+      db.resetReadTxn();
+      const start: string = after ?? prefix;
+      const range = db.getRange({ start, exclusiveStart: after !== null, end, limit: ROWS_PER_PART });
+      const read = Array.from(range);
+      yield read.map(({ key, value: bytes }) => [
+        key,
+        this.rowOf<StoreTables[N]>({ table, key, bytes }) ?? null,
+      ]);
+      const last = read.at(-1);
+      if (!last || read.length < ROWS_PER_PART) return;
+      after = last.key;
+      await nextTurn();
+    }
+  }
+
   *rows(): Iterable<EncodedRow> {
     for (const table of TABLE_NAMES) {
-      if (table === 'meta') continue;
+      // A copy is read over some time: the positions in it would be ahead of the records.
+      if (table === 'meta' || table === 'watches') continue;
       const db = this.database(table);
       db.resetReadTxn();
       for (const { key, value } of db.getRange()) {

@@ -1,7 +1,9 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { StoredSession } from '../../protocol/agent_sessions.ts';
 import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
+import type { WatchPosition } from '../../protocol/cloud_watches.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredRestart } from '../../protocol/groups.ts';
@@ -34,9 +36,13 @@ export interface StoreTables {
   keys: Uint8Array;
   /** One row, `events`. */
   marks: EventCheckpoint;
-  /** The cloud part (cloud_store.ts), by id. */
+  /** The cloud part (embedded_cloud.ts), by id. */
   clusters: StoredCluster;
   workloads: StoredWorkload;
+  /** By the id of their cluster, kind and namespace. */
+  watches: WatchPosition;
+  /** Events that the journal may lack, by their keys. */
+  outbox: CommittedCloudEvent;
   tethers: StoredTether;
   operations: StoredOperation;
   /** One row, `canary`: proves that a key file belongs to this store. */
@@ -69,6 +75,8 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   marks: { isText: true, isEssential: true },
   clusters: { isText: false, isEssential: false },
   workloads: { isText: true, isEssential: false },
+  watches: { isText: true, isEssential: false },
+  outbox: { isText: true, isEssential: false },
   tethers: { isText: true, isEssential: false },
   operations: { isText: true, isEssential: false },
   vault: { isText: false, isEssential: false },
@@ -102,7 +110,16 @@ export interface Store {
   /** The version of the layout of the file. */
   readonly format: number;
   table<N extends TableName>(name: N): StoreTable<StoreTables[N]>;
-  /** Every undamaged row. Damaged ones are set aside. */
+  /**
+   * The rows of `table` whose keys begin with `prefix`, ordered by key, a part at a time: the thread serves
+   * messages in between. A row that changes meanwhile is read as before or after the change. A damaged one is
+   * null.
+   */
+  parts<N extends TableName>(
+    table: N,
+    prefix: string,
+  ): AsyncIterable<[key: string, value: StoreTables[N] | null][]>;
+  /** Every undamaged row for a copy. Damaged ones are set aside. */
   rows(): Iterable<EncodedRow>;
   /** Writes `rows` in one commit. Fails as `put` does. */
   load(rows: readonly EncodedRow[]): Promise<void>;

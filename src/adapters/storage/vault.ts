@@ -78,7 +78,8 @@ const CANARY = 'berth canary';
 /** The proof, kept in the store, that a key belongs to it. */
 export interface VaultCanary {
   read(): Promise<SealedSecret | null>;
-  write(sealed: SealedSecret): Promise<void>;
+  /** Writes it if there is none yet; resolves with the one that is there then. */
+  write(sealed: SealedSecret): Promise<SealedSecret>;
 }
 
 /**
@@ -96,8 +97,7 @@ export async function openVault(keyFile: string, canary: VaultCanary): Promise<V
       `the key file ${keyFile} is missing: the store is sealed with the key ${proof?.kek}`,
     );
   const vault = createVault(key);
-  if (!proof) await canary.write(vault.seal(CANARY_OWNER, Buffer.from(CANARY)));
-  else if (vault.open(CANARY_OWNER, proof).toString() !== CANARY)
-    throw new VaultError('the canary is not ours');
+  const kept = proof ?? (await canary.write(vault.seal(CANARY_OWNER, Buffer.from(CANARY))));
+  if (vault.open(CANARY_OWNER, kept).toString() !== CANARY) throw new VaultError('the canary is not ours');
   return vault;
 }

@@ -93,11 +93,12 @@ export const agentListCommand = defineCommand({
   run: async (context, _names, choice) => {
     const client = await context.client();
     const scope = await stackScope(client, choice);
-    context.out.rows(
-      (await client.agents()).filter(scope.has),
-      columnsOf(scope),
-      'There are no agents. `berth agent spinup` starts one.',
-    );
+    const all = await client.agents();
+    const empty =
+      all.length === 0
+        ? 'There are no agents. `berth agent spinup` starts one.'
+        : 'There are no agents here; `berth agent ls -A` lists those elsewhere.';
+    context.out.rows(all.filter(scope.has), columnsOf(scope), empty);
   },
 });
 

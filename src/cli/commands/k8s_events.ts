@@ -1,6 +1,7 @@
 // berth k8s events, history
 import type { Client } from '../../client/create_client.ts';
 import type { CloudEvent } from '../../client/records.ts';
+import { cloudEventParts, cloudEventTarget, isAlert } from '../../presentation/cloud_event_text.ts';
 import { clockText, dayText, whenText } from '../../presentation/format.ts';
 import { CLOUD_EVENT_TYPES, type CloudEventType } from '../../protocol/cloud_events.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
@@ -12,17 +13,6 @@ import type { Column } from '../kit/output.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
 
 const OPERATION_TYPES = CLOUD_EVENT_TYPES.filter((type) => type.startsWith('operation.'));
-const ALERT_TYPES: ReadonlySet<string> = new Set([
-  'operation.failed',
-  'operation.interrupted',
-  'workload.failed',
-  'workload.conflict',
-  'workload.left',
-  'cluster.unreachable',
-  'cluster.refused',
-  'cluster.expiring',
-  'events.lost',
-]);
 const NOTHING = 'Nothing of this has happened.';
 const TYPE_WIDTH = Math.max(...CLOUD_EVENT_TYPES.map((type) => type.length));
 
@@ -82,21 +72,16 @@ async function newest(client: Client, options: HistoryOptions, count: number): P
   return found.slice(0, count).reverse();
 }
 
-const targetOf = ({ cluster, namespace, workload, tether_id }: CloudEvent): string =>
-  [cluster, namespace, workload].filter((part) => part !== null).join('/') || (tether_id ?? '');
-
 function printCloudEvent({ out }: CommandContext, event: CloudEvent): void {
   if (out.isData) {
     out.line(safeJson(event));
     return;
   }
-  const { at, type, who, action, result, reason } = event;
+  const { at, type } = event;
   const padded = type.padEnd(TYPE_WIDTH);
-  const title = ALERT_TYPES.has(type) ? out.style('red', padded) : padded;
+  const title = isAlert(type) ? out.style('red', padded) : padded;
   const time = out.style('dim', whenText(at, Date.now()));
-  const code = result === 'ok' ? null : `(${result})`;
-  const by = action === null ? null : `${action} by ${who}`;
-  const parts = [targetOf(event), by, code, reason].filter((part) => part);
+  const parts = [cloudEventTarget(event), ...cloudEventParts(event)].filter(Boolean);
   out.line(`${time}  ${title}  ${sanitizeLine(parts.join('  '))}`);
 }
 
@@ -139,7 +124,7 @@ const HISTORY_COLUMNS: readonly Column<CloudEvent>[] = [
   { title: 'WHO', cell: ({ who }) => who },
   { title: 'FROM', cell: ({ from }) => from, wideOnly: true },
   { title: 'ACTION', cell: ({ action }) => action },
-  { title: 'TARGET', cell: targetOf, canShrink: true },
+  { title: 'TARGET', cell: cloudEventTarget, canShrink: true },
   {
     title: 'RESULT',
     cell: ({ result }) => result,

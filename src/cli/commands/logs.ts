@@ -13,7 +13,7 @@ import {
   type Option,
   textOption,
 } from '../kit/command.ts';
-import { UsageError } from '../kit/exit_codes.ts';
+import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { printMergedLogs } from '../kit/merged_logs.ts';
 import { followLogs, printLogTails } from '../kit/print_logs.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope, UNREGISTERED } from '../kit/stack_scope.ts';
@@ -50,6 +50,8 @@ const FILTER_OPTIONS = {
   level: choiceOption('-l, --level <level>', 'only lines of this level or a more severe one', LOG_LEVELS),
   run: textOption('--run <run>', 'one run of each: last, a number that counts back from it, or an id'),
 };
+
+const RUN_HINT = 'The runs of a service count back from --run 1, which is the last one.';
 
 /** The services to show; not `isFixed`: those of the scope that are registered later too. */
 async function namesOf(
@@ -136,6 +138,7 @@ export const logsCommand = defineCommand({
     }
     const isAll = lines === 'all' || (lines === undefined && isNarrow);
     const { since = isAll ? BEGINNING : undefined } = narrow;
+    const services = isFixed ? { names } : { stack: scope.stack };
     const query: LogStreamOptions = {
       ...narrow,
       since,
@@ -143,10 +146,15 @@ export const logsCommand = defineCommand({
       stream,
       follow,
       limit: isAll ? undefined : (lines ?? LOGS.defaultLines),
-      ...(isFixed ? { names } : { stack: scope.stack }),
+      ...services,
       agents: agents ? undefined : false,
     };
-    await printMergedLogs(context, client, query, { timestamps, prefix, label, names });
-    return undefined;
+    const printed = await printMergedLogs(context, client, query, { timestamps, prefix, label, names });
+    const { run } = narrow;
+    // Nothing may be found in a run that is there.
+    if (printed > 0 || run === undefined) return undefined;
+    const { lines: kept } = await client.searchLogs({ ...services, run, limit: 1 });
+    if (kept.length > 0) return undefined;
+    throw new CommandError(`no run ${run} is kept of ${names.map(label).join(', ')}`, RUN_HINT);
   },
 });

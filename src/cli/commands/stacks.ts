@@ -9,9 +9,9 @@ const COLUMNS: readonly Column<Stack>[] = [
   { title: 'NAME', cell: ({ name }) => name },
   {
     title: 'RUNNING',
-    cell: ({ running, services }) => `${running}/${services}`,
+    cell: ({ running, services }) => (services === 0 ? 'down' : `${running}/${services}`),
     alignRight: true,
-    style: ({ running, services }) => (running === services ? 'green' : 'yellow'),
+    style: ({ running, services }) => (services === 0 ? 'dim' : running === services ? 'green' : 'yellow'),
   },
   { title: 'MEMORY', cell: ({ running, rssMB }) => (running ? memoryText(rssMB) : ''), alignRight: true },
   { title: 'BRANCH', cell: ({ branch }) => branch, canShrink: true },

@@ -69,21 +69,24 @@ function entryData({ id: _id, ...entry }: StreamedLogEntry): string {
   );
 }
 
-/** Prints the entries of a stream until its end, or until Ctrl-C. */
+/** Prints the entries of a stream until its end, or until Ctrl-C. Resolves with how many there were. */
 export async function printMergedLogs(
   context: CommandContext,
   client: Client,
   query: Omit<LogStreamOptions, 'onState'>,
   view: MergedLogView,
-): Promise<void> {
+): Promise<number> {
   const { out } = context;
   // Colours only where they are shown.
   const ansi = !out.isData && out.style('red', 'x') !== 'x';
   const textOf = out.isData ? (entry: StreamedLogEntry) => `${entryData(entry)}\n` : entryText(context, view);
+  let count = 0;
   for await (const entry of client.streamLogs({ ...query, ansi, onState: onStreamState(context) })) {
+    count += 1;
     const text = textOf(entry);
     if (text !== '') out.raw(text);
     // Nothing piles up for a reader that is slow.
     if (stdout().writableNeedDrain) await once(stdout(), 'drain');
   }
+  return count;
 }

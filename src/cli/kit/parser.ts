@@ -153,12 +153,22 @@ function globalOptionsOf(program: CommanderCommand): GlobalOptions {
   return { format, url: given['url'], stateDir: given['stateDir'], config: given['config'] };
 }
 
+/** What stands in for commands that other tools have. */
+const HINTS_FOR_OTHERS: readonly (readonly [message: string, hint: string])[] = [
+  [
+    "unknown command 'scale'",
+    'A service is one process: register another one for each copy, such as web-2. `berth k8s sleep` and ' +
+      '`berth k8s wake` scale workloads.',
+  ],
+];
+
 /** A mistake that commander found, as a UsageError. */
 function toUsageError(error: CommanderError): UsageError {
   const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
+  const own = HINTS_FOR_OTHERS.find(([start]) => message.startsWith(start))?.[1];
   return new UsageError(
     message,
-    '`berth help` lists the commands, `berth help <command>` the options of one.',
+    own ?? '`berth help` lists the commands, `berth help <command>` the options of one.',
   );
 }
 

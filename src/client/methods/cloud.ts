@@ -83,6 +83,15 @@ const workloadMethods = (endpoint: Endpoint) => ({
   /** The same workloads, a page at a time. */
   workloadPages: ({ signal, limit, ...options }: WorkloadPagesOptions = {}) =>
     workloadPages(endpoint, { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage }, signal),
+  /** One page of them: that at `from`, the `next` of the page before; null: the first. */
+  workloadPage: (
+    from: string | null,
+    { signal, limit, ...options }: WorkloadPagesOptions = {},
+  ): Promise<{ page: Workload[]; next: string | null }> =>
+    callForPage(endpoint, workloads.list, {
+      query: { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage, continue: from },
+      signal,
+    }),
   /** One workload with its labels. */
   workload: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, workloads.read, { name: id, signal }),

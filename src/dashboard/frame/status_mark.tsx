@@ -55,6 +55,9 @@ const SHAPES: Readonly<Record<string, () => JSX.Element>> = {
   awake: disc,
   waking: half,
   active: disc,
+  unreachable: cross,
+  refused: cross,
+  failed: cross,
 };
 
 const shapeOf = (state: string): JSX.Element =>

@@ -40,6 +40,16 @@ function openLink(event: MouseEvent, address: string): void {
   window.open(address, '_blank', 'noopener,noreferrer');
 }
 
+/** Copies the selection with the keys of terminals; whether the terminal is to handle the key itself. */
+function handlesKey(terminal: Terminal, event: KeyboardEvent): boolean {
+  const isCopy = event.ctrlKey && event.shiftKey && event.code === 'KeyC';
+  if (!isCopy) return true;
+  // Browsers have the key for their own tools.
+  event.preventDefault();
+  if (event.type === 'keydown' && terminal.hasSelection()) document.execCommand('copy');
+  return false;
+}
+
 function addRenderer(terminal: Terminal): void {
   try {
     const renderer = new WebglAddon();
@@ -86,6 +96,7 @@ export function openTerminal(
   for (const addon of [fit, search, new WebLinksAddon(openLink)]) terminal.loadAddon(addon);
   withStrictStyles(() => terminal.open(parent));
   addRenderer(terminal);
+  terminal.attachCustomKeyEventHandler((event) => handlesKey(terminal, event));
   terminal.onData(onInput);
   terminal.onBinary((text) => onInput(Uint8Array.from(text, (character) => character.charCodeAt(0))));
   return {

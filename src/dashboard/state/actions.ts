@@ -29,12 +29,13 @@ export function closeNotice(id: number): void {
   notices.value = notices.peek().filter((one) => one.id !== id);
 }
 
-/** Shows a message; a good one closes by itself. */
+/** Shows a message in place of the same one before it; a good one closes by itself. */
 export function notify(tone: PageNotice['tone'], title: string, text = ''): void {
   lastNotice += 1;
   const id = lastNotice;
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  notices.value = [...notices.peek().slice(1 - MAX_NOTICES), { id, tone, title, lines }];
+  const others = notices.peek().filter((one) => one.title !== title);
+  notices.value = [...others.slice(1 - MAX_NOTICES), { id, tone, title, lines }];
   if (tone === 'good') setTimeout(() => closeNotice(id), GOOD_MS);
 }
 

@@ -49,9 +49,15 @@ async function readRounds(): Promise<void> {
       if (document.hidden || !watched.has(name) || !(unread.delete(name) || isBusy(name))) continue;
       await readScreen(name);
     }
-    await pause(ROUND_MS);
+    // Those that have come into sight meanwhile do not wait for the next round.
+    if (document.hidden || unread.size === 0) await pause(ROUND_MS);
   }
   isReading = false;
+}
+
+function leaveSight(name: string): void {
+  watched.delete(name);
+  unread.delete(name);
 }
 
 /** Reads the screen of `name` while `card` is in sight. Returns what ends that. */
@@ -61,11 +67,11 @@ export function watchScreen(name: string, card: Element): () => void {
       watched.add(name);
       unread.add(name);
       void readRounds();
-    } else watched.delete(name);
+    } else leaveSight(name);
   });
   sight.observe(card);
   return () => {
     sight.disconnect();
-    watched.delete(name);
+    leaveSight(name);
   };
 }

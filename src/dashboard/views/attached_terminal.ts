@@ -3,6 +3,7 @@ import type { Signal } from '@preact/signals';
 import type { TerminalSession } from '../../client/browser.ts';
 import { endText } from '../../presentation/format.ts';
 import type { PageTerminal } from '../parts/terminal.ts';
+import { notify } from '../state/actions.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 import { tokenColour } from '../state/theme.ts';
 
@@ -179,8 +180,10 @@ export class AttachedTerminal {
           return terminal.write(bytes);
         },
       });
+      // Somebody may have chosen another mode since it was asked for.
+      if (mode !== this.mode.peek()) this.session.detach();
       const { exit, reason, code } = await this.session.ended;
-      if (code === TAKEN_OVER) this.mode.value = 'observe';
+      if (code === TAKEN_OVER) this.onTakenOver();
       if (exit) this.say('ended', endText(exit));
       else this.say('lost', reason);
       return exit !== null;
@@ -191,6 +194,15 @@ export class AttachedTerminal {
     } finally {
       this.session = null;
     }
+  }
+
+  private onTakenOver(): void {
+    this.mode.value = 'observe';
+    notify(
+      'bad',
+      `${this.name}: another viewer has taken over`,
+      'This one watches. It types again when it takes over.',
+    );
   }
 
   /** The screen as it is comes first. It takes the place of what an earlier connection has left. */

@@ -1,45 +1,77 @@
-// What the cloud API says, while its view is in sight. It has no events on the stream: it is asked again.
+// What the cloud API says, while its view is in sight.
 import { batch, signal } from '@preact/signals';
-import type { ClusterDetail, Tether, Workload } from '../../client/browser.ts';
+import type { CloudEvent, ClusterDetail, Tether } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
+import { createRefresher } from '../../presentation/refresher.ts';
 import { client, errorText, forgetCloudToken } from '../state/session.ts';
+import { WorkloadPages } from './workload_pages.ts';
 
 /** Every cluster. null: not read yet. */
 export const clusterList = signal<readonly ClusterDetail[] | null>(null);
-export const workloadList = signal<readonly Workload[]>([]);
 export const tetherList = signal<readonly Tether[]>([]);
+/** What has been asked of the cloud and what has happened there, the newest first. null: not read yet. */
+export const cloudEventList = signal<readonly CloudEvent[] | null>(null);
 /** Why the last reading has failed; '' if it has not. */
 export const cloudError = signal('');
 
 const REFRESH_MS = 3_000;
+const REFRESH_PAUSE_MS = 250;
+const PAGE_WORKLOADS = 500;
+const EVENTS_SHOWN = 500;
 
-/** Reads everything once. */
-export async function refreshCloud(signal?: AbortSignal): Promise<void> {
+/** The workloads. */
+export const workloadPages = new WorkloadPages((from) =>
+  client.cloud.workloadPage(from, { limit: PAGE_WORKLOADS }),
+);
+/** The ids of the workloads whose rows are drawn. */
+export const workloadsInSight = new Set<string>();
+/** Whether the events are in sight. */
+let hasEventsInSight = false;
+
+async function readEvents(): Promise<void> {
+  if (!hasEventsInSight) return;
+  for await (const page of client.cloud.historyPages({ limit: EVENTS_SHOWN })) {
+    const [newest] = page;
+    if (newest?.id !== cloudEventList.peek()?.[0]?.id || cloudEventList.peek() === null)
+      cloudEventList.value = page;
+    break;
+  }
+}
+
+async function readCloud(): Promise<void> {
   const { cloud } = client;
   try {
-    const [list, found, open] = await Promise.all([
-      cloud.clusters({ signal }),
-      cloud.workloads({ signal }),
-      cloud.tethers({ signal }),
-    ]);
-    const details = await Promise.all(list.map(({ id }) => cloud.cluster(id, { signal })));
+    const [list, tethers] = await Promise.all([cloud.clusters(), cloud.tethers()]);
+    const details = await Promise.all(list.map(({ id }) => cloud.cluster(id)));
     batch(() => {
       clusterList.value = details;
-      workloadList.value = found;
-      tetherList.value = open;
-      cloudError.value = '';
+      tetherList.value = tethers;
     });
+    await readEvents();
+    await workloadPages.refresh(workloadsInSight);
+    cloudError.value = '';
   } catch (error) {
-    if (signal?.aborted) return;
     cloudError.value = errorText(error);
     if (isBerthError(error) && (error.status === 401 || error.code === 'unproven')) forgetCloudToken();
   }
 }
 
+/** Reads what is in sight again, one reading at a time. */
+export const refreshCloud = createRefresher(readCloud, REFRESH_PAUSE_MS);
+
+/** Reads the events too until the returned function is called. */
+export function watchCloudEvents(): () => void {
+  hasEventsInSight = true;
+  void refreshCloud();
+  return () => {
+    hasEventsInSight = false;
+  };
+}
+
 /** Reads until `signal` aborts, as long as the tab is seen. */
 export async function followCloud(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    if (!document.hidden) await refreshCloud(signal);
+    if (!document.hidden) await refreshCloud();
     await new Promise((resolve) => {
       setTimeout(resolve, REFRESH_MS);
     });

@@ -124,10 +124,11 @@ export class CloudViews {
     this.workloadList = null;
   }
 
-  /** Drops every workload that is not among `ids`. */
-  retainWorkloads(ids: readonly string[]): void {
+  /** Drops every workload of a cluster that is not among `ids`. */
+  retainWorkloads(clusterId: string, ids: readonly string[]): void {
     const kept = new Set(ids);
-    this.removeWorkloads([...this.collectionOf.keys()].filter((id) => !kept.has(id)));
+    const known = this.workloadsByCluster.get(clusterId)?.ids() ?? [];
+    this.removeWorkloads([...known].filter((id) => !kept.has(id)));
   }
 
   /** Takes new or changed tethers. `all`: the rows are complete. */

@@ -81,7 +81,7 @@ const CLUSTER_CALLS = [
   'capabilities',
   'autoscalers',
 ] as const;
-const STORE_CALLS = ['saveWorkloads', 'saveCluster', 'workloads', 'clusters'] as const;
+const STORE_CALLS = ['save', 'saveCluster', 'clusters', 'cluster'] as const;
 
 interface Lives {
   double: Double;
@@ -198,9 +198,9 @@ describe('the points', () => {
     const slept = life.names.splice(0);
     await here.workloads.ask('wake', { id, by: 'request', waitMs: null });
     for (const names of [slept, life.names]) {
-      expect(names.slice(0, 3)).toEqual(['getWorkload', 'patchWorkload', 'saveWorkloads']);
+      expect(names.slice(0, 3)).toEqual(['getWorkload', 'patchWorkload', 'save']);
       // What the watch tells of the change may be saved once more. A call that is added needs a point more.
-      expect(names.slice(3).every((name) => name === 'saveWorkloads')).toBe(true);
+      expect(names.slice(3).every((name) => name === 'save')).toBe(true);
       expect(names.length).toBeLessThan(POINT_COUNT);
     }
   });

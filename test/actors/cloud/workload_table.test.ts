@@ -21,7 +21,7 @@ describe('the table of workloads', () => {
     const clock = virtualClock();
     const table = new WorkloadTable(
       // None of this needs a disk.
-      { ...cloudStore, saveWorkloads: () => Promise.resolve() },
+      { ...cloudStore, save: () => Promise.resolve() },
       { tell: () => undefined },
       {
         clock,
@@ -59,7 +59,7 @@ describe('the table of workloads', () => {
     const table = new WorkloadTable(
       {
         ...cloudStore,
-        saveWorkloads: async () => {
+        save: async () => {
           commits += 1;
           await nextTurn();
           // Another change is there whenever a commit ends.

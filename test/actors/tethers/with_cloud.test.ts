@@ -13,7 +13,7 @@ import { KubeError } from '../../../src/adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
-import { embeddedCloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import { embeddedCloudStore } from '../../../src/adapters/storage/embedded_cloud.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';

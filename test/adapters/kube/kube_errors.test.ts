@@ -78,7 +78,9 @@ describe('a defect in the code that handles a response', () => {
     const { version } = await cluster.list(workloadsResource('Deployment'));
     const handler = { onListed: () => undefined, onChanged: () => undefined, onHealth: () => undefined };
     const watched = expect(
-      listAndWatch(cluster, broken, version, handler, new AbortController().signal, { clock: realTime }),
+      listAndWatch(cluster, broken, { version, isDoubtful: false }, handler, new AbortController().signal, {
+        clock: realTime,
+      }),
     ).rejects.toBe(defect);
     await eventually(() => double.watches[0]);
     double.put('Deployment', workload('web', 'other', 1));

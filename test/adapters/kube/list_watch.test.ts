@@ -59,11 +59,11 @@ function counted(real: TestClock): TestClock {
   };
 }
 
-function begin(from: string | null = null): void {
+function begin(version: string | null = null, isDoubtful = false): void {
   ended = listAndWatch(
     cluster,
     deployments,
-    from,
+    version === null ? null : { version, isDoubtful },
     {
       onListed: (rows) =>
         reports.push(`listed ${rows.map((row) => `${row.name}=${row.replicas}`).join(' ')}`),

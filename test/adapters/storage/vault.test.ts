@@ -61,7 +61,8 @@ describe('the key file', () => {
   const canary: VaultCanary = {
     read: async () => proof,
     write: async (sealed) => {
-      proof = sealed;
+      proof ??= sealed;
+      return proof;
     },
   };
   beforeEach(() => {

@@ -30,7 +30,7 @@ services:
     live: { exec: "true", interval: 1m, failures: 2 }
     restart: { policy: on-failure, min_ms: 50, max: 2 }
     limits: { memory_mb: 512 }
-    stop: { command: touch quit, grace: 3s }
+    stop: { command: sleep 0.2; touch quit, grace: 3s }
 `;
 
 it('a project file says how a run is checked, limited, restarted and stopped', async () => {
@@ -44,7 +44,7 @@ it('a project file says how a run is checked, limited, restarted and stopped', a
     live: { exec: 'true', interval: 60_000, failures: 2 },
     restart: { policy: 'on-failure', minMs: 50, max: 2 },
     limits: { memoryMB: 512 },
-    stop: 'touch quit',
+    stop: 'sleep 0.2; touch quit',
   };
   expect(body).toMatchObject({ status: 'running', ...registered });
   expect((await run('up')).stderr).toContain('Everything is up to date.');
@@ -66,9 +66,18 @@ it('a project file says how a run is checked, limited, restarted and stopped', a
     stderr: expect.stringContaining('NOPE is no signal'),
   });
   // The command has run before the signal came.
-  expect(JSON.parse((await run('stop web --json')).stdout)).toMatchObject([
-    { exitCode: 3, escalated: false },
-  ]);
+  const [stopped] = JSON.parse((await run('stop web --json')).stdout);
+  expect(stopped).toMatchObject({ exitCode: 3, escalated: false });
+  expect(stopped.ms).toBeGreaterThanOrEqual(200);
+  expect((await run('logs web --run last')).code).toBe(0);
+  expect(await run('logs web --run 99')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no run 99 is kept of web'),
+  });
+  const none = async (): Promise<string> => (await run('agent ls')).stderr;
+  expect(await none()).toContain('There are no agents. ');
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', agent_type: 'shell', cmd: 'sleep 1000' });
+  expect(await none()).toContain('`berth agent ls -A`');
   expect(await run('kill web')).toMatchObject({ code: 1, stderr: expect.stringContaining('has no process') });
 });
 

@@ -127,3 +127,9 @@ it.each([
     help: expect.stringContaining('berth k8s'),
   });
 });
+
+it('says what stands in for a command of other tools', async () => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  const wrong = (): unknown => parseCommandLine(['scale', 'web=3'], COMMAND_TABLE, undefined, listed);
+  expect(wrong).toThrow(expect.objectContaining({ hint: expect.stringContaining('one process') }));
+});

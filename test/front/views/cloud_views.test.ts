@@ -59,7 +59,7 @@ describe("the front's copies of workloads", () => {
     const change = fc.oneof(
       fc.record({ put: fc.array(id) }),
       fc.record({ gone: fc.array(id) }),
-      fc.record({ kept: fc.array(id) }),
+      fc.record({ of: fc.constantFrom('1', '2'), kept: fc.array(id) }),
       fc.record({ cluster: fc.constantFrom('1', '2') }),
       fc.record({ look: fc.constant(true) }),
     );
@@ -75,8 +75,9 @@ describe("the front's copies of workloads", () => {
             views.removeWorkloads(step.gone);
             for (const one of step.gone) model.delete(one);
           } else if ('kept' in step) {
-            views.retainWorkloads(step.kept);
-            for (const one of [...model]) if (!step.kept.includes(one)) model.delete(one);
+            views.retainWorkloads(step.of, step.kept);
+            for (const one of [...model])
+              if (one.startsWith(step.of) && !step.kept.includes(one)) model.delete(one);
           } else if ('cluster' in step) {
             views.removeCluster(step.cluster);
             for (const one of [...model]) if (one.startsWith(step.cluster)) model.delete(one);

@@ -1,0 +1,47 @@
+// Tells of what has been committed, and of nothing else: the front's views hear of workloads, the journal of
+// events.
+import type { CloudCommit, WorkloadView } from '../../adapters/storage/cloud_store.ts';
+import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
+import type { Ref } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+import { EventOutbox, type EventOutboxConfig } from './event_outbox.ts';
+
+export interface CommitTellerConfig extends EventOutboxConfig {
+  readonly views: Pick<Ref<CloudViewsProtocol>, 'tell'>;
+}
+
+export class CommitTeller {
+  private readonly config: CommitTellerConfig;
+  private readonly outbox: EventOutbox;
+  private readonly unfollow: () => void;
+
+  constructor(config: CommitTellerConfig) {
+    this.config = config;
+    this.outbox = new EventOutbox(config);
+    this.unfollow = config.store.follow((commit) => this.onCommit(commit));
+  }
+
+  /** Tells the journal what an earlier life has committed. */
+  start(): Promise<void> {
+    return this.outbox.start();
+  }
+
+  async close(): Promise<void> {
+    this.unfollow();
+    await this.outbox.flush();
+  }
+
+  private onCommit({ views, events }: CloudCommit): void {
+    // Few rows at a time: the front answers requests in between.
+    for (let at = 0; at < views.length; at += CLOUD.rowsPerTell)
+      this.show(views.slice(at, at + CLOUD.rowsPerTell));
+    this.outbox.tell(events);
+  }
+
+  private show(views: readonly WorkloadView[]): void {
+    const rows = views.flatMap(({ view }) => view ?? []);
+    const ids = views.flatMap(({ id, view }) => (view ? [] : [id]));
+    if (rows.length > 0) this.config.views.tell('workloads', { rows });
+    if (ids.length > 0) this.config.views.tell('workloadsRemoved', { ids });
+  }
+}

@@ -1,0 +1,64 @@
+// Brings events that are committed into the journal. They stay in the store until they are there, so that a
+// kill in between loses none; what may be in the journal already is looked up there.
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { CloudEventsProtocol, CommittedCloudEvent } from '../../protocol/cloud_events.ts';
+import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
+import { CLOUD, CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
+
+export interface EventOutboxConfig {
+  readonly store: CloudStore;
+  readonly events: Pick<Ref<CloudEventsProtocol>, 'ask'>;
+  readonly clock: Clock;
+  /** Work that nobody waits for has thrown. */
+  onDefect(error: unknown): void;
+}
+
+export class EventOutbox {
+  private readonly config: EventOutboxConfig;
+  /** The keys of events that are in the journal, and still in the store. */
+  private told: string[] = [];
+  private cancelRemoval: (() => void) | null = null;
+
+  constructor(config: EventOutboxConfig) {
+    this.config = config;
+  }
+
+  /** Tells what an earlier life has committed. */
+  async start(): Promise<void> {
+    const untold = await this.config.store.untoldEvents();
+    if (untold.length > 0) this.inBackground(this.append(untold, true));
+  }
+
+  tell(events: readonly CommittedCloudEvent[]): void {
+    if (events.length > 0) this.inBackground(this.append(events, false));
+  }
+
+  /** Removes from the store what is in the journal. */
+  async flush(): Promise<void> {
+    this.cancelRemoval?.();
+    this.cancelRemoval = null;
+    const keys = this.told;
+    this.told = [];
+    // What stays in the store is looked up in the journal by the next life.
+    if (keys.length > 0) await tolerateFailure(this.config.store.eventsTold(keys), () => undefined);
+  }
+
+  private async append(events: readonly CommittedCloudEvent[], isRepeated: boolean): Promise<void> {
+    const { clock } = this.config;
+    const reply = await tolerateFailure(
+      this.config.events.ask('appendCommitted', { events, isRepeated }),
+      () => null,
+    );
+    if (reply === null) {
+      clock.after(CLOUD_EVENTS.retryMs, () => this.inBackground(this.append(events, true)));
+    } else if (reply.isStored) {
+      for (const { key } of events) this.told.push(key);
+      this.cancelRemoval ??= clock.after(CLOUD.activityFlushMs, () => this.inBackground(this.flush()));
+    }
+    // Otherwise the disk is full, and the journal tries again by itself.
+  }
+
+  private inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.config.onDefect(error));
+  }
+}

@@ -1,0 +1,235 @@
+// What has changed of workloads and is not committed yet: one batch at a time, and everything that changes
+// meanwhile is the next.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CloudBatch, CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
+import type { StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
+import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+
+/** Has the workloads as they are now. */
+export interface CommitSource {
+  readonly clock: Clock;
+  /** null: it has none any more. */
+  recordOf(id: string): StoredWorkload | null;
+  /** What clients are to be shown; undefined: they are shown it already. */
+  newViewOf(id: string): WorkloadRow | null | undefined;
+  /** These are committed, and shown. */
+  onShown(views: readonly WorkloadView[]): void;
+  /** Work that nobody waits for has thrown. */
+  onDefect(error: unknown): void;
+}
+
+interface RowChange {
+  /** Its record is to be written; otherwise only what is shown has changed. */
+  readonly isRecord: boolean;
+  /** What the changes are told by. */
+  readonly events: readonly CommittedCloudEvent[];
+}
+
+interface PositionChange {
+  readonly scope: WorkloadScope;
+  /** null: it is to be removed. */
+  readonly position: WatchPosition | null;
+}
+
+/** The changes of a cluster that are not committed. */
+interface ClusterChanges {
+  readonly rows: Map<string, RowChange>;
+  /** By `scopeKey`. */
+  readonly positions: Map<string, PositionChange>;
+}
+
+const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): ClusterChanges => {
+  const known = all.get(clusterId) ?? { rows: new Map(), positions: new Map() };
+  all.set(clusterId, known);
+  return known;
+};
+
+/** One change after another of the same workload. */
+const joined = (first: RowChange | undefined, second: RowChange): RowChange =>
+  first
+    ? { isRecord: first.isRecord || second.isRecord, events: [...first.events, ...second.events] }
+    : second;
+
+export class WorkloadCommits {
+  private readonly store: CloudStore;
+  private readonly source: CommitSource;
+  /** By cluster. */
+  private changes = new Map<string, ClusterChanges>();
+  /** The run that takes what waits now; null: it has begun. */
+  private next: Promise<void> | null = null;
+  private last: Promise<void> = Promise.resolve();
+  private delayed: { dueAt: number; cancel: () => void } | null = null;
+
+  constructor(store: CloudStore, source: CommitSource) {
+    this.store = store;
+    this.source = source;
+  }
+
+  /**
+   * The record of a workload has changed, of which `events` tell. It is committed within `withinMs`, or
+   * (null) at once.
+   */
+  rowChanged(
+    clusterId: string,
+    id: string,
+    events: readonly CommittedCloudEvent[],
+    withinMs: number | null,
+  ): void {
+    const { rows } = changesOf(this.changes, clusterId);
+    rows.set(id, joined(rows.get(id), { isRecord: true, events }));
+    if (withinMs === null) this.commitSoon();
+    else this.commitWithin(withinMs);
+  }
+
+  /** What is shown of workloads has changed, their records have not. */
+  viewsChanged(clusterId: string, ids: Iterable<string>): void {
+    const { rows } = changesOf(this.changes, clusterId);
+    for (const id of ids) rows.set(id, joined(rows.get(id), { isRecord: false, events: [] }));
+    this.commitSoon();
+  }
+
+  /**
+   * The records have everything up to `position`; null: of that scope nothing is known. It is committed with
+   * the next change, at the latest after CLOUD.positionFlushMs.
+   */
+  positionChanged(clusterId: string, scope: WorkloadScope, position: WatchPosition | null): void {
+    changesOf(this.changes, clusterId).positions.set(scopeKey(scope), { scope, position });
+    this.commitWithin(CLOUD.positionFlushMs);
+  }
+
+  /**
+   * Resolves when every change so far is on disk and shown; later ones are not waited for, since a cluster
+   * may change without end. Fails storage_full.
+   */
+  flush(): Promise<void> {
+    this.delayed?.cancel();
+    this.delayed = null;
+    if (this.next) return this.next;
+    const run = (): Promise<void> => {
+      this.next = null;
+      return this.commitWaiting();
+    };
+    // After a run that has failed, too: its changes are among those that wait.
+    this.next = this.last.then(run, run);
+    this.last = this.next;
+    return this.next;
+  }
+
+  /** Who must know the outcome awaits `flush`. */
+  private commitSoon(): void {
+    tolerateFailure(this.flush(), () => undefined).catch((error: unknown) => this.source.onDefect(error));
+  }
+
+  private commitWithin(ms: number): void {
+    const { clock } = this.source;
+    const dueAt = clock.monotonic() + ms;
+    if (this.delayed && this.delayed.dueAt <= dueAt) return;
+    this.delayed?.cancel();
+    this.delayed = { dueAt, cancel: clock.after(ms, () => this.commitSoon()) };
+  }
+
+  private async commitWaiting(): Promise<void> {
+    const waiting = this.changes;
+    this.changes = new Map();
+    try {
+      while (waiting.size > 0) {
+        await this.commit(this.take(waiting));
+        // Views alone wait for no disk, and the thread has other work.
+        if (waiting.size > 0) await nextTurn();
+      }
+    } catch (error) {
+      this.putBack(waiting);
+      // Nothing is shown before it is on disk, so it must not wait for another change.
+      this.commitWithin(CLOUD.commitRetryMs);
+      throw error;
+    }
+  }
+
+  /** As many changes as one commit may have, cluster by cluster. */
+  private take(waiting: Map<string, ClusterChanges>): Map<string, ClusterChanges> {
+    const taken = new Map<string, ClusterChanges>();
+    let room: number = CLOUD.rowsPerCommit;
+    for (const [clusterId, changes] of waiting) {
+      if (room <= 0) break;
+      const isWhole = changes.rows.size <= room;
+      const part = isWhole ? changes : takePart(changes, room);
+      if (isWhole) waiting.delete(clusterId);
+      room -= part.rows.size;
+      this.takeLater(clusterId, part);
+      taken.set(clusterId, part);
+    }
+    return taken;
+  }
+
+  /** A record is written as it is now: what has changed of it since is committed with it. */
+  private takeLater(clusterId: string, { rows }: ClusterChanges): void {
+    const later = this.changes.get(clusterId)?.rows;
+    if (!later) return;
+    for (const [id, change] of rows) {
+      const more = later.get(id);
+      if (more) rows.set(id, joined(change, more));
+      later.delete(id);
+    }
+  }
+
+  private async commit(taken: Map<string, ClusterChanges>): Promise<void> {
+    const batch = this.batchOf(taken);
+    try {
+      await this.store.save(batch);
+    } catch (error) {
+      this.putBack(taken);
+      throw error;
+    }
+    this.source.onShown(batch.views);
+  }
+
+  private batchOf(taken: Map<string, ClusterChanges>): CloudBatch {
+    const rows = [...taken.values()].flatMap((changes) => [...changes.rows]);
+    const positions = [...taken].flatMap(([clusterId, changes]) =>
+      [...changes.positions.values()].map((change) => ({ clusterId, ...change })),
+    );
+    return {
+      records: rows.flatMap(([id, { isRecord }]) =>
+        isRecord ? [{ id, record: this.source.recordOf(id) }] : [],
+      ),
+      views: rows.flatMap(([id]) => {
+        const view = this.source.newViewOf(id);
+        return view === undefined ? [] : [{ id, view }];
+      }),
+      events: rows.flatMap(([, { events }]) => events),
+      positions: positions.flatMap(({ position }) => position ?? []),
+      lostPositions: positions.flatMap(({ clusterId, scope, position }) =>
+        position ? [] : [{ clusterId, ...scope }],
+      ),
+    };
+  }
+
+  /** Joins what could not be committed with what has changed since. */
+  private putBack(taken: Map<string, ClusterChanges>): void {
+    for (const [clusterId, { rows, positions }] of taken) {
+      const now = changesOf(this.changes, clusterId);
+      for (const [id, change] of rows) {
+        const later = now.rows.get(id);
+        now.rows.set(id, later ? joined(change, later) : change);
+      }
+      for (const [key, change] of positions) if (!now.positions.has(key)) now.positions.set(key, change);
+    }
+  }
+}
+
+/**
+ * Takes some rows out of `changes`. Until the rest of them is committed, no position of theirs stands for
+ * what is on disk.
+ */
+function takePart(changes: ClusterChanges, count: number): ClusterChanges {
+  const rows = new Map([...changes.rows].slice(0, count));
+  for (const id of rows.keys()) changes.rows.delete(id);
+  const positions = [...changes.positions].map(
+    ([key, { scope }]) => [key, { scope, position: null }] as const,
+  );
+  return { rows, positions: new Map(positions) };
+}

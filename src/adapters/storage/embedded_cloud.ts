@@ -1,0 +1,129 @@
+// The cloud's tables in the embedded store of this daemon.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import { timeOfUlid } from '../../protocol/ulid.ts';
+import type { CloudBatch, CloudCommit, CloudStore } from './cloud_store.ts';
+import type { Store } from './store_tables.ts';
+
+/** The caller handles the error; the next addition proceeds all the same. */
+const ignore = (): void => {};
+
+const positionKey = ({ clusterId, ...scope }: WorkloadScope & { clusterId: string }): string =>
+  `${clusterId}/${scopeKey(scope)}`;
+
+/** Additions of clusters and changes of them. */
+function clusterTable(store: Store) {
+  const clusters = store.table('clusters');
+  const rows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
+  // An addition sees an earlier one only once that is on disk, so additions run one at a time.
+  let lastAddition: Promise<unknown> = Promise.resolve();
+
+  async function add(row: StoredCluster): Promise<boolean> {
+    const isTaken = rows().some((other) => other.name === row.name || (other.inCluster && row.inCluster));
+    if (!isTaken) await clusters.put(row.id, row);
+    return !isTaken;
+  }
+
+  return {
+    clusters: async () => rows(),
+    cluster: async (id: string) => clusters.get(id) ?? null,
+    addCluster(row: StoredCluster) {
+      const addition = lastAddition.then(() => add(row));
+      lastAddition = addition.catch(ignore);
+      return addition;
+    },
+    async saveCluster(row: StoredCluster) {
+      if (clusters.get(row.id)) await clusters.put(row.id, row);
+    },
+  };
+}
+
+/** The records of workloads, and what is committed with them. */
+function workloadTables(store: Store) {
+  const workloads = store.table('workloads');
+  const watches = store.table('watches');
+  const outbox = store.table('outbox');
+  const followers = new Set<(commit: CloudCommit) => void>();
+
+  /** Requested in one turn, so the changes form one commit. */
+  const write = ({ records, positions, lostPositions, events }: CloudBatch): Promise<void>[] => [
+    ...records.map(({ id, record }) => (record ? workloads.put(id, record) : workloads.remove(id))),
+    ...lostPositions.map((scope) => watches.remove(positionKey(scope))),
+    ...positions.map((position) => watches.put(positionKey(position), position)),
+    ...events.map((event) => outbox.put(event.key, event)),
+  ];
+
+  async function positionsOf(clusterId: string): Promise<WatchPosition[]> {
+    const found: WatchPosition[] = [];
+    for await (const part of store.parts('watches', `${clusterId}/`))
+      for (const [, position] of part) if (position) found.push(position);
+    return found;
+  }
+
+  async function* workloadsOf(clusterId: string): AsyncIterable<StoredWorkload[]> {
+    // Ids of workloads begin with the time of their cluster's: see `derivedUlid`.
+    for await (const part of store.parts('workloads', timeOfUlid(clusterId))) {
+      // With a record missing, no position stands for the others: the cluster is listed again.
+      if (part.some(([, row]) => row === null))
+        await Promise.all((await positionsOf(clusterId)).map((one) => watches.remove(positionKey(one))));
+      yield part.flatMap(([, row]) => (row?.clusterId === clusterId ? [row] : []));
+    }
+    await nextTurn();
+  }
+
+  return {
+    workloads: workloadsOf,
+    positions: positionsOf,
+    async save(batch: CloudBatch) {
+      await Promise.all(write(batch));
+      for (const follower of followers) follower({ views: batch.views, events: batch.events });
+    },
+    follow(onCommit: (commit: CloudCommit) => void) {
+      followers.add(onCommit);
+      return () => void followers.delete(onCommit);
+    },
+    untoldEvents: async () => outbox.all().map(([, event]) => event),
+    async eventsTold(keys: readonly string[]) {
+      await Promise.all(keys.map((key) => outbox.remove(key)));
+    },
+  };
+}
+
+/** The embedded CloudStore. Another one of the same file, on another thread, follows its commits alone. */
+export function embeddedCloudStore(store: Store): CloudStore {
+  const vault = store.table('vault');
+  const tethers = store.table('tethers');
+  const operations = store.table('operations');
+  const ofWorkloads = workloadTables(store);
+  return {
+    canary: {
+      read: async () => vault.get('canary') ?? null,
+      async write(sealed) {
+        if (!vault.get('canary')) await vault.put('canary', sealed);
+        return vault.get('canary') ?? sealed;
+      },
+    },
+    ...clusterTable(store),
+    ...ofWorkloads,
+    async removeCluster(id) {
+      const positions = await ofWorkloads.positions(id);
+      const ids: string[] = [];
+      for await (const part of ofWorkloads.workloads(id)) ids.push(...part.map((row) => row.id));
+      // Requested in one turn, so they form one commit.
+      await Promise.all([
+        store.table('clusters').remove(id),
+        ...ids.map((key) => store.table('workloads').remove(key)),
+        ...positions.map((position) => store.table('watches').remove(positionKey(position))),
+      ]);
+    },
+    tethers: async () => tethers.all().map(([, row]) => row),
+    saveTether: (row) => tethers.put(row.id, row),
+    removeTether: (id) => tethers.remove(id),
+    operations: async () => operations.all().map(([, row]) => row),
+    async saveOperation(row, removed) {
+      // Requested in one turn, so they form one commit.
+      await Promise.all([operations.put(row.id, row), ...removed.map((id) => operations.remove(id))]);
+    },
+  };
+}

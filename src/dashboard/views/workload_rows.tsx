@@ -1,0 +1,203 @@
+// Workloads by namespace: their replicas, when they were last used, and their sleep.
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Workload } from '../../client/browser.ts';
+import { countText, spanText, visibleLine } from '../../presentation/format.ts';
+import { Button } from '../frame/button.tsx';
+import { StateLabel } from '../frame/status_mark.tsx';
+import { VirtualRows } from '../frame/virtual_rows.tsx';
+import { perform, underWay } from '../state/actions.ts';
+import { setFilter, shownPlace } from '../state/place.ts';
+import { client } from '../state/session.ts';
+import { tenSeconds } from '../state/ticker.ts';
+import { clusterList, refreshCloud, workloadPages, workloadsInSight } from './cloud_data.ts';
+
+const ROW_HEIGHT = 36;
+const STATES: readonly Workload['state'][] = ['awake', 'waking', 'sleeping', 'asleep'];
+
+/** Does something in the cloud, then reads it again. */
+export async function changeCloud(title: string, work: () => Promise<unknown>): Promise<void> {
+  await perform(title, work);
+  await refreshCloud();
+}
+
+/** How long ago `time` was; `never` for null. */
+export const agoText = (time: string | null): string =>
+  time === null ? 'never' : `${spanText(tenSeconds.value - Date.parse(time))} ago`;
+
+function AutoSleep({ workload }: { workload: Workload }) {
+  const { id, auto_sleep_enabled: isOn, idle_timeout_minutes: minutes } = workload;
+  const name = `${workload.namespace}/${workload.name}`;
+  const set = (settings: { auto_sleep_enabled?: boolean; idle_timeout_minutes?: number }): void =>
+    void changeCloud(`auto-sleep of ${name}`, () => client.cloud.setAutoSleep(id, settings));
+  return (
+    <span class="auto-sleep">
+      <input
+        type="checkbox"
+        aria-label={`auto-sleep of ${name}`}
+        checked={isOn}
+        onChange={(event) => set({ auto_sleep_enabled: event.currentTarget.checked })}
+      />
+      <input
+        type="number"
+        class="field number"
+        aria-label={`minutes until ${name} sleeps`}
+        min={1}
+        value={minutes}
+        onChange={(event) => set({ idle_timeout_minutes: event.currentTarget.valueAsNumber })}
+      />
+      <span class="soft">min</span>
+    </span>
+  );
+}
+
+function WorkloadRow({ workload }: { workload: Workload }) {
+  const { id, name, namespace, kind, state, replicas, ready_replicas: ready, stale_since: stale } = workload;
+  const action = replicas === 0 ? 'wake' : 'sleep';
+  const title = `${action} ${namespace}/${name}`;
+  useEffect(() => {
+    workloadsInSight.add(id);
+    return () => void workloadsInSight.delete(id);
+  }, [id]);
+  return (
+    <div class="table-row workload-row" data-name={name}>
+      <StateLabel state={state} detail={stale === null ? '' : 'stale'} />
+      <span class="cell-name" title={`${namespace}/${name}`}>
+        {visibleLine(name)}
+      </span>
+      <span class="soft cell-section">{kind}</span>
+      <span class="number" title="ready of all replicas">
+        {ready}/{replicas}
+      </span>
+      <span class="soft number cell-uptime" title="last activity">
+        {agoText(workload.last_activity_at)}
+      </span>
+      <AutoSleep workload={workload} />
+      <Button
+        icon={action}
+        text={action}
+        label={title}
+        isOff={underWay.value.has(title)}
+        onPress={() => void changeCloud(title, () => client.cloud[action](id))}
+      />
+    </div>
+  );
+}
+
+type Row =
+  | { key: string; kind: 'head'; cluster: string; namespace: string; workloads: Workload[] }
+  | { key: string; kind: 'workload'; workload: Workload };
+
+function NamespaceHead({ head }: { head: Extract<Row, { kind: 'head' }> }) {
+  const asleep = head.workloads.filter(({ state }) => state === 'asleep').length;
+  return (
+    <div class="namespace-head">
+      <h2>{visibleLine(head.namespace)}</h2>
+      <span class="soft">{visibleLine(head.cluster)}</span>
+      <span class="soft number">
+        {countText(head.workloads.length, 'workload')}
+        {asleep > 0 && `, ${asleep} asleep`}
+      </span>
+    </div>
+  );
+}
+
+/** The rows in the order of the list, which has the workloads of a namespace together. */
+function rowsOf(workloads: readonly Workload[], clusterNames: ReadonlyMap<string, string>): Row[] {
+  const rows: Row[] = [];
+  let head: Extract<Row, { kind: 'head' }> | undefined;
+  for (const workload of workloads) {
+    const { id, namespace, cluster_id: clusterId } = workload;
+    const key = `${clusterId}/${namespace}`;
+    if (head?.key !== key) {
+      head = { key, kind: 'head', cluster: clusterNames.get(clusterId) ?? '', namespace, workloads: [] };
+      rows.push(head);
+    }
+    head.workloads.push(workload);
+    rows.push({ key: id, kind: 'workload', workload });
+  }
+  return rows;
+}
+
+/** The workloads that have every word of the search, in any state. */
+function foundWorkloads(): readonly Workload[] {
+  const words = (shownPlace.value.query['q'] ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+  const { value: all } = workloadPages.rows;
+  if (words.length === 0) return all;
+  return all.filter(({ name, namespace, state, kind }) => {
+    const text = `${name} ${namespace} ${state} ${kind}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+function StateChips({ found }: { found: readonly Workload[] }) {
+  const chosen = shownPlace.value.query['state'] ?? '';
+  const counts = new Map<string, number>();
+  for (const { state } of found) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return (
+    <fieldset class="chips" aria-label="workloads by state">
+      {STATES.filter((state) => counts.has(state) || state === chosen).map((state) => (
+        <button
+          type="button"
+          key={state}
+          class="chip"
+          aria-pressed={state === chosen}
+          onClick={() => setFilter('state', state === chosen ? '' : state)}
+        >
+          <span class="number">{counts.get(state) ?? 0}</span> {state}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The workloads of all clusters, with their search. */
+export function WorkloadSection() {
+  const found = foundWorkloads();
+  const state = shownPlace.value.query['state'] ?? '';
+  const clusters = clusterList.value;
+  const shown = useMemo(
+    () => (state === '' ? found : found.filter((workload) => workload.state === state)),
+    [found, state],
+  );
+  const rows = useMemo(
+    () => rowsOf(shown, new Map((clusters ?? []).map(({ id, name }) => [id, name]))),
+    [shown, clusters],
+  );
+  return (
+    <>
+      <div class="tools">
+        <input
+          type="search"
+          class="field cloud-search"
+          aria-label="search the workloads"
+          placeholder="Name, namespace or kind"
+          value={shownPlace.value.query['q'] ?? ''}
+          onInput={(event) => setFilter('q', event.currentTarget.value)}
+        />
+        <StateChips found={found} />
+        <span class="soft number" role="status">
+          {countText(shown.length, 'workload')}
+          {!workloadPages.isWhole.value && ', reading'}
+        </span>
+      </div>
+      <div class="table-row table-head workload-row">
+        <span>State</span>
+        <span>Name</span>
+        <span class="cell-section">Kind</span>
+        <span>Ready</span>
+        <span class="cell-uptime">Last activity</span>
+        <span class="auto-sleep">Auto-sleep</span>
+        <span />
+      </div>
+      <VirtualRows
+        label="Workloads"
+        items={rows}
+        rowHeight={ROW_HEIGHT}
+        keyOf={({ key }) => key}
+        row={(row) =>
+          row.kind === 'head' ? <NamespaceHead head={row} /> : <WorkloadRow workload={row.workload} />
+        }
+      />
+    </>
+  );
+}

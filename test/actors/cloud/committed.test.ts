@@ -1,0 +1,134 @@
+// Nothing is shown, streamed or told before it is on disk, and what is on disk is told once.
+import { describe, expect, it } from 'vitest';
+import type { CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import type { CommittedCloudEvent } from '../../../src/protocol/cloud_events.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import { newUlid } from '../../../src/protocol/ulid.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
+import { tempDir, virtualClock } from '../../kit/actors.ts';
+import { auditOf, type Cloud, cloud, doubleWith, eventually, openCloudStore } from '../../kit/cloud.ts';
+import type { Double } from '../../kit/kube_double.ts';
+
+/** Has `save` run `before` first. */
+const saving = (store: CloudStore, before: () => Promise<void>): CloudStore => ({
+  ...store,
+  save: async (batch) => {
+    if (batch.records.length > 0) await before();
+    return store.save(batch);
+  },
+});
+
+const sleepOutside = (double: Double): void =>
+  double.change('Deployment', 'web', 'hello', (object) => {
+    object.spec.replicas = 0;
+    object.status = {};
+  });
+
+const typesIn = async (here: Cloud): Promise<string[]> => (await auditOf(here)).map(({ type }) => type);
+
+describe('a store that', () => {
+  it('hangs lets nothing be shown or told meanwhile, and everything afterwards', async () => {
+    const double = await doubleWith('hello');
+    const reached = deferred<void>();
+    const free = deferred<void>();
+    let before = async (): Promise<void> => undefined;
+    const here = await cloud({ store: (store) => saving(store, () => before()) });
+    await here.add(double.kubeconfig);
+    before = () => {
+      reached.resolve();
+      return free.promise;
+    };
+    sleepOutside(double);
+    await reached.promise;
+    // A reply means that everything told so far has been handled.
+    await here.workloads.ask('idle', {});
+    expect(here.find('web/hello')).toMatchObject({ state: 'awake', replicas: 3 });
+    expect(await typesIn(here)).not.toContain('workload.asleep');
+    free.resolve();
+    await here.until('web/hello', (row) => row.state === 'asleep');
+    await eventually(async () => (await typesIn(here)).includes('workload.asleep'));
+  });
+
+  it('fails lets nothing be shown, and the change is tried again without another one', async () => {
+    const double = await doubleWith('hello');
+    const clock = virtualClock();
+    let failures = 0;
+    let isFull = false;
+    const here = await cloud({
+      clock,
+      store: (store) =>
+        saving(store, async () => {
+          if (!isFull) return;
+          failures += 1;
+          throw fail('storage_full', 'no room');
+        }),
+    });
+    await here.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    isFull = true;
+    sleepOutside(double);
+    await eventually(() => failures > 0);
+    await here.workloads.ask('idle', {});
+    expect(here.find('web/hello')).toMatchObject({ state: 'awake', replicas: 3 });
+    isFull = false;
+    await clock.advance(CLOUD.commitRetryMs);
+    await here.until('web/hello', (row) => row.state === 'asleep');
+    await eventually(async () => (await typesIn(here)).includes('workload.asleep'));
+  });
+
+  it('hangs lets no facts of a cluster be shown but whether it answers', async () => {
+    const double = await doubleWith('hello');
+    const free = deferred<void>();
+    const here = await cloud({
+      store: (store) => ({
+        ...store,
+        saveCluster: async (row) => {
+          await free.promise;
+          return store.saveCluster(row);
+        },
+      }),
+    });
+    const added = here.add(double.kubeconfig);
+    const shown = () => JSON.parse(here.views.clusters().toString())[0];
+    const id = await eventually(() => shown()?.id);
+    const detail = () => JSON.parse(here.views.cluster(id) ?? '{}');
+    await eventually(() => detail().reachable === true);
+    expect(detail().last_sync_at).toBeNull();
+    free.resolve();
+    await added;
+    expect(detail().last_sync_at).not.toBeNull();
+  });
+});
+
+describe('an event that was committed', () => {
+  const slept = (reason: string): CommittedCloudEvent => ({
+    ...{ key: newUlid(Date.now()), at: Date.now() },
+    event: { type: 'workload.asleep', clusterId: null, reason },
+  });
+
+  it('is told by the next life, once, whether a kill came before or after it was in the journal', async () => {
+    const { cloudStore: store } = openCloudStore(tempDir());
+    const folder = tempDir();
+    const events = ['one', 'two', 'two'].map(slept);
+    // Two that are alike in everything are two.
+    for (const one of events) one.at = 1_000;
+    const commit = (some: readonly CommittedCloudEvent[]): Promise<void> =>
+      store.save({ records: [], views: [], positions: [], lostPositions: [], events: some });
+    const asleep = async (here: Cloud): Promise<string[]> =>
+      (await auditOf(here)).filter(({ type }) => type === 'workload.asleep').map(({ reason }) => reason);
+    await commit(events.slice(0, 2));
+    const first = await cloud({ shared: store, folder });
+    await eventually(async () => (await asleep(first)).length === 2);
+    await first.stop();
+    expect(await store.untoldEvents()).toEqual([]);
+    // Killed before the store was told that they are in the journal, with one more that is not.
+    await commit(events);
+    const second = await cloud({ shared: store, folder });
+    await eventually(async () => (await asleep(second)).length === 3);
+    await second.stop();
+    expect(await store.untoldEvents()).toEqual([]);
+    const third = await cloud({ shared: store, folder });
+    expect(await asleep(third)).toEqual(['one', 'two', 'two']);
+  });
+});

@@ -1,0 +1,120 @@
+// A restart goes on watching where the last life has come to, and lists again only where it must.
+import { describe, expect, it } from 'vitest';
+import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { type Double, type Seen, workload } from '../../kit/kube_double.ts';
+
+/** Listings of workloads, not the look at the current version. */
+const listings = ({ requests }: Double): Seen[] =>
+  requests.filter(
+    ({ path, query }) =>
+      /\/(deployments|statefulsets)$/.test(path) && !query.get('watch') && query.get('limit') !== '1',
+  );
+
+/** Changes while nobody watches: one changes, one goes, one comes. */
+function changeMeanwhile(double: Double): void {
+  double.change('Deployment', 'web', 'changed', (object) => {
+    object.spec.replicas = 9;
+  });
+  double.remove('Deployment', 'web', 'gone');
+  double.put('Deployment', workload('web', 'new', 2));
+}
+
+const seen = (here: Cloud): Promise<unknown> =>
+  eventually(() => {
+    const rows = here.list().map(({ name, replicas, stale_since }) => [name, replicas, stale_since]);
+    return (
+      JSON.stringify(rows) ===
+      JSON.stringify([
+        ['changed', 9, null],
+        ['kept', 3, null],
+        ['new', 2, null],
+      ])
+    );
+  });
+
+/** A cloud that has synced a double, which was stopped then. */
+async function stopped(): Promise<{ double: Double; before: Cloud }> {
+  const double = await doubleWith('changed', 'gone', 'kept');
+  const before = await cloud();
+  await before.add(double.kubeconfig);
+  await eventually(() => double.watches.length === 2);
+  await before.stop();
+  double.requests.length = 0;
+  return { double, before };
+}
+
+const restarted = ({ folder, vault }: Cloud): Promise<Cloud> => cloud({ folder, vault });
+
+describe('after a restart', () => {
+  it('the watch goes on, and nothing is listed', async () => {
+    const { double, before } = await stopped();
+    changeMeanwhile(double);
+    await seen(await restarted(before));
+    expect(listings(double)).toEqual([]);
+  });
+
+  it('a version that is too old for the server is listed anew', async () => {
+    const { double, before } = await stopped();
+    changeMeanwhile(double);
+    double.compact();
+    await seen(await restarted(before));
+    expect(listings(double).map(({ path }) => path)).toContain('/apis/apps/v1/deployments');
+  });
+
+  it('a server that was restored from a backup is listed anew', async () => {
+    const { double, before } = await stopped();
+    double.rewind(1);
+    changeMeanwhile(double);
+    await seen(await restarted(before));
+    expect(listings(double)).toHaveLength(2);
+  });
+
+  it('another server in place of the first is listed anew, though its versions are higher', async () => {
+    const { before } = await stopped();
+    const other = await doubleWith('changed', 'gone', 'kept');
+    changeMeanwhile(other);
+    for (let round = 0; round < 5; round += 1) other.change('Deployment', 'web', 'kept', () => undefined);
+    const after = await restarted(before);
+    const [{ id }] = JSON.parse(after.views.clusters().toString());
+    await after.clusters.ask('change', {
+      id,
+      change: {
+        ...{ name: null, provider: null, namespaces: null, renewToken: false },
+        kubeconfig: other.kubeconfig,
+      },
+    });
+    await seen(after);
+    expect(listings(other)).toHaveLength(2);
+  });
+
+  it('an account that may no longer watch has its cluster listed at once', async () => {
+    const { double, before } = await stopped();
+    for (const plural of ['deployments', 'statefulsets']) double.denied.add(`watch ${plural}`);
+    changeMeanwhile(double);
+    const after = await restarted(before);
+    await eventually(() => after.list().some(({ name }) => name === 'new'));
+  });
+
+  it('a position is of what is on disk: what could not be saved is watched again', async () => {
+    const double = await doubleWith('changed', 'gone', 'kept');
+    let isDead = false;
+    const lost = new Set<string>();
+    const before = await cloud({
+      // As before a kill: nothing reaches the disk any more.
+      store: (store) => ({
+        ...store,
+        async save(batch) {
+          if (!isDead) return store.save(batch);
+          for (const { id } of batch.records) lost.add(id);
+        },
+      }),
+    });
+    await before.add(double.kubeconfig);
+    await eventually(() => double.watches.length === 2);
+    isDead = true;
+    changeMeanwhile(double);
+    await eventually(() => lost.size === 3);
+    await before.stop();
+    await seen(await restarted(before));
+  });
+});

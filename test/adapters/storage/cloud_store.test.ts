@@ -1,0 +1,225 @@
+// What every CloudStore promises. A further implementation adds itself to STORES.
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { CloudBatch, CloudCommit, CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
+import { embeddedCloudStore } from '../../../src/adapters/storage/embedded_cloud.ts';
+import { openStore } from '../../../src/adapters/storage/store.ts';
+import { createVault } from '../../../src/adapters/storage/vault.ts';
+import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { CommittedCloudEvent } from '../../../src/protocol/cloud_events.ts';
+import type { StoredOperation } from '../../../src/protocol/cloud_operations.ts';
+import type { WatchPosition } from '../../../src/protocol/cloud_watches.ts';
+import type { StoredTether } from '../../../src/protocol/tethers.ts';
+import { derivedUlid, newUlid } from '../../../src/protocol/ulid.ts';
+import { afterThisTest, tempDir } from '../../kit/actors.ts';
+
+/** A database for one test. */
+interface TestedStore {
+  /** The store; every call is another one of the same database, as after a restart. */
+  open(): Promise<CloudStore>;
+}
+
+const STORES: readonly [name: string, create: () => TestedStore][] = [
+  [
+    'embedded',
+    () => {
+      const path = join(tempDir(), 'store.mdb');
+      let close = async (): Promise<void> => undefined;
+      afterThisTest(() => close());
+      return {
+        async open() {
+          await close();
+          const store = openStore(path);
+          close = () => store.close();
+          return embeddedCloudStore(store);
+        },
+      };
+    },
+  ],
+];
+
+const cluster = (name: string, more: Partial<StoredCluster> = {}): StoredCluster => ({
+  ...{ id: newUlid(Date.now()), name, provider: 'other', inCluster: false, createdAt: 1, lastSyncAt: null },
+  ...{ version: null, capabilities: null, access: null },
+  ...more,
+});
+
+const workload = ({ id: clusterId }: StoredCluster, name: string, replicas = 1): StoredWorkload => ({
+  id: derivedUlid(clusterId, ['Deployment', 'web', name]),
+  clusterId,
+  seen: {
+    ...{ kind: 'Deployment', namespace: 'web', name, uid: `uid-${name}`, version: '1', replicas, pods: 1 },
+    ...{ ready: 1, observed: true, labels: '', selector: '', scaledBy: null, keeper: null, generation: 1 },
+    ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
+  },
+  ...{ state: 'awake', sleepReason: null, desiredReplicas: null, autoSleep: false, idleMinutes: 30 },
+  ...{ lastActivityAt: null, usedAt: 1, scaledAt: 1, maxReplicas: replicas, isReceiptSpent: false },
+  ...{ undone: 0, gone: false },
+});
+
+const view = ({ id, clusterId, seen, ...row }: StoredWorkload): WorkloadRow => ({
+  ...{ id, clusterId, state: row.state, sleepReason: null, desiredReplicas: null, autoSleep: false },
+  ...{ idleMinutes: 30, lastActivityAt: null, kind: seen.kind, namespace: seen.namespace, name: seen.name },
+  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null },
+});
+
+const position = (
+  { id }: StoredCluster,
+  version: string,
+  namespace: string | null = null,
+): WatchPosition => ({
+  ...{ clusterId: id, kind: 'Deployment', namespace, origin: 'here', version, at: 1 },
+});
+
+const event = (reason: string): CommittedCloudEvent => ({
+  ...{ key: newUlid(Date.now()), at: 1, event: { type: 'workload.asleep', reason } },
+});
+
+const batch = (more: Partial<CloudBatch>): CloudBatch => ({
+  ...{ records: [], views: [], positions: [], lostPositions: [], events: [] },
+  ...more,
+});
+
+const saved = (...rows: StoredWorkload[]): CloudBatch =>
+  batch({ records: rows.map((record) => ({ id: record.id, record })) });
+
+async function workloadsOf(store: CloudStore, { id }: StoredCluster): Promise<StoredWorkload[]> {
+  const rows: StoredWorkload[] = [];
+  for await (const part of store.workloads(id)) rows.push(...part);
+  return rows.sort((one, other) => (one.seen.name < other.seen.name ? -1 : 1));
+}
+
+describe.each(STORES)('the %s store of the cloud', (_, create) => {
+  it('keeps the first canary', async () => {
+    const tested = create();
+    const first = await tested.open();
+    expect(await first.canary.read()).toBeNull();
+    const [one, other] = [createVault(randomBytes(32)), createVault(randomBytes(32))].map((vault) =>
+      vault.seal('canary', Buffer.from('here')),
+    );
+    if (!one || !other) throw new Error('no seals');
+    expect(await first.canary.write(one)).toEqual(one);
+    const second = await tested.open();
+    expect(await second.canary.write(other)).toEqual(one);
+    expect(await second.canary.read()).toEqual(one);
+  });
+
+  it('has each name of a cluster once, also of two added at once, and one own cluster of a pod', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const [one, same] = [cluster('one'), cluster('one')];
+    expect(await Promise.all([store.addCluster(one), store.addCluster(same)])).toEqual([true, false]);
+    const own = cluster('own', { inCluster: true });
+    expect(await store.addCluster(own)).toBe(true);
+    expect(await store.addCluster(cluster('other', { inCluster: true }))).toBe(false);
+    await store.saveCluster({ ...one, lastSyncAt: 7 });
+    const again = await tested.open();
+    expect(await again.clusters()).toEqual([{ ...one, lastSyncAt: 7 }, own]);
+    expect(await again.cluster(one.id)).toEqual({ ...one, lastSyncAt: 7 });
+    expect(await again.cluster(same.id)).toBeNull();
+  });
+
+  it('removes a cluster with its workloads and positions, and no others', async () => {
+    const tested = create();
+    const store = await tested.open();
+    // Ids of the same millisecond, of which those of the workloads begin alike.
+    const [gone, kept] = [cluster('gone'), cluster('kept')];
+    for (const one of [gone, kept]) await store.addCluster(one);
+    await store.save(saved(workload(gone, 'a'), workload(gone, 'b'), workload(kept, 'a')));
+    await store.save(batch({ positions: [position(gone, '5'), position(kept, '6', 'web')] }));
+    await store.removeCluster(gone.id);
+    await store.saveCluster(gone);
+    const again = await tested.open();
+    expect(await again.clusters()).toEqual([kept]);
+    expect(await workloadsOf(again, gone)).toEqual([]);
+    expect(await again.positions(gone.id)).toEqual([]);
+    expect(await workloadsOf(again, kept)).toEqual([workload(kept, 'a')]);
+    expect(await again.positions(kept.id)).toEqual([position(kept, '6', 'web')]);
+  });
+
+  it('gives every workload of a cluster, of more than one part', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const here = cluster('here');
+    const all = Array.from({ length: 1_201 }, (_, index) => workload(here, `w${10_000 + index}`, index));
+    await store.save(saved(...all));
+    expect(await workloadsOf(await tested.open(), here)).toEqual(all);
+  });
+
+  it('commits a batch, and then tells of it', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const here = cluster('here');
+    const [a, b] = [workload(here, 'a'), workload(here, 'b')];
+    const commits: CloudCommit[] = [];
+    const unfollow = store.follow((commit) => commits.push(commit));
+    await store.save(batch({ ...saved(a, b), positions: [position(here, '5'), position(here, '6', 'web')] }));
+    const slept = event('slept');
+    const views = [
+      { id: a.id, view: null },
+      { id: b.id, view: view(b) },
+    ];
+    await store.save(
+      batch({
+        records: [
+          { id: a.id, record: null },
+          { id: b.id, record: { ...b, state: 'asleep' } },
+        ],
+        views,
+        positions: [position(here, '7')],
+        lostPositions: [{ clusterId: here.id, kind: 'Deployment', namespace: 'web' }],
+        events: [slept],
+      }),
+    );
+    expect(commits).toEqual([
+      { views: [], events: [] },
+      { views, events: [slept] },
+    ]);
+    unfollow();
+    await store.save(batch({ views }));
+    expect(commits).toHaveLength(2);
+    const again = await tested.open();
+    expect(await workloadsOf(again, here)).toEqual([{ ...b, state: 'asleep' }]);
+    expect(await again.positions(here.id)).toEqual([position(here, '7')]);
+    expect(await again.untoldEvents()).toEqual([slept]);
+  });
+
+  it('has events until they are told, in the order in which they happened', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const events = ['one', 'two', 'three'].map(event);
+    await store.save(batch({ events }));
+    expect(await store.untoldEvents()).toEqual(events);
+    await store.eventsTold(events.slice(0, 2).map(({ key }) => key));
+    expect(await (await tested.open()).untoldEvents()).toEqual(events.slice(2));
+  });
+
+  it('keeps tethers and operations, and removes old operations with the next', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const tether: StoredTether = {
+      ...{ id: newUlid(1), clusterId: 'c', workloadId: 'w', containerPort: 80, label: null, pod: null },
+      ...{ wake: true, halfClosedTimeoutMs: 1, localPort: 20_000, active: true },
+    };
+    await store.saveTether(tether);
+    await store.saveTether({ ...tether, active: false });
+    await store.saveTether({ ...tether, id: newUlid(2) });
+    await store.removeTether(tether.id);
+    const operation = (id: string): StoredOperation => ({
+      ...{ id, key: null, fingerprint: '', action: 'syncCluster', who: 'token', from: '', askedAt: 1 },
+      ...{ state: 'asked', settledAt: null, result: null, isTold: false },
+      subject: {
+        ...{ clusterId: null, cluster: null, namespace: null, kind: null, workload: null },
+        ...{ workloadId: null, tetherId: null },
+      },
+    });
+    const [first, second, third] = ['1', '2', '3'].map(operation);
+    if (!first || !second || !third) throw new Error('no operations');
+    for (const one of [second, first]) await store.saveOperation(one, []);
+    await store.saveOperation(third, [first.id]);
+    const again = await tested.open();
+    expect((await again.tethers()).map(({ localPort }) => localPort)).toEqual([20_000]);
+    expect(await again.operations()).toEqual([second, third]);
+  });
+});

@@ -1,0 +1,88 @@
+// The cloud in the page: many workloads, read a page at a time; sleep and wake; a cluster that goes away.
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { afterThisTest } from '../kit/actors.ts';
+import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
+import { kubeDouble, workload } from '../kit/kube_double.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { openBerth, TOKEN } from './page_services.ts';
+
+const CLOUD_TOKEN = 'cloud-token-of-the-test';
+/** More than two pages; 10,000 by hand. */
+const WORKLOADS = Number(process.env['BERTH_TEST_WORKLOADS'] ?? 1_100);
+const NAMESPACES = 20;
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+async function askCloud(daemon: Daemon, method: string, path: string, body?: unknown): Promise<any> {
+  const answer = await daemon.request(method, path, body, { authorization: `Bearer ${CLOUD_TOKEN}` });
+  if (answer.status >= 400) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+/** The page with the cloud token given. */
+async function openCloud(daemon: Daemon): Promise<Page> {
+  const page = await openBerth(daemon, '#/cloud');
+  page.setDefaultTimeout(6000);
+  await page.getByLabel('cloud token').fill('wrong');
+  await page.getByRole('button', { name: 'Use it' }).click();
+  await page.getByRole('alert').getByText('token').waitFor();
+  await page.getByLabel('cloud token').fill(CLOUD_TOKEN);
+  await page.getByLabel('cloud token').press('Enter');
+  return page;
+}
+
+it.runIf(hasChromium)(
+  browserTest('shows thousands of workloads, what is done with them, and a cluster that goes away'),
+  BROWSER_TEST,
+  async () => {
+    const cluster = await kubeDouble();
+    afterThisTest(() => cluster.stop());
+    const namespaceOf = (at: number): string => `team-${String(at % NAMESPACES).padStart(2, '0')}`;
+    const nameOf = (at: number): string => `app-${String(at).padStart(5, '0')}`;
+    for (let at = 0; at < WORKLOADS; at += 1) {
+      cluster.put('Deployment', workload(namespaceOf(at), nameOf(at), 2));
+    }
+    const config = `[auth]\ntoken = "${TOKEN}"\n[cloud]\ntoken = "${CLOUD_TOKEN}"`;
+    const daemon = await startDaemon({ config });
+    const added = { name: HOSTILE, kubeconfig: cluster.kubeconfig };
+    const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
+    await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);
+    const page = await openCloud(daemon);
+    const row = (name: string) => page.locator(`.workload-row[data-name=${name}]`);
+    await row(nameOf(0)).getByText('awake').waitFor();
+    await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
+    expect(await page.locator('.workload-row[data-name]').count()).toBeLessThan(60);
+    expect(await page.locator('img').count()).toBe(0);
+    // The last one, which is on the last page, is in sight: what happens to it is shown.
+    const last = nameOf(WORKLOADS - 1);
+    await page
+      .locator('.rows')
+      .last()
+      .evaluate((box) => {
+        box.scrollTop = box.scrollHeight;
+      });
+    await row(last).getByRole('button', { name: 'sleep' }).click();
+    await row(last).getByText('sleeping').waitFor();
+    cluster.change('Deployment', namespaceOf(WORKLOADS - 1), last, (object) => {
+      object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+    });
+    await row(last).getByText('asleep').waitFor();
+    await page.getByRole('button', { name: '1 asleep' }).click();
+    await eventually(async () => (await page.locator('.workload-row[data-name]').count()) === 1);
+    await page.getByRole('searchbox', { name: 'workloads' }).fill(last);
+    await row(last).getByRole('button', { name: 'wake' }).click();
+    await row(last).getByText('wak').or(page.getByText('0 workloads')).first().waitFor();
+    await page.getByRole('button', { name: 'events', exact: true }).click();
+    await page.locator('.event-row', { hasText: 'sleepWorkload by token' }).waitFor();
+    expect(await page.locator('.event-subject').first().textContent()).toContain(HOSTILE);
+    // One that is gone says so, and what was known of it stays.
+    await cluster.stop();
+    await page.getByRole('button', { name: /^sync/ }).click();
+    await page
+      .getByRole('region', { name: /cluster/ })
+      .getByText('unreachable')
+      .waitFor();
+    await page.getByRole('button', { name: /^workloads/ }).click();
+    await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
+  },
+);
