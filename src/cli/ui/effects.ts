@@ -3,7 +3,8 @@ import type { Client } from '../../client/create_client.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { actionTitle } from './action_steps.ts';
 import { followShownLog } from './follow_log.ts';
-import type { Action, Effect, Message, Target } from './model.ts';
+import type { Action, Effect, LogPageRead, Message, Target } from './model.ts';
+import { readLogPage } from './read_log.ts';
 import { troubleText } from './trouble.ts';
 
 type Calls = Partial<Record<Action, (client: Client, name: string) => Promise<unknown>>>;
@@ -52,12 +53,13 @@ export class DaemonEffects {
   private readonly tell: (message: Message) => void;
   private readonly signal: AbortSignal;
   private log = new AbortController();
+  private pages = new AbortController();
 
   constructor(clientNow: () => Client | null, tell: (message: Message) => void, signal: AbortSignal) {
     this.clientNow = clientNow;
     this.tell = tell;
     this.signal = signal;
-    signal.addEventListener('abort', () => this.log.abort());
+    signal.addEventListener('abort', () => this.closeLog());
   }
 
   run(effect: DaemonEffect): void {
@@ -72,14 +74,35 @@ export class DaemonEffects {
         void this.readDetails(effect.name);
         break;
       case 'openLog':
-        this.log.abort();
+        this.closeLog();
         this.log = new AbortController();
-        void followShownLog(this.clientNow, effect.selection, this.tell, this.log.signal);
+        this.pages = new AbortController();
+        void followShownLog(this.clientNow, effect, this.tell, this.log.signal);
+        break;
+      case 'readLog':
+        void this.readLog(effect);
+        break;
+      case 'detachLog':
+        this.log.abort();
         break;
       case 'closeLog':
-        this.log.abort();
+        this.closeLog();
         break;
     }
+  }
+
+  private closeLog(): void {
+    this.log.abort();
+    this.pages.abort();
+  }
+
+  private async readLog({ selection, reading }: Extract<Effect, { kind: 'readLog' }>): Promise<void> {
+    const { signal } = this.pages;
+    const client = this.clientNow();
+    const page: LogPageRead = client
+      ? await readLogPage({ client, selection, signal }, reading)
+      : { kind: 'nothing', reason: 'The daemon is not found yet.' };
+    if (!signal.aborted) this.tell({ kind: 'logRead', selection, reading: reading.kind, page });
   }
 
   private async perform(

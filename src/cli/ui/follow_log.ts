@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { LogEntry } from '../../client/records.ts';
 import { hasErrorCode } from '../kit/context.ts';
-import { MAX_LOG_ENTRIES } from './log_steps.ts';
+import { MAX_LOG_ENTRIES } from './log_pages.ts';
 import type { Message, ShownLogs } from './model.ts';
 import { troubleText } from './trouble.ts';
 
@@ -16,7 +16,8 @@ const RETRY_MS = 1_000;
 /** Of a line; a screen shows less. */
 const MAX_CHARS = 4_096;
 
-function shortened(entry: LogEntry): LogEntry {
+/** An entry with as much of its text as a screen may show, and without its fields. */
+export function shortenedEntry(entry: LogEntry): LogEntry {
   if (!('text' in entry)) return entry;
   const { fields: _fields, text, ...rest } = entry;
   return { ...rest, text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text };
@@ -41,12 +42,13 @@ function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (
 }
 
 /**
- * Tells the last lines of a log, then what comes, until `signal` aborts or its service is removed.
- * `clientNow`: the client to ask, another one after the daemon was found anew; null: none yet.
+ * Tells the last lines of a log, or what has come after the entry `after`, then what comes, until `signal`
+ * aborts or its service is removed. `clientNow`: the client to ask, another one after the daemon was found
+ * anew; null: none yet.
  */
 export async function followShownLog(
   clientNow: () => Client | null,
-  { names, stack }: ShownLogs,
+  { selection: { title: _title, ...wanted }, after }: { selection: ShownLogs; after?: string | undefined },
   tell: (message: Message) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -54,15 +56,15 @@ export async function followShownLog(
   const onState = (state: { open: true } | { open: false; error: Error }): void => {
     if (!signal.aborted) tell({ kind: 'logTrouble', trouble: state.open ? '' : troubleText(state.error) });
   };
-  const limit = names?.length === 1 ? FIRST_LINES : FIRST_LINES_OF_MANY;
-  let lastId: string | undefined;
+  const limit = wanted.names?.length === 1 ? FIRST_LINES : FIRST_LINES_OF_MANY;
+  let lastId = after;
   while (!signal.aborted) {
     try {
       const from = lastId === undefined ? { limit } : { lastEventId: lastId };
-      const entries = clientNow()?.streamLogs({ names, stack, ...from, ansi: true, signal, onState }) ?? [];
+      const entries = clientNow()?.streamLogs({ ...wanted, ...from, ansi: true, signal, onState }) ?? [];
       for await (const { id, ...entry } of entries) {
         lastId = id;
-        gather(shortened(entry as LogEntry));
+        gather(shortenedEntry(entry as LogEntry));
       }
     } catch (error) {
       onState({ open: false, error: error instanceof Error ? error : new Error(String(error)) });

@@ -1,11 +1,13 @@
 // The keys of each view: what they do, and what the help and the line below say of them.
 import { act, askForPrompt, attach } from './action_steps.ts';
 import { scrollText } from './details_steps.ts';
-import { moveBy, moveToAttention, openSelected, toggleFold, withFilter } from './list_steps.ts';
+import { moveBy, moveToAttention, nextOrder, openSelected, toggleFold, withFilter } from './list_steps.ts';
+import { findInLog } from './log_find.ts';
 import {
   changeLog,
-  findInLog,
-  goInLog,
+  goToBeginning,
+  goToEnd,
+  nextLevel,
   openSelectedLog,
   openWholeLog,
   scrollLog,
@@ -29,8 +31,10 @@ const back = (model: Model): Step => {
   return [{ ...model, views: model.views.slice(0, -1), notice: null }, ...closed];
 };
 
-const ask = (model: Model, kind: 'filter' | 'search'): Step => {
-  const text = kind === 'filter' ? model.filter : '';
+const ask = (model: Model, kind: 'filter' | 'search' | 'lines'): Step => {
+  const view = viewOf(model);
+  const lines = view.kind === 'log' ? (view.log.selection.q ?? '') : '';
+  const text = { filter: model.filter, search: '', lines }[kind];
   return [{ ...model, dialog: { kind: 'input', purpose: { kind, subject: text }, text } }];
 };
 
@@ -143,12 +147,26 @@ const LOG_KEYS: readonly KeyRow[] = [
   {
     keys: ['/'],
     label: '/',
-    about: 'search in the lines that are here',
+    about: 'search in all that is kept',
     hint: 'search',
     run: (model) => ask(model, 'search'),
   },
-  { keys: ['n'], label: 'n', about: 'next match', run: (model) => findInLog(model, 1) },
-  { keys: ['N'], label: 'N', about: 'match before', run: (model) => findInLog(model, -1) },
+  { keys: ['n'], label: 'n', about: 'the next newer match', run: (model) => findInLog(model, 1) },
+  { keys: ['N'], label: 'N', about: 'the next older match', run: (model) => findInLog(model, -1) },
+  {
+    keys: ['f'],
+    label: 'f',
+    about: 'only lines with a text, of all that is kept; an empty one ends it',
+    hint: 'only',
+    run: (model) => ask(model, 'lines'),
+  },
+  {
+    keys: ['e'],
+    label: 'e',
+    about: 'warnings and worse, errors, or all lines',
+    hint: 'errors',
+    run: nextLevel,
+  },
   {
     keys: ['w'],
     label: 'w',
@@ -191,13 +209,14 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
     ...ACTION_KEYS,
     { keys: ['Escape'], label: 'Esc', about: 'end the filter', run: (model) => [withFilter(model, '')] },
     {
-      keys: ['Enter'],
-      label: 'Enter',
+      keys: ['Enter', 'd'],
+      label: 'Enter, d',
       about: 'details; of a section: fold',
       hint: 'details',
       run: openSelected,
     },
     { keys: [' '], label: 'Space', about: 'fold a section', run: toggleFold },
+    { keys: ['o'], label: 'o', about: 'order by name, state, CPU or memory', run: nextOrder },
     { keys: ['n'], label: 'n', about: 'next that has crashed or is blocked', run: moveToAttention },
     { keys: ['L'], label: 'L', about: 'log of all services', run: openWholeLog },
     ...movingKeys(moveBy),
@@ -215,14 +234,14 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
     {
       keys: ['g', 'Home'],
       label: 'g, Home',
-      about: 'to the first line',
-      run: (model) => goInLog(model, false),
+      about: 'to the first line; older ones are read',
+      run: goToBeginning,
     },
     {
       keys: ['G', 'End'],
       label: 'G, End',
       about: 'to the end, and follow',
-      run: (model) => goInLog(model, true),
+      run: goToEnd,
     },
     ...EVERYWHERE,
     BACK,

@@ -2,10 +2,40 @@
 import type { Workload } from '../../client/records.ts';
 import { compareNames } from '../../presentation/format.ts';
 import { isOfAgents, sectionsOf, wordsOfSearch } from '../../presentation/sections.ts';
-import type { Model, Target, UiRow } from './model.ts';
+import { type Tone, toneOf } from '../../presentation/state_tone.ts';
+import type { Model, Order, Target, UiRow } from './model.ts';
+import { stateOf } from './state_marks.ts';
 
 /** The rows of a model, and what is derived from them. */
-type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'filter' | 'folded'>;
+type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'usages' | 'filter' | 'order' | 'folded'>;
+
+type ServiceRow = Extract<UiRow, { kind: 'service' }>;
+
+/** The urgency of each tone: what needs a person comes first. */
+const URGENCY: Readonly<Record<Tone, number>> = { bad: 0, busy: 1, good: 2, calm: 3, rest: 4 };
+const urgencyOf = ({ service, agent }: ServiceRow): number => URGENCY[toneOf(stateOf(service, agent))];
+
+/** Whether an agent waits for an answer, and since when: those that wait longest come first of all. */
+const waitOf = ({ agent }: ServiceRow): number =>
+  agent?.state === 'blocked' ? Date.parse(agent.stateSince ?? '') || 0 : Number.POSITIVE_INFINITY;
+
+const used = ({ service }: ServiceRow, { usages }: RowsInput) => usages.get(service.name);
+
+/** Compares two rows by each order; 0: their names decide. */
+const COMPARISONS: Readonly<Record<Order, (one: ServiceRow, other: ServiceRow, input: RowsInput) => number>> =
+  {
+    name: () => 0,
+    state: (one, other) => urgencyOf(one) - urgencyOf(other),
+    cpu: (one, other, input) => (used(other, input)?.cpu ?? -1) - (used(one, input)?.cpu ?? -1),
+    memory: (one, other, input) => (used(other, input)?.rssMB ?? -1) - (used(one, input)?.rssMB ?? -1),
+  };
+
+/** Orders the rows of a section. */
+function compareRows(one: ServiceRow, other: ServiceRow, input: RowsInput): number {
+  const [wait, otherWait] = [waitOf(one), waitOf(other)];
+  if (wait !== otherWait) return wait - otherWait;
+  return COMPARISONS[input.order](one, other, input) || compareNames(one.service.name, other.service.name);
+}
 
 /** What counts as up in the note of a section. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
@@ -14,21 +44,23 @@ const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 const isHidden = (key: string, { filter, folded }: Pick<RowsInput, 'filter' | 'folded'>): boolean =>
   filter === '' && folded.has(key);
 
-function serviceRows({ services, agents, filter, folded }: RowsInput): UiRow[] {
+function serviceRows(input: RowsInput): UiRow[] {
+  const { services, agents, filter } = input;
   const agentByName = new Map(agents.map((agent) => [agent.name, agent]));
   return sectionsOf(services ?? [], wordsOfSearch(filter)).flatMap(({ key, title, group, services: all }) => {
-    const sorted = [...all].sort((one, other) => compareNames(one.name, other.name));
-    const isFolded = isHidden(key, { filter, folded });
-    const up = sorted.filter(({ status }) => UP.has(status)).length;
-    const stacks = new Set(sorted.map(({ stack }) => stack));
+    const rows = all
+      .map((service): ServiceRow => {
+        const agent = agentByName.get(service.name) ?? null;
+        return { kind: 'service', key: `service ${service.name}`, service, agent };
+      })
+      .sort((one, other) => compareRows(one, other, input));
+    const isFolded = isHidden(key, input);
+    const up = all.filter(({ status }) => UP.has(status)).length;
+    const stacks = new Set(all.map(({ stack }) => stack));
     const [stack = null] = stacks.size === 1 ? stacks : [];
-    const members = { names: sorted.map(({ name }) => name), group, stack };
-    const note = `${up} of ${sorted.length} up`;
+    const members = { names: rows.map(({ service: { name } }) => name), group, stack };
+    const note = `${up} of ${all.length} up`;
     const head: UiRow = { kind: 'head', key, title, note, isFolded, members };
-    const rows = sorted.map((service): UiRow => {
-      const agent = agentByName.get(service.name) ?? null;
-      return { kind: 'service', key: `service ${service.name}`, service, agent };
-    });
     return isFolded ? [head] : [head, ...rows];
   });
 }

@@ -1,6 +1,6 @@
 // Moving in the list, and how it stays in place while what it shows changes.
 import { listRowsOf, needsAttention } from './list_rows.ts';
-import { type HeadMembers, layoutOf, type Model, type Step, type UiRow } from './model.ts';
+import { type HeadMembers, layoutOf, type Model, ORDERS, type Step, type UiRow } from './model.ts';
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
@@ -76,6 +76,12 @@ export function withFilter(model: Model, filter: string): Model {
   const isKept = selectedRow(shown)?.kind !== 'head' && shown.selected === model.selected;
   const first = isKept ? undefined : shown.rows.find(({ kind }) => kind !== 'head');
   return first ? inSight({ ...shown, selected: first.key }) : shown;
+}
+
+/** Orders the members of each section by the next of the orders, and says by which. */
+export function nextOrder(model: Model): Step {
+  const order = ORDERS[(ORDERS.indexOf(model.order) + 1) % ORDERS.length] ?? 'name';
+  return [{ ...withRows({ ...model, order }), notice: { tone: 'good', text: `ordered by ${order}` } }];
 }
 
 /** Opens what is selected: the details of a service, or the members of a section. */

@@ -1,6 +1,7 @@
 // The state of the terminal interface, what changes it, and what it asks for.
 import type { Agent, Explanation, LogEntry, Service, ServiceDetail, Workload } from '../../client/records.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
+import type { LogLevel } from '../../protocol/logs.ts';
 import type { TypedInput } from './keys.ts';
 
 /** Of the terminal, in cells. */
@@ -45,12 +46,32 @@ export interface Details {
   events: readonly LifecycleEvent[];
 }
 
-/** Which logs: of some services, of a stack, or of all services. */
+/** Which logs: of some services, of a stack, or of all services; and which lines of them. */
 export interface ShownLogs {
   title: string;
   names?: readonly string[];
   stack?: string;
+  /** Only lines with this text. */
+  q?: string | undefined;
+  /** Only lines that name this level or a more severe one. */
+  level?: LogLevel | undefined;
 }
+
+/** What is read of a log beside what comes: lines around those that are here, or a line that is searched. */
+export type LineReading =
+  | { kind: 'older'; first: LogEntry; cursor: string | null }
+  | { kind: 'newer'; last: LogEntry }
+  /** `edge`: the first or the last line that is here. */
+  | { kind: 'find'; search: string; direction: 1 | -1; edge: LogEntry };
+
+/** Lines that were read. `cursor` leads to older ones; null: there are none. */
+export type LogPageRead =
+  | { kind: 'older'; entries: readonly LogEntry[]; cursor: string | null }
+  /** `lastId`: that of the newest line there is; null: more lines follow. */
+  | { kind: 'newer'; entries: readonly LogEntry[]; lastId: string | null }
+  | { kind: 'found'; entries: readonly LogEntry[]; cursor: string | null; found: string }
+  /** Nothing was found, or nothing could be read. */
+  | { kind: 'nothing'; reason: string };
 
 /** A log in sight. */
 export interface OpenLog {
@@ -66,6 +87,14 @@ export interface OpenLog {
   search: string;
   /** The entry that was found last; null: none. */
   found: number | null;
+  /** The last entry is the newest: what comes is added. */
+  isLive: boolean;
+  /** Nothing older than the first entry is kept anywhere. */
+  isOldest: boolean;
+  /** Leads to what is older than the first entry; null: not known. */
+  cursor: string | null;
+  /** What is being read; null: nothing. */
+  reading: LineReading['kind'] | null;
   /** Why nothing comes; '' while it does. */
   trouble: string;
 }
@@ -79,7 +108,7 @@ export type View =
 
 /** What an input line is for. */
 export interface Purpose {
-  kind: 'filter' | 'search' | 'prompt';
+  kind: 'filter' | 'search' | 'lines' | 'prompt';
   /** The filter that there was before, or the agent that the prompt is for. */
   subject: string;
 }
@@ -88,6 +117,10 @@ export interface Purpose {
 export type Dialog =
   | { kind: 'confirm'; question: string; action: Action; target: Target }
   | { kind: 'input'; purpose: Purpose; text: string };
+
+/** By what the rows of a section are ordered, in turn. */
+export const ORDERS = ['name', 'state', 'cpu', 'memory'] as const;
+export type Order = (typeof ORDERS)[number];
 
 /** A row, with a key that stays the same whatever changes around it. */
 export type UiRow =
@@ -115,6 +148,7 @@ export interface Model {
   workloads: readonly Workload[];
   usages: ReadonlyMap<string, ServiceUse>;
   filter: string;
+  order: Order;
   /** Keys of sections whose members are hidden. */
   folded: ReadonlySet<string>;
   /** What the list shows, from all of the above. */
@@ -146,6 +180,7 @@ export type Message =
   | { kind: 'noDetails'; name: string; reason: string }
   | { kind: 'logged'; entries: readonly LogEntry[] }
   | { kind: 'logTrouble'; trouble: string }
+  | { kind: 'logRead'; selection: ShownLogs; reading: LineReading['kind']; page: LogPageRead }
   | { kind: 'began'; title: string }
   | { kind: 'ended'; title: string; error: string | null }
   | { kind: 'said'; tone: 'good' | 'bad'; text: string };
@@ -159,7 +194,11 @@ export type Effect =
   | { kind: 'prompt'; name: string; text: string }
   | { kind: 'attach'; name: string }
   | { kind: 'readDetails'; name: string }
-  | { kind: 'openLog'; selection: ShownLogs }
+  /** Follows a log: after the entry `after`, or from its last lines. */
+  | { kind: 'openLog'; selection: ShownLogs; after?: string }
+  | { kind: 'readLog'; selection: ShownLogs; reading: LineReading }
+  /** What comes is not wanted now. */
+  | { kind: 'detachLog' }
   | { kind: 'closeLog' };
 
 /** A new state, and what it asks for. */
@@ -176,6 +215,7 @@ export const initialModel = (size: Size, now: number, address: string, filter: s
   workloads: [],
   usages: new Map(),
   filter,
+  order: 'name',
   folded: new Set(),
   rows: [],
   selected: '',

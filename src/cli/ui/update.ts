@@ -4,7 +4,9 @@ import { refreshDetails, scrollText, takeDetails } from './details_steps.ts';
 import { KEY_TABLE } from './key_table.ts';
 import type { TypedInput } from './keys.ts';
 import { inSight, withFilter, withRows } from './list_steps.ts';
-import { findInLog, withEntries, withLog } from './log_steps.ts';
+import { searchLog } from './log_find.ts';
+import { takeLogged, takeLogRead, withLog } from './log_pages.ts';
+import { reopenLog } from './log_steps.ts';
 import { type Dialog, type Message, type Model, type Purpose, type Step, viewOf } from './model.ts';
 
 type Input = Extract<Dialog, { kind: 'input' }>;
@@ -20,12 +22,9 @@ interface InputLine {
 
 const INPUT_LINES: Readonly<Record<Purpose['kind'], InputLine>> = {
   filter: { typed: withFilter, entered: (model) => [closed(model)], left: withFilter },
-  search: {
-    entered: (model, text) =>
-      findInLog(
-        withLog(closed(model), (log) => ({ ...log, search: text, found: null })),
-        1,
-      ),
+  search: { entered: (model, text) => searchLog(closed(model), text) },
+  lines: {
+    entered: (model, text) => reopenLog(closed(model), () => ({ q: text === '' ? undefined : text })),
   },
   prompt: { entered: (model, text, name) => sendPrompt(model, name, text) },
 };
@@ -106,6 +105,12 @@ function takeLists(model: Model, { services, agents }: Extract<Message, { kind: 
   return { ...listed, views };
 }
 
+/** Usages as they are now. Only an order by them makes other rows of them. */
+function takeUsages(model: Model, usages: Model['usages']): Model {
+  const used = { ...model, usages };
+  return model.order === 'cpu' || model.order === 'memory' ? withRows(used) : used;
+}
+
 const withoutOne = (list: readonly string[], one: string): readonly string[] => {
   const at = list.indexOf(one);
   return at < 0 ? list : [...list.slice(0, at), ...list.slice(at + 1)];
@@ -119,11 +124,12 @@ const HANDLERS: { [K in Message['kind']]: (model: Model, message: Extract<Messag
   connection: (model, { connection, address = model.address }) => [{ ...model, connection, address }],
   lists: (model, message) => [takeLists(model, message)],
   workloads: (model, { workloads }) => [withRows({ ...model, workloads })],
-  usages: (model, { usages }) => [{ ...model, usages: new Map([...model.usages, ...usages]) }],
+  usages: (model, { usages }) => [takeUsages(model, new Map([...model.usages, ...usages]))],
   happened: (model, { names }) => refreshDetails(model, names),
   details: (model, message) => [takeDetails(model, message)],
   noDetails: (model, message) => [takeDetails(model, message)],
-  logged: (model, { entries }) => [withEntries(model, entries)],
+  logged: (model, { entries }) => takeLogged(model, entries),
+  logRead: takeLogRead,
   logTrouble: (model, { trouble }) => [withLog(model, (log) => ({ ...log, trouble }))],
   began: (model, { title }) => [{ ...model, underWay: [...model.underWay, title], notice: null }],
   ended: (model, { title, error }) => {

@@ -3,6 +3,7 @@
 import { countText } from '../../presentation/format.ts';
 import { attentionOf, isOfAgents } from '../../presentation/sections.ts';
 import { KEY_TABLE } from './key_table.ts';
+import { selectedRow } from './list_steps.ts';
 import { type Dialog, faultOf, layoutOf, type Model, viewOf } from './model.ts';
 import { shapeOf } from './state_marks.ts';
 import { fitPieces, justify, type Piece, piece, type ScreenLine, spaced, widthOf } from './styled_line.ts';
@@ -42,7 +43,12 @@ function barLine(model: Model): ScreenLine {
   return { pieces: justify(fitPieces(left, room), [right], model.size.columns) };
 }
 
-const LABELS = { filter: 'filter', search: 'search', prompt: 'prompt for' } as const;
+const LABELS = {
+  filter: 'filter',
+  search: 'search',
+  lines: 'only lines with',
+  prompt: 'prompt for',
+} as const;
 
 function dialogPieces(dialog: Dialog, columns: number): Piece[] {
   if (dialog.kind === 'confirm') {
@@ -58,10 +64,20 @@ function dialogPieces(dialog: Dialog, columns: number): Piece[] {
   return [...head, ...fitPieces([typed], columns, left), piece(' ', 'match')];
 }
 
-function saidPieces({ notice, underWay, filter, connection }: Model): Piece[] {
+/** What the selected agent asks; '' for nothing. */
+function selectedQuestion(model: Model): string {
+  const row = viewOf(model).kind === 'list' ? selectedRow(model) : undefined;
+  const agent = row?.kind === 'service' ? row.agent : null;
+  return agent?.state === 'blocked' ? agent.question.join(' ').trim() : '';
+}
+
+function saidPieces(model: Model): Piece[] {
+  const { notice, underWay, filter, connection } = model;
   if (underWay.length > 0) return [piece(` ${underWay.join(', ')} …`, 'busy')];
   if (notice) return [piece(` ${notice.text}`, notice.tone === 'bad' ? 'bad' : 'plain')];
   if ('detail' in connection) return [piece(` ${connection.detail}`, 'dim')];
+  const question = selectedQuestion(model);
+  if (question !== '') return [shapeOf('blocked'), piece(` ${question}`, 'plain')];
   return filter === '' ? [] : [piece(` filter: ${filter}`, 'key'), piece('  Esc ends it', 'dim')];
 }
 

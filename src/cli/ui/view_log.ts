@@ -3,18 +3,29 @@ import { countText } from '../../presentation/format.ts';
 import { entryPieces, nameWidthOf } from './log_lines.ts';
 import { firstShown, logRows } from './log_steps.ts';
 import type { Model, OpenLog } from './model.ts';
-import { fitPieces, justify, piece, type ScreenLine, spaced, wrapPieces } from './styled_line.ts';
+import { fitPieces, justify, type Piece, piece, type ScreenLine, spaced, wrapPieces } from './styled_line.ts';
+
+const READING = {
+  older: 'reading older lines…',
+  newer: 'reading newer lines…',
+  find: 'searching…',
+} as const;
+
+function statePiece({ trouble, reading, isFollowing, isLive }: OpenLog): Piece {
+  if (trouble !== '') return piece(trouble, 'bad');
+  if (reading !== null) return piece(READING[reading], 'busy');
+  if (isFollowing) return piece('● following', 'good');
+  return piece(isLive ? '‖ paused' : '‖ in the past; G follows', 'busy');
+}
 
 function headLine(log: OpenLog, columns: number): ScreenLine {
-  const { selection, entries, isFollowing, search, trouble } = log;
-  const state =
-    trouble !== ''
-      ? piece(trouble, 'bad')
-      : isFollowing
-        ? piece('● following', 'good')
-        : piece('‖ paused', 'busy');
-  const searched = search === '' ? [] : [piece(`/${search}`, 'match')];
-  const left = [piece(` log of ${selection.title} `, 'strong'), ...spaced([state, ...searched])];
+  const { selection, entries, search } = log;
+  const shown = [
+    ...(selection.level === undefined ? [] : [piece(`${selection.level} and worse`, 'key')]),
+    ...(selection.q === undefined ? [] : [piece(`only ${selection.q}`, 'key')]),
+    ...(search === '' ? [] : [piece(`/${search}`, 'match')]),
+  ];
+  const left = [piece(` log of ${selection.title} `, 'strong'), ...spaced([statePiece(log), ...shown])];
   return { pieces: justify(left, [piece(`${countText(entries.length, 'line')} `, 'dim')], columns) };
 }
 

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import type { LogEntry, LogSearchOptions, LogStreamOptions, StreamedLogEntry } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import { isRetryable } from '../../client/errors.ts';
+import { entryKey } from '../../presentation/log_entry.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 
 /** Which lines are wanted. */
@@ -23,10 +24,6 @@ const MAX_LINES = 100_000;
 const FIRST_LINES = 1_000;
 const FIRST_LINES_OF_MANY = 200;
 const OLDER_LINES = 1_000;
-
-/** A line is the only one of its service at its place; marks of a run are told by the run. */
-export const entryKey = (entry: LogEntry): string =>
-  'text' in entry ? `${entry.name} ${entry.offset}` : `${entry.name} ${entry.run} ${entry.event}`;
 
 /** The lines of one selection. Make a new one for another. */
 export class LogFeed {

@@ -1,8 +1,9 @@
 // The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
+import { entryKey } from '../../presentation/log_entry.ts';
 import { Button } from '../frame/button.tsx';
-import { entryKey, type LineChunk, type LogFeed } from './log_feed.ts';
+import type { LineChunk, LogFeed } from './log_feed.ts';
 import { type LineLook, LogRow } from './log_line.tsx';
 
 /** The height of a line that has not been drawn yet, in pixels. */

@@ -203,6 +203,40 @@ it('shows each line of a log once, whatever the daemon dies of', async () => {
   await screen.until(/Nothing matches worker/);
 });
 
+it('searches a log and pages back in it beyond the lines that it holds', async () => {
+  const daemon = await daemonOf();
+  // A burst: thousands of lines are of the same millisecond.
+  const cmd = 'seq -f "row %g" 1 8000; echo "ERROR: at the end"; exec sleep 1000';
+  await daemon.request('POST', '/v1/services', { name: 'burst', cmd, port: null });
+  await daemon.request('POST', '/v1/services/burst/start');
+  const screen = openUi(daemon);
+  await screen.until(/^› ● burst/);
+  const rows = (): number[] =>
+    screen
+      .lines()
+      .flatMap((line) => /row (\d+)$/.exec(line)?.[1] ?? [])
+      .map(Number);
+  const isInOrder = (): boolean => rows().every((row, at) => at === 0 || row === (rows()[at - 1] ?? 0) + 1);
+  screen.type('l');
+  await screen.until(/ERROR: at the end/);
+  screen.type('/row 612\r');
+  // The newest match that is older than the last 1,000 lines.
+  await screen.until(/^› {2}row 6129$/);
+  expect(rows()).toEqual(Array.from({ length: rows().length }, (_, at) => 6124 + at));
+  screen.type('N');
+  await screen.until(/^› {2}row 6128$/);
+  // Held are 500 lines before it: then it reads on, a page at a time.
+  await eventually(() => {
+    screen.type('g');
+    return (rows()[0] ?? 8_000) < 5_000;
+  }, screen.lines);
+  expect(isInOrder()).toBe(true);
+  screen.type('e');
+  await eventually(() => rows().length === 0, screen.lines);
+  await screen.until(/ERROR: at the end/);
+  await screen.until(/● following warn and worse/);
+});
+
 it('says that a token is not accepted, and goes on once one is', async () => {
   const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
   const daemon = await daemonOf({ config: config('a-token-of-before') });

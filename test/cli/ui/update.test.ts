@@ -1,8 +1,16 @@
 // What keys, pastes and news of the daemon make of the terminal interface: tables over its pure part.
 import { describe, expect, it } from 'vitest';
-import { MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_steps.ts';
-import { type Effect, initialModel, type Message, type Model } from '../../../src/cli/ui/model.ts';
+import { MAX_LOG_ENTRIES } from '../../../src/cli/ui/log_pages.ts';
+import {
+  type Effect,
+  initialModel,
+  type LogPageRead,
+  type Message,
+  type Model,
+  viewOf,
+} from '../../../src/cli/ui/model.ts';
 import type { LogEntry } from '../../../src/client/records.ts';
+import { entryKey } from '../../../src/presentation/log_entry.ts';
 import { must } from '../../kit/must.ts';
 import {
   agentOf,
@@ -138,6 +146,37 @@ describe('the list', () => {
     expect(told(last, { kind: 'lists', services: without, agents: [] })[0].selected).toBe('service shop--db');
   });
 
+  it('orders by name, state, CPU and memory, and those agents first that have waited longest', () => {
+    const services = ['a', 'b', 'c'].map((name) =>
+      serviceOf(name, name === 'c' ? { status: 'crashed' } : {}),
+    );
+    const agents = ['idle', 'late', 'early'].map((name) =>
+      agentOf(name, {
+        state: name === 'idle' ? 'idle' : 'blocked',
+        stateSince: `2026-01-02T0${name === 'early' ? 1 : 2}:00:00.000Z`,
+        question: [`May I, says ${name}?`],
+      }),
+    );
+    const usages = new Map([
+      ['a', { cpu: 0.1, rssMB: 9 }],
+      ['b', { cpu: 0.2, rssMB: 5 }],
+    ]);
+    const all = [...services, ...agents.map(({ name }) => agentService(name))];
+    const model = told(showing(all, { agents }), { kind: 'usages', usages })[0];
+    const orderOf = (shown: Model): string =>
+      shown.rows.flatMap((row) => (row.kind === 'service' ? [row.service.name] : [])).join(' ');
+    const orders = [0, 1, 2, 3, 4].map((times) =>
+      orderOf(told(model, ...pressed(...Array.from({ length: times }, () => 'o')))[0]),
+    );
+    expect(orders).toEqual(
+      ['a b c', 'c a b', 'b a c', 'a b c', 'a b c'].map((first) => `${first} early late idle`),
+    );
+    const more = new Map([['c', { cpu: 3, rssMB: 1 }]]);
+    const moved = told(model, ...pressed('o', 'o'), { kind: 'usages', usages: more })[0];
+    expect(orderOf(moved)).toBe('c b a early late idle');
+    expect(screenOf(told(model, ...pressed('G', 'k', 'k'))[0]).join('\n')).toContain('May I, says early?');
+  });
+
   it('shows what a filter finds in a folded section too', () => {
     const folded = told(withBot(), ...toRow('shop--db').slice(0, -1), ...pressed(' '))[0];
     const found = told(folded, ...pressed('/', ...'web', 'Enter'))[0];
@@ -220,11 +259,102 @@ describe('a log', () => {
     expect(body(told(found, ...pressed('n'))[0]).find((text) => text.startsWith('›'))).toContain(
       'line 70 of',
     );
-    expect(body(told(found, ...pressed('N'))[0]).find((text) => text.startsWith('›'))).toContain(
-      'line 79 of',
+    // Before the first one, all that is kept is searched; after the newest one there is nothing.
+    const [asking, effect] = told(found, ...pressed('N'));
+    expect(effect).toMatchObject({
+      kind: 'readLog',
+      reading: { kind: 'find', direction: -1, search: 'LINE 7' },
+    });
+    expect(screenOf(asking).join('\n')).toContain('searching…');
+    const last = told(open(), ...pressed('/', ...'line 99', 'Enter', 'n'))[0];
+    expect(screenOf(last).join('\n')).toContain('No newer line has line 99');
+  });
+
+  const readOf = (model: Model, page: LogPageRead): Message => {
+    const view = viewOf(model);
+    if (view.kind !== 'log') throw new Error('no log is open');
+    return { kind: 'logRead', selection: view.log.selection, reading: view.log.reading ?? 'find', page };
+  };
+
+  it('shows a line that was found in the past with what is around it, and goes on from there', () => {
+    const long = told(open(), logged(100_000, 10))[0];
+    const [asking] = told(long, ...pressed('/', ...'of old', 'Enter'));
+    const old = lines(5_000, 100).map((entry, at) =>
+      'text' in entry && at === 50 ? { ...entry, text: 'of old' } : entry,
     );
-    const missed = told(open(), ...pressed('/', ...'nowhere', 'Enter'))[0];
-    expect(screenOf(missed).join('\n')).toContain('No line of these has nowhere');
+    const key = entryKey(must(old[50]));
+    const page = { kind: 'found', entries: old, cursor: 'c', found: key } as const;
+    const [found, effect] = told(asking, readOf(asking, page));
+    expect(effect).toEqual({ kind: 'detachLog' });
+    expect(body(found).find((text) => text.startsWith('›'))).toContain('of old');
+    expect(screenOf(found).join('\n')).toContain('in the past');
+    // What comes is not added after lines of long ago.
+    expect(body(told(found, logged(100_010, 5))[0])).toEqual(body(found));
+    const [, newer] = told(found, ...pressed('PageDown'));
+    expect(newer).toMatchObject({ kind: 'readLog', reading: { kind: 'newer' } });
+    const [, again] = told(found, ...pressed('G'));
+    expect(again).toMatchObject({ kind: 'openLog', selection: { names: ['alone'] } });
+    // An answer for the log as it was before is dropped.
+    expect(told(found, ...pressed('G'), readOf(asking, page))[0]).toEqual(told(found, ...pressed('G'))[0]);
+    const missed = readOf(asking, { kind: 'nothing', reason: 'No older line has of old' });
+    expect(screenOf(told(asking, missed)[0]).join('\n')).toContain('No older line has of old');
+  });
+
+  it('reads older lines at its beginning, once at a time, and never shows one twice', () => {
+    const [top, effect] = told(open(), ...pressed('g'));
+    expect(effect).toMatchObject({ kind: 'readLog', reading: { kind: 'older', cursor: null } });
+    expect(told(top, ...pressed('k', 'PageUp')).slice(1)).toEqual([]);
+    const older = { kind: 'older', entries: [...lines(-50, 50), ...lines(0, 3)], cursor: 'c' } as const;
+    const grown = told(top, readOf(top, older))[0];
+    expect(body(grown)[0]).toContain('line 0 of');
+    expect(screenOf(grown).join('\n')).toContain('150 lines');
+    expect(body(told(grown, ...pressed('k'))[0])[0]).toContain('line -1 of');
+    expect(told(grown, ...pressed('g'))[1]).toMatchObject({ reading: { kind: 'older', cursor: 'c' } });
+    // Only lines of one millisecond: the next page is asked for at once.
+    const same = { kind: 'older', entries: lines(0, 3), cursor: 'd' } as const;
+    expect(told(top, readOf(top, same))[1]).toMatchObject({ reading: { kind: 'older', cursor: 'd' } });
+    const end = { kind: 'older', entries: [], cursor: null } as const;
+    expect(told(grown, ...pressed('g'), readOf(grown, end), ...pressed('g')).slice(1)).toEqual([]);
+  });
+
+  it('drops what is far from what is in sight, and attaches again at the end', () => {
+    const full = told(open(), logged(100, MAX_LOG_ENTRIES - 100), ...pressed('g'))[0];
+    const older = { kind: 'older', entries: lines(-1_000, 1_000), cursor: null } as const;
+    const [back, detach] = told(full, readOf(full, older));
+    expect(detach).toEqual({ kind: 'detachLog' });
+    const atEnd = told(back, ...Array.from({ length: 300 }, () => pressed('PageDown')).flat())[0];
+    expect(body(atEnd).at(-1)).toContain(`line ${MAX_LOG_ENTRIES - 1_001} of`);
+    const newer = { kind: 'newer', entries: lines(MAX_LOG_ENTRIES - 1_001, 1_500), lastId: 'x' } as const;
+    const [ahead, follow] = told(atEnd, readOf(atEnd, newer));
+    expect(follow).toMatchObject({ kind: 'openLog', after: 'x' });
+    expect(screenOf(ahead).join('\n')).toContain('5000 lines');
+    expect(body(ahead)).toEqual(body(atEnd));
+    expect(body(told(ahead, ...pressed('G'))[0]).at(-1)).toContain(`line ${MAX_LOG_ENTRIES + 498} of`);
+  });
+
+  it('keeps what is in sight while it is paused, however much comes', () => {
+    const paused = told(open(), ...pressed('g'))[0];
+    const [flooded, effect] = told(paused, logged(100, MAX_LOG_ENTRIES));
+    expect(effect).toEqual({ kind: 'detachLog' });
+    expect(body(flooded)).toEqual(body(paused));
+  });
+
+  it('shows only lines with a text, or of a level, by asking anew', () => {
+    const [only, effect] = told(open(), ...pressed('w', 'f', ...'GET', 'Enter'));
+    expect(effect).toMatchObject({ kind: 'openLog', selection: { names: ['alone'], q: 'GET' } });
+    expect(screenOf(only).join('\n')).toContain('only GET');
+    expect(viewOf(only)).toMatchObject({ log: { isWrapped: true, entries: [] } });
+    const levels = [1, 2, 3].map((times) => {
+      const [, opened] = told(only, ...pressed(...Array.from({ length: times }, () => 'e')));
+      return opened?.kind === 'openLog' ? [opened.selection.level, opened.selection.q] : null;
+    });
+    expect(levels).toEqual([
+      ['warn', 'GET'],
+      ['error', 'GET'],
+      [undefined, 'GET'],
+    ]);
+    const [, all] = told(only, ...pressed('f', 'C-u', 'Enter'));
+    expect(all?.kind === 'openLog' && all.selection.q).toBeUndefined();
   });
 
   it('ends with its view', () => {

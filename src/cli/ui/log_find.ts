@@ -1,0 +1,53 @@
+// Searching a log: in the lines that are here, then in all that is kept.
+import { plainTextOf } from './log_lines.ts';
+import { LINES_BEFORE_FOUND, readLines, withLog } from './log_pages.ts';
+import { firstShown, shownLog } from './log_steps.ts';
+import type { Model, OpenLog, Step } from './model.ts';
+
+/** What is said where a direction has no match. */
+export const noMatch = (search: string, direction: 1 | -1): string =>
+  `No ${direction > 0 ? 'newer' : 'older'} line has ${search}`;
+
+/** The first entry with the text, from `from` on in `direction`; -1: none. */
+function indexOfMatch({ entries, search }: OpenLog, from: number, direction: 1 | -1): number {
+  const wanted = search.toLowerCase();
+  for (let at = from; at >= 0 && at < entries.length; at += direction) {
+    const entry = entries[at];
+    if (entry && plainTextOf(entry).toLowerCase().includes(wanted)) return at;
+  }
+  return -1;
+}
+
+const goTo = (model: Model, at: number): Step => [
+  withLog({ ...model, notice: null }, (log) => ({
+    ...log,
+    ...{ top: Math.max(0, at - LINES_BEFORE_FOUND), found: at, isFollowing: false },
+  })),
+];
+
+/** Has all that is kept beyond the lines that are here searched. */
+function findBeyond(model: Model, log: OpenLog, direction: 1 | -1): Step {
+  const { entries, search, isLive, isOldest } = log;
+  const edge = direction > 0 ? entries.at(-1) : entries[0];
+  if (!edge || (direction > 0 ? isLive : isOldest))
+    return [{ ...model, notice: { tone: 'bad', text: noMatch(search, direction) } }];
+  return readLines(model, { kind: 'find', search, direction, edge });
+}
+
+/** Goes to the next newer (1) or older (-1) entry with the text that is searched. */
+export function findInLog(model: Model, direction: 1 | -1): Step {
+  const log = shownLog(model);
+  if (!log || log.search === '') return [model];
+  const from = log.found === null ? firstShown(log, model) : log.found + direction;
+  const at = indexOfMatch(log, from, direction);
+  return at < 0 ? findBeyond(model, log, direction) : goTo(model, at);
+}
+
+/** Searches another text: in what is in sight and newer, else in what is older. */
+export function searchLog(model: Model, search: string): Step {
+  const searching = withLog(model, (log) => ({ ...log, search, found: null }));
+  const log = shownLog(searching);
+  if (!log || search === '') return [searching];
+  const at = indexOfMatch(log, firstShown(log, searching), 1);
+  return at < 0 ? findInLog(searching, -1) : goTo(searching, at);
+}
