@@ -19,7 +19,8 @@ const annotate = (double: Double, name: string, annotations: Record<string, stri
 async function ready(start: string, ...names: string[]) {
   const double = await doubleWith(...names);
   const clock = settableClock(start);
-  const here = await cloud({ clock });
+  // Only the tests sweep.
+  const here = await cloud({ clock, sweepMs: 100_000_000_000 });
   await here.add(double.kubeconfig);
   const put = (name: string, body: Parameters<typeof policyInput>[0]) =>
     here.policies.ask('put', { name, input: policyInput(body) });
