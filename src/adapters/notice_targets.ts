@@ -127,12 +127,28 @@ function send(
   }
 }
 
+const LATE = `no answer within ${NOTICE.timeoutMs / 1000} s`;
+
+const CODE_TEXTS: readonly (readonly [code: RegExp, text: string])[] = [
+  [/^HPE_HEADER_OVERFLOW$/, 'the head of its answer is too large'],
+  [/^HPE_/, 'its answer is no HTTP'],
+  [/^ECONNREFUSED$/, 'nothing listens there (ECONNREFUSED)'],
+  [/^(?:ECONNRESET|EPIPE)$/, 'it closed the connection without an answer'],
+  [/^ENOTFOUND$/, 'its host name has no address (ENOTFOUND)'],
+  [/^EAI_AGAIN$/, 'its host name cannot be looked up now (EAI_AGAIN)'],
+  [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, 'its host cannot be reached'],
+  [/^ENOENT$/, 'the program is not installed (ENOENT)'],
+];
+
 /** An error in words that have nothing of the target. */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return 'it failed';
-  if (error.name === 'TimeoutError') return `no answer within ${NOTICE.timeoutMs / 1000} s`;
+  if (error.name === 'TimeoutError') return LATE;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return code === '' ? error.message : code;
+  // The signal of the time limit, as node:http passes it on.
+  if (code === 'ABORT_ERR') return LATE;
+  if (code === '') return error.message;
+  return CODE_TEXTS.find(([known]) => known.test(code))?.[1] ?? code;
 }
 
 /** Sends a notice, once. Resolves with why it failed; null: it is delivered. `env`: for programs. */

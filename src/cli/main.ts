@@ -19,6 +19,9 @@ const OWN_ERRORS = [
   ...['KubeconfigError', 'LoginError'],
 ];
 
+const DEFECT_HINT =
+  'This is a defect in berth, or something else than berth answers there. With BERTH_DEBUG=1 it says where.';
+
 /** An error as --json prints it: the daemon's error body, or one in its form. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
@@ -27,7 +30,14 @@ function toErrorBody(error: unknown): { code: string; message: string; hint: str
   const hint = 'hint' in error && typeof error.hint === 'string' ? error.hint : '';
   if (isOurs)
     return { code: exitCodeOf(error) === EXIT_CODE.usage ? 'usage' : 'failed', message: error.message, hint };
-  return { code: 'internal', message: error.stack ?? error.message, hint: 'This is a defect in berth.' };
+  const { code, syscall, message, name } = error as NodeJS.ErrnoException;
+  if (syscall === 'uv_cwd')
+    return { code: 'failed', message: 'the current folder has been removed', hint: '' };
+  // What the system says of a file or an address is no defect.
+  if (code !== undefined && syscall !== undefined) return { code: 'failed', message, hint: '' };
+  const [line = ''] = message.split('\n');
+  const text = process.env['BERTH_DEBUG'] ? (error.stack ?? message) : `${name}: ${line}`;
+  return { code: 'internal', message: text, hint: DEFECT_HINT };
 }
 
 function reportError(error: unknown, argv: readonly string[]): void {

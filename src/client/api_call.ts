@@ -166,11 +166,15 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
   }
 }
 
+/** Throws bad_answer for what is no JSON, or only a plain value. */
 function parseAnswer<T>(status: number, body: string): T {
+  let value: T;
   try {
-    return JSON.parse(body);
+    value = JSON.parse(body);
   } catch (error) {
     const message = 'the answer is no JSON: is it berth that listens there?';
     throw new BerthError('bad_answer', message, { status }, { cause: error });
   }
+  if (typeof value === 'object' && value !== null) return value;
+  throw new BerthError('bad_answer', 'the answer has no fields: is it berth that listens there?', { status });
 }

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { BerthError, isBerthError } from './errors.ts';
 import { type Access, authorization, type ProofCrypto, proveServer } from './prove_server.ts';
-import { connectTo, requestOn } from './socket_request.ts';
+import { connectTo, MAX_ANSWER_BYTES, requestOn } from './socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
 
 function toHttpAnswer(message: IncomingMessage): HttpAnswer {
@@ -18,7 +18,11 @@ function toHttpAnswer(message: IncomingMessage): HttpAnswer {
     },
     text: async () => {
       let body = '';
-      for await (const part of message) body += part;
+      for await (const part of message) {
+        body += part;
+        if (body.length > MAX_ANSWER_BYTES)
+          throw new BerthError('bad_answer', `the answer has more than ${MAX_ANSWER_BYTES} bytes`);
+      }
       return body;
     },
     chunks: () => message,

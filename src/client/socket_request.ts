@@ -12,6 +12,8 @@ export interface BufferedAnswer {
 }
 
 const HEAD_END = '\r\n\r\n';
+/** No answer that is read as a whole has nearly as much. */
+export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 
 interface ParsedHead {
   status: number;
@@ -113,9 +115,12 @@ export function requestOn(socket: Socket, request: SentRequest): Promise<Buffere
         failed(error);
       }
     };
+    let size = 0;
     const taken = (part: Buffer): void => {
+      size += part.length;
       parts.push(part);
-      tryParse(false);
+      if (size > MAX_ANSWER_BYTES) failed(new Error(`its answer has more than ${MAX_ANSWER_BYTES} bytes`));
+      else tryParse(false);
     };
     const ended = (): void => tryParse(true);
     const closed = (): void => failed(new Error('the connection is closed'));

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { decideHostStart } from '../adapters/host/host_start.ts';
 import { spawnHost } from '../adapters/host/spawn_host.ts';
 import { boundOwnLog } from '../adapters/own_log.ts';
+import { openFilesTrouble } from '../adapters/process/open_files_limit.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { fail } from '../protocol/errors.ts';
 import { isFailure } from '../runtime/actor.ts';
@@ -78,6 +79,8 @@ async function start(
   onServicesLost: (error: unknown) => void,
 ): Promise<Daemon> {
   const { config, stateDir: named, restoreStore, verbose } = readArguments(argv);
+  const trouble = openFilesTrouble();
+  if (trouble !== null) throw new SettingsError(trouble);
   const umask = process.umask(0o077);
   const settings = await loadSettings(config, process.env);
   const stateDir = stateDirPath(named, process.env);

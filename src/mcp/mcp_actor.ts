@@ -1,5 +1,6 @@
 // State: the requests without an answer so far, and the open streams. Rebuilt from: nothing; clients ask
 // again.
+import { fail } from '../protocol/errors.ts';
 import type { McpProtocol, McpRequest } from '../protocol/mcp.ts';
 import { actor, type Context } from '../runtime/actor.ts';
 import { MCP } from '../settings/mcp_limits.ts';
@@ -24,7 +25,13 @@ class McpRequests {
     });
   }
 
+  /** Fails daemon_busy while as many are open as there may be. */
   async serve(request: McpRequest) {
+    if (this.open.size >= MCP.maxRequests)
+      throw fail(
+        'daemon_busy',
+        `${MCP.maxRequests} requests to /mcp are open, which is as many as there may be`,
+      );
     const ending = new AbortController();
     this.open.set(request.id, ending);
     const { status, headers, body } = await this.endpoint.answer(request, ending.signal);

@@ -39,7 +39,7 @@ export const HTTP = {
  * `accept` in use no connection is taken, and with `dial` none is opened to a service. The rest is for logs,
  * the store, threads and what looks after processes.
  */
-export const DESCRIPTORS = { accept: 0.75, dial: 0.875 } as const;
+export const DESCRIPTORS = { accept: 0.75, dial: 0.875, min: 128 } as const;
 
 /** Files of the user that are read as a whole: the configuration, and project files of any tool. */
 export const TEXT_FILE = {

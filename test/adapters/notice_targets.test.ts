@@ -1,5 +1,7 @@
 // docs/reference.md "Notices": what ntfy and a desktop get, from a real server and a real program.
+import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { sendNotice } from '../../src/adapters/notice_targets.ts';
@@ -50,5 +52,23 @@ it('are shown by notify-send as words, markup included', async () => {
   ]);
   writeFileSync(program, '#!/bin/sh\nexit 4\n');
   expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe('it ended with exit code 4');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe('ENOENT');
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe('the program is not installed (ENOENT)');
+});
+
+it.each([
+  [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(200_000)}\r\n\r\n`, 'the head of its answer is too large'],
+  ['hello\r\n\r\n', 'its answer is no HTTP'],
+  ['', 'it closed the connection without an answer'],
+])('say in words what a webhook does instead of answering', async (answer, said) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(answer));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const target = { kind: 'webhook', url: `http://127.0.0.1:${port}/`, secret: 'x' } as const;
+  expect(await sendNotice(target, NOTICE, [])).toBe(said);
+  server.close();
+  await once(server, 'close');
+  expect(await sendNotice(target, NOTICE, [])).toBe('nothing listens there (ECONNREFUSED)');
 });

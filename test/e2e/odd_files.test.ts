@@ -26,6 +26,12 @@ it.each([
   );
 });
 
+it('too few open files end the start with one line', async () => {
+  await expect(startDaemon({ maxFiles: 64 })).rejects.toThrow(
+    'the daemon ended (2): berth: the limit of open files is 64, and the daemon needs 128: raise it with `ulimit -n 1024`\n',
+  );
+});
+
 it('a FIFO in the place of a log holds up nothing', async () => {
   const daemon = await startDaemon();
   const folder = join(daemon.stateDir, 'logs', 'web');

@@ -22,7 +22,6 @@ async function askCloud(daemon: Daemon, method: string, path: string, body?: unk
 /** The page with the cloud token given. */
 async function openCloud(daemon: Daemon): Promise<Page> {
   const page = await openBerth(daemon, '#/cloud');
-  page.setDefaultTimeout(6000);
   await page.getByLabel('cloud token').fill('wrong');
   await page.getByRole('button', { name: 'Use it' }).click();
   await page.getByRole('alert').getByText('token').waitFor();

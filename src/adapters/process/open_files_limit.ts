@@ -1,6 +1,7 @@
 // How many descriptors this process may have open, and how many it has.
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { DESCRIPTORS } from '../../settings/limits.ts';
 
 /** The limit; without one, or where it cannot be read, `Number.POSITIVE_INFINITY`. */
 export function openFilesLimit(): number {
@@ -13,6 +14,13 @@ export function openFilesLimit(): number {
   }
   const soft = /^Max open files\s+(\d+)/m.exec(text)?.[1];
   return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+}
+
+/** Why a daemon with the limits of this process could not serve; null: it could. */
+export function openFilesTrouble(): string | null {
+  const most = openFilesLimit();
+  if (most >= DESCRIPTORS.min) return null;
+  return `the limit of open files is ${most}, and the daemon needs ${DESCRIPTORS.min}: raise it with \`ulimit -n 1024\``;
 }
 
 /** Read once per thread. */

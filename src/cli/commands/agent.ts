@@ -126,7 +126,8 @@ export const agentLogsCommand = defineCommand({
       await followLogs(context, client, [name], { lines, raw });
       return;
     }
-    context.out.record(answer, () => answer.lines.map(raw ? String : sanitizeLine).join('\n'));
+    if (raw && !context.out.isData) context.out.raw(`${answer.lines.join('\n')}\n`);
+    else context.out.record(answer, () => answer.lines.map(sanitizeLine).join('\n'));
   },
 });
 

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import { join } from 'node:path';
 import { PLATFORM_PARTS, type PlatformPart } from '../../adapters/platform_parts.ts';
+import { openFilesTrouble } from '../../adapters/process/open_files_limit.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { otherUsers } from '../../adapters/process/users.ts';
 import { loadRules } from '../../adapters/screen_rules_file.ts';
@@ -352,6 +353,14 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   return ok(about);
 });
 
+/** Those of this shell, from which a daemon would be started. */
+const openFiles: DoctorCheck = async () => {
+  const trouble = openFilesTrouble();
+  return trouble === null
+    ? []
+    : [{ state: 'wrong', about: trouble, fix: 'the daemon does not start before' }];
+};
+
 /** The user's rules for screens. */
 const screenRules: DoctorCheck = async ({ globalOptions }) => {
   const folder = rulesFolder(configFile(globalOptions.config, process.env).path);
@@ -379,6 +388,7 @@ export const DOCTOR_CHECKS: readonly DoctorCheck[] = [
   watches,
   screenRules,
   limits,
+  openFiles,
   notices,
   clusters,
 ];

@@ -7,6 +7,7 @@ import { shellEnvironment } from '../../protocol/base_environment.ts';
 import { berthScript, ensureDaemon } from '../kit/background_daemon.ts';
 import { defineCommand } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
+import { sanitize } from '../kit/sanitize.ts';
 import { stderr } from '../kit/standard_streams.ts';
 
 /** The last word of a command that failed, as it says it on stderr. */
@@ -63,7 +64,7 @@ export const mcpCommand = defineCommand({
       bringUp: (folder, signal) => bringUp(context, folder, signal),
     };
     await serveOnStdio(workplace, (error) => {
-      stderr().write(`berth mcp: ${error instanceof Error ? error.message : String(error)}\n`);
+      stderr().write(`berth mcp: ${sanitize(error instanceof Error ? error.message : String(error))}\n`);
     });
     return undefined;
   },

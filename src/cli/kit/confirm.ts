@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
+import { sanitize } from './sanitize.ts';
 import { stderr } from './standard_streams.ts';
 
 /** Whether there is somebody who can be asked. */
@@ -12,7 +13,7 @@ export async function isAgreed(context: CommandContext, question: string): Promi
   if (!canAsk(context)) throw new UsageError('nobody can be asked here', 'Pass --yes.');
   const lines = createInterface({ input: process.stdin, output: stderr() });
   try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+    return /^y(es)?$/i.test((await lines.question(`${sanitize(question)} [y/N] `)).trim());
   } finally {
     lines.close();
   }

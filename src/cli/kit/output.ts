@@ -1,7 +1,7 @@
 // Prints data on stdout in the chosen format, and messages on stderr. Each stream has colour only if it is a
 // terminal.
 import { styleText } from 'node:util';
-import { safeJson, sanitize, sanitizeLine } from './sanitize.ts';
+import { safeJson, sanitize, sanitizeColouredLines, sanitizeLine } from './sanitize.ts';
 import { displayWidth, truncateText } from './text_width.ts';
 
 export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
@@ -26,7 +26,7 @@ export interface Output {
   isData: boolean;
   /** Whether stderr is a terminal that can be redrawn. */
   isInteractive(): boolean;
-  /** Prints text with a newline on stdout. */
+  /** Prints text with a newline on stdout, as it is safe for a terminal; its colours stay. */
   line(text: string): void;
   /** Prints a record: as JSON, or as the text of `human`. */
   record(value: unknown, human: () => string): void;
@@ -35,7 +35,7 @@ export interface Output {
   /** Prints a message on stderr. */
   note(text: string): void;
   warn(text: string): void;
-  /** Prints a line on stderr unchanged: the caller has sanitized it. */
+  /** The same on stderr. */
   errorLine(text: string): void;
   /** Styles text for stdout or stderr if that stream shows colours. */
   style(style: TextStyle, text: string, stream?: 'out' | 'err'): string;
@@ -113,7 +113,8 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
   const isData = format === 'json' || format === 'jsonl';
   const style: Output['style'] = (chosen, text, stream = 'out') =>
     styleText(chosen, text, { stream: stream === 'out' ? stdout() : stderr() });
-  const line = (text: string): void => void stdout().write(`${text}\n`);
+  // Here, where all of it passes: what a daemon, log or project says may be in any text.
+  const line = (text: string): void => void stdout().write(`${sanitizeColouredLines(text)}\n`);
   const json = (value: unknown): void => line(safeJson(value, format === 'json' ? 2 : 0));
   const say = (text: string): void => void stderr().write(`${text}\n`);
   return {
@@ -134,7 +135,7 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
     },
     note: (text) => say(sanitize(text)),
     warn: (text) => say(`${style('yellow', 'warning:', 'err')} ${sanitize(text)}`),
-    errorLine: say,
+    errorLine: (text) => say(sanitizeColouredLines(text)),
     raw: (bytes) => void stdout().write(bytes),
   };
 }

@@ -34,7 +34,10 @@ function linePrinter(
       return;
     }
     const colour = LOG_COLOURS[names.indexOf(name) % LOG_COLOURS.length] ?? 'cyan';
-    const start = prefix && names.length > 1 ? `${out.style(colour, `${label(name).padEnd(width)} |`)} ` : '';
+    const start =
+      prefix && names.length > 1
+        ? `${out.style(colour, `${sanitizeLine(label(name)).padEnd(width)} |`)} `
+        : '';
     out.raw(`${start}${time ? `${out.style('dim', time)} ` : ''}${raw ? line : sanitizeLine(line)}\n`);
   };
 }

@@ -57,7 +57,7 @@ function terminalView(stream: NodeJS.WriteStream): ProgressView {
     const shown = [...rows].slice(0, Math.max(1, (stream.rows ?? 24) - 2));
     const spinner = SPINNER_FRAMES[frame % SPINNER_FRAMES.length] ?? '';
     for (const [name, { about, startedAt }] of shown) {
-      const text = `${spinner} ${name}  ${tookText(now - startedAt)}  ${sanitizeLine(about)}`;
+      const text = `${spinner} ${sanitizeLine(name)}  ${tookText(now - startedAt)}  ${sanitizeLine(about)}`;
       stream.write(`${[...text].slice(0, width).join('')}\n`);
     }
     drawn = shown.length;

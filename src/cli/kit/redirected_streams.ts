@@ -59,8 +59,12 @@ export function redirectStreams(caller: CallerStreams): RedirectedStreams {
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
   const over = new AbortController();
+  const opened = new Set<StreamName>();
   const carry = async (name: StreamName): Promise<void> => {
     const socket = await socketOf(pathOf(name), name === 'stdin');
+    opened.add(name);
+    // Both sides are open, so nobody needs the names any more, and a command that is killed leaves nothing.
+    if (opened.size === redirected.length) remove();
     const { signal } = over;
     if (name === 'stdin') await pipeline(caller.stdin, socket, { signal });
     else await pipeline(socket, caller[name], { end: false, signal });
@@ -82,7 +86,7 @@ export function redirectStreams(caller: CallerStreams): RedirectedStreams {
       await Promise.race([Promise.all(outputs), pause(ms, undefined, { ref: false })]);
       over.abort();
       // A command that never began has opened none: nobody must wait for it any longer.
-      for (const { name } of redirected)
+      for (const { name } of redirected.filter((one) => !opened.has(one.name)))
         closeSync(openSync(pathOf(name), constants.O_RDWR | constants.O_NONBLOCK));
       remove();
     },

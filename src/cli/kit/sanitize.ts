@@ -24,6 +24,10 @@ export const sanitizeColoured = (text: string): string =>
     .map((part, at) => (at % 2 === 1 ? part : sanitizeLine(part)))
     .join('');
 
+/** The same for text of many lines. */
+export const sanitizeColouredLines = (text: string): string =>
+  text.split('\n').map(sanitizeColoured).join('\n');
+
 /** `value` as JSON that is safe to print: what JSON leaves as it is, but a terminal obeys, is escaped. */
 export const safeJson = (value: unknown, indent = 0): string =>
   escapeUnsafe(JSON.stringify(value, null, indent));

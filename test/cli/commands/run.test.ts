@@ -147,3 +147,24 @@ it('gives a command that nobody attaches to no process, and each to one alone', 
   expect([status, body]).toEqual([201, { id: expect.stringMatching(/^run-[0-9a-f]{16}$/) }]);
   expect((await daemon.request('GET', '/v1/commands/web/attach')).status).toBeGreaterThanOrEqual(400);
 });
+
+it('leaves nothing when it is killed', async () => {
+  const { env, home } = await setting();
+  const own = folder();
+  let kill = (_signal: NodeJS.Signals): void => {};
+  let said = '';
+  const ended = berth(['run', '--', 'echo up; exec sleep 100'], {
+    cwd: home,
+    env: { ...env, TMPDIR: own },
+    onStart: (end) => {
+      kill = end;
+    },
+    onStdout: (text) => {
+      said = text;
+    },
+  });
+  await eventually(() => said === 'up\n' && readdirSync(own).length === 0);
+  kill('SIGKILL');
+  expect((await ended).signal).toBe('SIGKILL');
+  expect(readdirSync(own)).toEqual([]);
+});

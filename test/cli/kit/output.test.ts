@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { formatServiceMemory } from '../../../src/cli/kit/format.ts';
-import { type Column, formatTable } from '../../../src/cli/kit/output.ts';
+import { type Column, createOutput, formatTable } from '../../../src/cli/kit/output.ts';
 import { displayWidth, truncateText } from '../../../src/cli/kit/text_width.ts';
 import { EVENTS } from '../../../src/settings/limits.ts';
 
@@ -49,4 +49,16 @@ it('the memory of a service is shown once its program was measured', () => {
   expect(formatServiceMemory({ rssMB: 2, startedAt: ago(0) })).toBe('');
   expect(formatServiceMemory({ rssMB: 55, startedAt: ago(EVENTS.statsIntervalMs) })).toBe('55 MB');
   expect(formatServiceMemory({})).toBe('');
+});
+
+it('lets no text but colours reach the terminal', () => {
+  let written = '';
+  const stream = () => ({ write: (text: string) => (written += text) }) as unknown as NodeJS.WriteStream;
+  const out = createOutput('table', { stdout: stream, stderr: stream });
+  const hostile = 'a\x1b]0;title\x07\x1b[31mred\x1b[39m\x1b[2J\r\u202e\n\tb';
+  out.line(hostile);
+  out.record({}, () => hostile);
+  out.errorLine(hostile);
+  const line = 'a␛]0;title␇\x1b[31mred\x1b[39m␛[2J␍\ufffd\n\tb\n';
+  expect(written).toBe(line.repeat(3));
 });

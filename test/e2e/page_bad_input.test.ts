@@ -1,0 +1,29 @@
+// What goes wrong under an open page: services that go away, and logs that no person wrote.
+import { expect, it } from 'vitest';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { add, ask, openBerth, withServices } from './page_services.ts';
+
+/** Bytes that are no text, then a line of a megabyte. */
+const RUBBISH = `head -c 60000 /dev/urandom; echo; head -c 1048576 /dev/zero | tr '\\0' x; echo; echo the end; sleep 600`;
+
+it.runIf(hasChromium)(
+  browserTest('a service that is removed, and a log of rubbish and endless lines, leave the page in order'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    await add(daemon, { name: 'rubbish', cmd: RUBBISH });
+    const page = await openBerth(daemon, '#/services/rubbish');
+    await page.locator('.log-text', { hasText: /^the end$/ }).waitFor();
+    const isClean = `!/[\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u009f\\u202a-\\u202e]/.test(document.body.textContent)`;
+    expect(await page.evaluate(isClean)).toBe(true);
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.evaluate(`location.assign('#/services/web')`);
+    await page.locator('.view-head .state', { hasText: 'running' }).waitFor();
+    await ask(daemon, 'POST', '/v1/services/web/stop');
+    await ask(daemon, 'DELETE', '/v1/services/web');
+    await page.getByText('There is no service of this name. It may have been removed.').waitFor();
+    await page.getByRole('link', { name: 'All services' }).click();
+    await page.locator('.table-row[data-name=db]').waitFor();
+    expect(await page.locator('.table-row[data-name=web]').count()).toBe(0);
+  },
+);
