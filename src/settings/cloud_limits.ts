@@ -113,6 +113,8 @@ export const CLOUD_EVENTS = {
   /** Events that wait for room on a full disk, and the pause before the next attempt. */
   maxWaiting: 1_024,
   retryMs: 10_000,
+  /** Changes of state that are recorded of one cluster at once, and one more per `refillMs`. */
+  changes: { burst: 10_000, refillMs: 5_000 },
   /** The history on disk: its oldest files go when it is larger, or they older, than this. */
   history: { fileBytes: MIB, fileMs: 86_400_000, totalBytes: 64 * MIB, maxAgeMs: 90 * 86_400_000 },
   /** Events of a page at most, and by default. */

@@ -16,6 +16,7 @@ import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.
 import { newUlid } from '../../protocol/ulid.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { ChangeAllowances } from './change_allowances.ts';
 import { scopesOf } from './cluster_scopes.ts';
 import { WatchStates } from './watch_states.ts';
 import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
@@ -70,6 +71,7 @@ export class WorkloadTable implements CommitSource {
   private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
   private readonly watches = new WatchStates();
   private readonly commits: WorkloadCommits;
+  private readonly allowances: ChangeAllowances;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
   constructor(
@@ -84,6 +86,7 @@ export class WorkloadTable implements CommitSource {
     this.views = views;
     this.owner = owner;
     this.commits = new WorkloadCommits(store, this);
+    this.allowances = new ChangeAllowances(owner.clock);
   }
 
   /** Reads what the store has of a cluster, and has it shown; the views forget everything else of it. */
@@ -262,7 +265,8 @@ export class WorkloadTable implements CommitSource {
     if (entry) entry.row = row;
     else this.add(row);
     const at = this.clock.now();
-    const events = before ? changeEvents(before, row, this.owner.self) : [];
+    const changes = before ? changeEvents(before, row, this.owner.self) : [];
+    const events = this.allowances.admit(row.clusterId, changes);
     const committed = events.map((event) => ({ key: newUlid(at), at, event }));
     this.commits.rowChanged(row.clusterId, row.id, committed, lazily ? CLOUD.activityFlushMs : null);
     this.owner.onRowChange(row.id, before, row);
