@@ -1,8 +1,8 @@
 // Cloud events and operations as clients see them: docs/reference.md "Cloud events".
 import { z } from '../adapters/zod.ts';
-import { WORKLOAD_KINDS } from '../protocol/cloud.ts';
 import { CLOUD_EVENT_TYPES } from '../protocol/cloud_events.ts';
 import { OPERATION_STATES } from '../protocol/cloud_operations.ts';
+import { WORKLOAD_KINDS } from '../protocol/workload_kinds.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
 
 /** What both are about. */
@@ -16,7 +16,9 @@ const subject = {
   tether_id: id.nullable(),
 };
 
-const who = z.string().describe('token, agent:<name> for a command within an agent, or berth itself');
+const who = z
+  .string()
+  .describe('token, agent:<name>, policy:<name>, annotation:workload, annotation:namespace, or berth itself');
 const result = z.string().describe('ok, or the code of the error');
 const action = z.string().describe('What was asked for, as this document names it');
 
@@ -47,7 +49,7 @@ export const CloudOperation = z
       .enum(OPERATION_STATES)
       .describe('asked: under way; done: it has its result; failed: it may be tried again with its key'),
     who,
-    from: z.string(),
+    from: z.string().nullable().describe('null: no request, a policy'),
     asked_at: utcTimeShape,
     settled_at: utcTimeShape.nullable(),
     result: result.nullable().describe('ok, or the code of the error; null: it is under way'),

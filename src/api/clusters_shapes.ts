@@ -1,6 +1,7 @@
 // Clusters: the shape of a registration, docs/reference.md "Clusters", and the answers of the operations.
-import { type ClusterChange, type ClusterInput, WORKLOAD_KINDS } from '../protocol/cloud.ts';
+import type { ClusterChange, ClusterInput } from '../protocol/cloud.ts';
 import { isNamespace } from '../protocol/names.ts';
+import { WORKLOAD_KINDS } from '../protocol/workload_kinds.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
 import { flagField, isPlainText, objectShape, RequestBody, stringField, validate, z } from './validation.ts';

@@ -6,7 +6,7 @@ import type { QueryInput, QueryShape, QueryValues } from './query.ts';
 import type { ResourceShapes } from './shapes.ts';
 import type { RequestBody } from './validation.ts';
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
  * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they arrive.
@@ -15,7 +15,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
-export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'id';
+export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'policy' | 'id';
 
 /**
  * What an agent may do with its token, docs/reference.md "Token of an agent":

@@ -9,6 +9,7 @@ import { groups } from './groups.ts';
 import { logs } from './logs.ts';
 import { mcp } from './mcp.ts';
 import type { Operation } from './operation.ts';
+import { policies } from './policies.ts';
 import { services } from './services.ts';
 import { stacks } from './stacks.ts';
 import { system } from './system.ts';
@@ -28,6 +29,7 @@ export const OPERATIONS = {
   clusters,
   workloads,
   tethers,
+  policies,
   cloudEvents,
   mcp,
 };

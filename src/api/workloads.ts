@@ -1,5 +1,5 @@
 // The operations of workloads: docs/reference.md "Endpoints".
-import { WORKLOAD_STATES } from '../protocol/cloud.ts';
+import { WORKLOAD_STATES } from '../protocol/workload_kinds.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';
 import { HTTP } from '../settings/limits.ts';
 import { OPEN_METRICS_TYPE, operationsOf } from './operation.ts';

@@ -1,11 +1,13 @@
 // Workloads: the shape of an auto-sleep change, docs/reference.md "Auto-sleep", and the answers of the
 // operations.
-import { BULK_OUTCOMES, type BulkChange, WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/cloud.ts';
+import { BULK_OUTCOMES, type BulkChange } from '../protocol/cloud.ts';
 import { fail } from '../protocol/errors.ts';
 import { isNamespace } from '../protocol/names.ts';
+import { WORKLOAD_KINDS, WORKLOAD_STATES } from '../protocol/workload_kinds.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';
 import { HTTP } from '../settings/limits.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
+import { WorkloadPolicyShape } from './policies_shapes.ts';
 import { flagField, integerField, objectShape, RequestBody, stringField, validate, z } from './validation.ts';
 
 const { default: defaultMinutes, min, max } = CLOUD.idleMinutes;
@@ -104,6 +106,7 @@ export const Workload = z
     sleep_reason: z.string().nullable(),
     wake_reason: z.string().nullable().describe('Who woke it; null: nobody through Berth'),
     stale_since: utcTimeShape.nullable().describe('From when on changes may be missing; null: it is current'),
+    policy: WorkloadPolicyShape.nullable().describe('What governs its sleep; null: its own auto-sleep alone'),
   })
   .meta({ id: 'Workload' });
 

@@ -69,6 +69,12 @@ export const K8S_ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).autoSleepCommand,
   },
   {
+    name: 'k8s policy',
+    summary: 'list, set, remove and preview policies: when workloads sleep by themselves',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).policyCommand,
+  },
+  {
     name: 'k8s tether',
     summary: 'open a local port to a workload',
     heading: KUBERNETES,

@@ -42,6 +42,7 @@ export {
 } from './commands/group.ts';
 export { clusterListCommand, clusterSyncCommand } from './commands/k8s_clusters.ts';
 export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
+export { policyCommand } from './commands/k8s_policy.ts';
 export { clusterRightsCommand } from './commands/k8s_rights.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
 export {

@@ -20,6 +20,7 @@ export type { CloudEvent, CloudOperation } from '../api/cloud_events_shapes.ts';
 export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/clusters_shapes.ts';
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';
+export type { Policy, PolicyBody, PolicyPreview } from '../api/policies_shapes.ts';
 export type {
   Explanation,
   Logs,

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { cloudEventsActor } from '../actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../actors/cloud/cloud_operations.ts';
 import { clustersActor } from '../actors/cloud/clusters.ts';
+import { policiesActor } from '../actors/cloud/policies.ts';
 import { sweeperActor } from '../actors/cloud/sweeper.ts';
 import { workloadsActor } from '../actors/cloud/workloads.ts';
 import { tethersActor } from '../actors/tethers/tethers.ts';
@@ -76,6 +77,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   // Reopen the active tethers before answering anything. `clusters`, which receives the state of each
   // cluster, has started by now.
   await opener.ask('boot', {});
+  await node.start('policies', policiesActor, { store });
   await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
 }
 

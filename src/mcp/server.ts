@@ -39,6 +39,8 @@ const HINTS: Readonly<Record<string, string>> = {
   unknown_stack: '`list` shows the stack of each service.',
   unknown_agent: '`agents` gives the names.',
   unknown_workload: '`workloads` gives the ids.',
+  agent_blocked: '`agent_keys` answers what it asks; then try again.',
+  agent_working: '`agent_wait` waits until it is idle; or send the prompt with queue: true.',
   already_running: 'It runs: use it, or `restart` it.',
   not_running: '`start` starts it.',
   ready_timeout: '`explain` says what it waits for; `logs` has its lines.',

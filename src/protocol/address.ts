@@ -16,6 +16,7 @@ import type { GroupsProtocol } from './groups.ts';
 import type { HostProtocol } from './host.ts';
 import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
 import type { NoticesProtocol } from './notices.ts';
+import type { PoliciesProtocol } from './policies.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
@@ -56,6 +57,7 @@ interface Actors {
   [door: `door:${string}`]: DoorProtocol;
   gateway: GatewayProtocol;
   sweeper: SweeperProtocol;
+  policies: PoliciesProtocol;
   operations: CloudOperationsProtocol;
   clusters: ClustersProtocol;
   tethers: TethersProtocol;
@@ -114,6 +116,7 @@ const PLACEMENTS = {
   host: { node: 'host', rank: 80 },
   gateway: { node: 'gateway', rank: 5 },
   sweeper: { node: 'cloud', rank: 110 },
+  policies: { node: 'cloud', rank: 112 },
   operations: { node: 'cloud', rank: 115 },
   clusters: { node: 'cloud', rank: 120 },
   tethers: { node: 'cloud', rank: 125 },

@@ -3,11 +3,15 @@
 
 import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { LabelText } from './labels.ts';
-
-export const WORKLOAD_KINDS = ['Deployment', 'StatefulSet'] as const;
-export type WorkloadKind = (typeof WORKLOAD_KINDS)[number];
-export const WORKLOAD_STATES = ['awake', 'sleeping', 'asleep', 'waking'] as const;
-export type WorkloadState = (typeof WORKLOAD_STATES)[number];
+import type {
+  GovernedWorkloadsProtocol,
+  SleepAnnotations,
+  SwitchRecord,
+  WorkloadPolicy,
+  WorkloadSubject,
+} from './policies.ts';
+import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt, WorkloadActivity } from './receipts.ts';
+import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
 /**
  * The access to a cluster's API server, reduced from a kubeconfig. A secret: it stays within the cloud's
@@ -74,41 +78,6 @@ export interface ClusterCapabilities {
   denied: string[];
 }
 
-/** The receipt of a sleep, kept in the annotation `berth/sleep` of the workload itself. */
-export interface SleepReceipt {
-  replicas: number;
-  at: number;
-  by: SleepCause;
-  /** The name of the Berth that did it; null: an earlier version did. */
-  from: string | null;
-  /** Until when connections through tethers do not wake it; null: they do at once. */
-  holdUntil: number | null;
-  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
-  operation?: string;
-}
-export type SleepCause = 'request' | 'idle';
-
-/** Who woke a workload, kept in the annotation `berth/wake` of the workload itself. */
-export interface WakeReceipt {
-  at: number;
-  by: WakeCause;
-  from: string;
-  /** As in SleepReceipt. */
-  operation?: string;
-}
-export type WakeCause = 'request' | 'connection';
-
-/**
- * The latest use of a workload that some Berth may put to sleep, kept in the annotation `berth/activity` of
- * the workload itself. Every Berth through which it is used writes it now and then.
- */
-export interface WorkloadActivity {
-  at: number;
-  from: string;
-  /** The shortest idle timeout of those that may put it to sleep. */
-  minutes: number;
-}
-
 /** The part of a Deployment or StatefulSet that is kept; the rest of the object is dropped at once. */
 export interface ObservedWorkload {
   kind: WorkloadKind;
@@ -137,6 +106,8 @@ export interface ObservedWorkload {
   receipt: SleepReceipt | null;
   wakeReceipt: WakeReceipt | null;
   activity: WorkloadActivity | null;
+  /** What its own annotations say of its sleep; null: nothing. */
+  sleep: SleepAnnotations | null;
   /**
    * The last writer of spec.replicas (managedFields), and the tool that manages the object (labels), if
    * known.
@@ -170,6 +141,8 @@ export interface StoredWorkload {
    * workload.
    */
   undone: number;
+  /** The last switch by its schedule; null: there was none. */
+  switched: SwitchRecord | null;
   /** Absent from the cluster in the last listing: kept only for its settings, and not listed. */
   gone: boolean;
 }
@@ -298,7 +271,7 @@ export interface BulkResult extends Pick<ObservedWorkload, 'kind' | 'namespace' 
  * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
  * every stored workload to the views and watches every cluster that was synced before.
  */
-export interface WorkloadsProtocol {
+export interface WorkloadsProtocol extends GovernedWorkloadsProtocol {
   /**
    * Lists both kinds of a cluster again, then watches them. Concurrent calls share one sync. Fails as
    * clusters.sync does.
@@ -318,18 +291,25 @@ export interface WorkloadsProtocol {
   attach(message: { clusterId: string }): null;
   /**
    * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
-   * only if it is still idle. `holdMs`: for so long connections do not wake it.
+   * only if it is still idle; `schedule`: only if its schedule still wants it. `holdMs`: for so long
+   * connections do not wake it. `policy`: who has decided.
    */
-  sleep(message: { id: string; by: SleepCause; holdMs: number | null; operation?: string }): {
+  sleep(message: {
+    id: string;
+    by: SleepCause;
+    holdMs: number | null;
+    operation?: string;
+    policy?: string;
+  }): {
     replicas: number;
     slept: boolean;
   };
   /**
    * Single-flight per workload. `waitMs` null: replies when the cluster has accepted the change. Otherwise
    * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
-   * by request holds the door.
+   * by request holds the door. `schedule`: only what a schedule has put to sleep.
    */
-  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string }): {
+  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string; policy?: string }): {
     replicas: number;
   };
   /**
@@ -340,8 +320,14 @@ export interface WorkloadsProtocol {
   /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
-  /** The workloads that auto-sleep should put to sleep now. */
-  idle(message: Record<string, never>): { ids: string[] };
+  /**
+   * The workloads that auto-sleep should put to sleep now; `policies`: of those that a policy or annotation
+   * decides on, which one. Absent: of none.
+   */
+  idle(message: Record<string, never>): {
+    ids: string[];
+    policies?: Readonly<Record<string, { who: string; subject: WorkloadSubject }>>;
+  };
   /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
   /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
@@ -386,6 +372,8 @@ export interface WorkloadRow
     Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
     Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'labels' | 'replicas' | 'ready'> {
   wakeReason: string | null;
+  /** What governs its sleep; null: nothing but its own setting. */
+  policy: WorkloadPolicy | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
 }

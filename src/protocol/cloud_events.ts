@@ -1,5 +1,5 @@
 // The events of the cloud part, which are its audit log: docs/reference.md "Cloud events".
-import type { WorkloadKind } from './cloud.ts';
+import type { WorkloadKind } from './workload_kinds.ts';
 
 export const CLOUD_EVENT_TYPES = [
   'operation.done',

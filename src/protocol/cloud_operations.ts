@@ -32,9 +32,9 @@ export interface OperationRequest {
   fingerprint: string;
   /** The API's name of it, such as `sleepWorkload`. */
   action: string;
-  /** Who asks, and from which address. */
+  /** Who asks, and from which address; null: a policy does. */
   who: string;
-  from: string;
+  from: string | null;
   subject: CloudSubject;
 }
 

@@ -1,5 +1,5 @@
 // What is known of the watches of a cluster, beside its workloads.
-import type { WorkloadKind } from './cloud.ts';
+import type { WorkloadKind } from './workload_kinds.ts';
 
 /** What is listed and watched on its own: the workloads of a kind in a namespace, or (null) in all. */
 export interface WorkloadScope {

@@ -16,6 +16,8 @@ export interface PromptTyping {
   readonly submit: string;
   /** The key that begins a new line within a prompt, where text is typed; null: Enter would submit it. */
   readonly newline: string | null;
+  /** A busy program takes the submitting key for a newline: it is pressed again where its screen shows so. */
+  readonly maySubmitLate?: true;
 }
 
 /** How `berth agent init` has the program report its state. */
@@ -117,7 +119,7 @@ export const CODING_AGENTS = {
     authorities: ALL,
     rules: 'recorded',
     // It takes an Enter soon after a paste for a newline, and may be slow to know that it is later.
-    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j' },
+    prompt: { ...PASTED, pauseMs: 500, newline: 'C-j', maySubmitLate: true },
     session: {
       resume: '--resume "$SESSION"',
       begin: '--session-id "$SESSION"',

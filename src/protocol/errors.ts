@@ -37,6 +37,7 @@ export const ERRORS = {
     status: 404,
     hint: 'GET /k8s/workloads lists the workloads; sync the cluster if it is new.',
   },
+  unknown_policy: { status: 404, hint: 'GET /k8s/policies lists the policies.' },
   unknown_operation: {
     status: 404,
     hint: 'Operations are kept for a day; GET /k8s/events/history for longer.',
@@ -84,6 +85,9 @@ export const ERRORS = {
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+/** Whether the table has `code`. */
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
 /** The additional data of a Failure with a code of the table. */
 export interface FailureDetail {

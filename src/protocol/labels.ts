@@ -1,5 +1,6 @@
 // The labels of a workload as one text, and label selectors in the syntax of Kubernetes that match it:
 // docs/reference.md "Label selectors". Pure.
+import { isFailure } from '../runtime/actor.ts';
 import { fail } from './errors.ts';
 
 export const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
@@ -77,4 +78,15 @@ export function parseSelector(selector: string): LabelMatch {
   if (parts.length > MAX_REQUIREMENTS) throw wrong(`must have at most ${MAX_REQUIREMENTS} requirements`);
   const matches = parts.map(requirementMatch);
   return (labels) => matches.every((isMatch) => isMatch(labels));
+}
+
+/** What is wrong with `selector`; null: nothing. */
+export function selectorFault(selector: string): string | null {
+  try {
+    parseSelector(selector);
+    return null;
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return error.message.replace(/^selector /, '');
+  }
 }

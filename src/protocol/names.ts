@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 export const SERVICE_NAME_PATTERN = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
 export const GROUP_NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+export const POLICY_NAME_PATTERN = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
 export const ENV_KEY_PATTERN = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** The group of all agents; reserved. */
 export const AGENTS_GROUP = 'Agents';

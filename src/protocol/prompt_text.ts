@@ -70,6 +70,20 @@ const LAYOUT = /[\s\u2500-\u257f▌▐|]+/g;
 const PLACEHOLDER = /\bpasted\b/i;
 const TAIL_CHARACTERS = 12;
 
+const isBlank = (line: string): boolean => line.replace(LAYOUT, '') === '';
+
+/** Whether `after` is `before` with nothing but blank lines more. */
+export function isBlankAdded(before: readonly string[], after: readonly string[]): boolean {
+  const heightOf = (lines: readonly string[]): number => lines.findLastIndex((line) => !isBlank(line));
+  return heightOf(after) > heightOf(before) && !isRedrawn(before, after);
+}
+
+/** Whether `after` shows something else than `before`, blank lines not counted. */
+export function isRedrawn(before: readonly string[], after: readonly string[]): boolean {
+  const [old, fresh] = [before, after].map((lines) => lines.filter((line) => !isBlank(line)).join('\n'));
+  return old !== fresh;
+}
+
 /** Whether `after` shows the end of `text`, or a word for it, in lines that `before` does not have. */
 export function isTextShown(text: string, before: readonly string[], after: readonly string[]): boolean {
   const appeared = appearedLines(before, after);

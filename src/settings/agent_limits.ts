@@ -51,6 +51,10 @@ export const PROMPT = {
   /** Time for a program that prints nothing to show the text, and for one that prints something else. */
   maxDeafMs: 4_000,
   maxEchoMs: 10_000,
+  /** Silence after which a prompt counts as over although the screen shows nothing of it. */
+  untakenMs: 30_000,
+  /** How often a program is given the submitting key that it may take for a newline. */
+  maxSubmits: 4,
   /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
   newMs: 30_000,
   settleMs: 1_000,

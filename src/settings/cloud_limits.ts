@@ -106,6 +106,29 @@ export const CLOUD = {
   maxWholeList: 10_000,
 } as const;
 
+/** Policies: docs/reference.md "Policies". */
+export const POLICY = {
+  maxPolicies: 200,
+  maxNameLength: 63,
+  /** Elements of a list in a policy: clusters, namespaces, windows, exceptions. */
+  maxList: 50,
+  maxTextLength: 1_000,
+  /** Schedules whose times are kept ready. */
+  maxTimelines: 1_000,
+  /** Switches that a preview shows of each workload. */
+  previewed: 10,
+  /** Longest time between two looks at the clock, while there is a schedule. */
+  lookMs: 30_000,
+  /** Changes that come together are looked at once. */
+  settleMs: 100,
+  /** Switches of a cluster that are made at once. */
+  lanes: 4,
+  /** Pause before what has failed is tried again. */
+  retry: { initialDelayMs: 15_000, maxDelayMs: 600_000 },
+  /** Interval between listings of the namespaces, whose annotations count too. */
+  namespacesMs: 300_000,
+} as const;
+
 /** The events and the audit log of the cloud part: docs/reference.md "Cloud events". */
 export const CLOUD_EVENTS = {
   /** The newest events, which are in memory. */
@@ -113,6 +136,8 @@ export const CLOUD_EVENTS = {
   /** Events that wait for room on a full disk, and the pause before the next attempt. */
   maxWaiting: 1_024,
   retryMs: 10_000,
+  /** Changes of state that are recorded of one cluster at once, and one more per `refillMs`. */
+  changes: { burst: 10_000, refillMs: 5_000 },
   /** The history on disk: its oldest files go when it is larger, or they older, than this. */
   history: { fileBytes: MIB, fileMs: 86_400_000, totalBytes: 64 * MIB, maxAgeMs: 90 * 86_400_000 },
   /** Events of a page at most, and by default. */

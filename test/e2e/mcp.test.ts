@@ -126,6 +126,8 @@ async function useServices(client: Client, mark: string): Promise<void> {
   expect((await call(client, 'agents')).agents.map((one: any) => one.name)).toContain(`bot-${mark}`);
   const screen = (): Promise<any> => call(client, 'agent_screen', { name: `bot-${mark}` });
   await eventually(async () => (await screen()).lines[0] === 'ready');
+  await call(client, 'agent_keys', { name: `bot-${mark}`, keys: ['h', 'i', 'Enter'] });
+  await eventually(async () => (await screen()).lines.includes('hi'));
 }
 
 /** A cluster of one workload, at the daemon. */

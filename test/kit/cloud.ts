@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { cloudEventsActor } from '../../src/actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../../src/actors/cloud/cloud_operations.ts';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';
+import { policiesActor } from '../../src/actors/cloud/policies.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
 import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
@@ -28,6 +29,7 @@ import type {
 import type { CloudEventFilter, CloudEventsProtocol } from '../../src/protocol/cloud_events.ts';
 import type { CloudOperationsProtocol } from '../../src/protocol/cloud_operations.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
+import type { PoliciesProtocol } from '../../src/protocol/policies.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
 import type { Ref } from '../../src/runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../src/settings/cloud_limits.ts';
@@ -87,6 +89,7 @@ export interface Cloud {
   clusters: Ref<ClustersProtocol>;
   workloads: Ref<WorkloadsProtocol>;
   sweeper: Ref<SweeperProtocol>;
+  policies: Ref<PoliciesProtocol>;
   operations: Ref<CloudOperationsProtocol>;
   cloudEvents: Ref<CloudEventsProtocol>;
   tethers: Stand<TethersProtocol>;
@@ -175,6 +178,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     allowInCluster: options.allowInCluster ?? false,
     inPod: options.podAccess !== undefined,
   });
+  const policies = await here.start('policies', policiesActor, { store: cloudStore });
   const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
   // The owners have sent their initial state once one of them answers.
   await workloads.ask('idle', {});
@@ -186,6 +190,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     clusters,
     workloads,
     sweeper,
+    policies,
     operations,
     cloudEvents,
     tethers,

@@ -5,7 +5,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { Socket } from 'node:net';
-import type { ClusterAccess, WorkloadKind } from '../../src/protocol/cloud.ts';
+import type { ClusterAccess } from '../../src/protocol/cloud.ts';
+import type { WorkloadKind } from '../../src/protocol/workload_kinds.ts';
 import { certificate } from './certificates.ts';
 import { applyJsonPatch, PatchFailed } from './json_patch.ts';
 import { podsOf, replicaSetOf } from './kube_double_pods.ts';
@@ -27,7 +28,7 @@ export interface Seen {
 export type Fault =
   | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'raw'; status: number; headers: Record<string, string>; body: string }
-  | { kind: 'reset' | 'stall' | 'lost' | 'endless' | 'not http' | 'interim' }
+  | { kind: 'reset' | 'stall' | 'lost' | 'endless' }
   | { kind: 'late'; ms: number };
 
 /** An open watch, driven by hand. */
@@ -75,6 +76,8 @@ export interface Double {
   /** Events of all namespaces. */
   events: Json[];
   namespaces: string[];
+  /** The annotations of namespaces. */
+  namespaceAnnotations: Map<string, Record<string, string>>;
   /** Namespaces in which everything is allowed that `denied` denies for all of them. */
   allowedIn: Set<string>;
   /** Accepts no token any more. */
@@ -207,6 +210,7 @@ class Server implements Double {
   replicaSetsOf: Double['replicaSetsOf'] = (deployment) => [replicaSetOf(deployment)];
   readonly events: Json[] = [];
   readonly namespaces: string[] = [];
+  readonly namespaceAnnotations = new Map<string, Record<string, string>>();
   readonly allowedIn = new Set<string>();
   isRevoked = false;
   now = Date.now;
@@ -458,12 +462,6 @@ class Server implements Double {
         more();
         return true;
       }
-      case 'not http':
-        response.socket?.end('220 this speaks SMTP\r\n');
-        return true;
-      case 'interim':
-        response.socket?.write('HTTP/1.1 103 Early Hints\r\nlink: </>\r\n\r\n'.repeat(100));
-        return true;
       case 'late':
         await new Promise((resolve) => setTimeout(resolve, fault.ms));
         return false;
@@ -580,7 +578,12 @@ class Server implements Double {
   }
 
   private extraItems(plural: string, namespace: string, query: URLSearchParams): Json[] {
-    if (plural === 'namespaces') return this.namespaces.map((name) => ({ metadata: { name } }));
+    if (plural === 'namespaces') {
+      const names = new Set([...this.namespaces, ...this.namespaceAnnotations.keys()]);
+      return [...names].map((name) => ({
+        metadata: { name, annotations: this.namespaceAnnotations.get(name) },
+      }));
+    }
     const within = (object: Json): boolean => !namespace || object.metadata.namespace === namespace;
     if (plural === 'events') {
       const fields = (query.get('fieldSelector') ?? '').split(',').map((field) => field.split('='));

@@ -1,5 +1,5 @@
 // Pods and ReplicaSets of the double, made from the counts in a workload's status unless a test says otherwise.
-import type { WorkloadKind } from '../../src/protocol/cloud.ts';
+import type { WorkloadKind } from '../../src/protocol/workload_kinds.ts';
 import type { Json } from './kube_double.ts';
 
 const HASH = '6b474f99dc';

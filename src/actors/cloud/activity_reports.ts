@@ -2,7 +2,8 @@
 // cannot see the connections through this one. docs/reference.md "Auto-sleep".
 import { ACTIVITY_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
-import type { ObservedWorkload, StoredWorkload, WorkloadActivity } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload } from '../../protocol/cloud.ts';
+import type { WorkloadActivity } from '../../protocol/receipts.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { annotationSteps, sameObject } from './sleep.ts';
 

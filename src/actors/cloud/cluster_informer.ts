@@ -4,12 +4,20 @@
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type ListWatchHandler, listAndWatch, type WatchStart } from '../../adapters/kube/list_watch.ts';
+import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { deferred } from '../../runtime/deferred.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
-import { clusterScopeOf, listScopes, namespacesOf, type ScopeListing, scopesOf } from './cluster_scopes.ts';
+import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
+import {
+  clusterScopeOf,
+  listNamespaces,
+  listScopes,
+  namespacesOf,
+  type ScopeListing,
+  scopesOf,
+} from './cluster_scopes.ts';
 
 /** Keeps the rows of all clusters. */
 export interface ClusterInformerOwner {
@@ -26,6 +34,8 @@ export interface ClusterInformerOwner {
   /** From when on changes of `scope` may be missing (epoch milliseconds); null: it is current. */
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
+  /** The namespaces of the cluster; null: the account may not list them. */
+  onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void;
   /** A watch has ended with a defect. */
   onDefect(error: unknown): void;
 }
@@ -75,6 +85,8 @@ export class ClusterInformer {
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
   private stopChecks = (): void => undefined;
+  /** When the namespaces were last listed (monotonic milliseconds). */
+  private namespacesAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: InformerOptions) {
     this.options = options;
@@ -210,8 +222,11 @@ export class ClusterInformer {
     const { clock } = this.owner;
     // An open watch goes on although the account has ended, and a quiet one although the cluster is gone.
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
-      this.checkAccount().catch((error: unknown) => this.owner.onDefect(error));
+      this.inBackground(this.checkAccount());
+      if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
+        this.inBackground(this.readNamespaces());
     });
+    this.inBackground(this.readNamespaces());
     return starts.map(({ scope, from, seenAt }) => {
       const begun = deferred<void>();
       const handler = this.follower(scope, seenAt, () => begun.resolve());
@@ -220,6 +235,22 @@ export class ClusterInformer {
       ended.catch((error: unknown) => this.owner.onDefect(error));
       return Promise.race([begun.promise, ended]);
     });
+  }
+
+  private inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.owner.onDefect(error));
+  }
+
+  /** Reads the annotations of the namespaces; one that fails is tried again with the next check. */
+  private async readNamespaces(): Promise<void> {
+    const startedAt = this.owner.clock.monotonic();
+    const rows = await listNamespaces(this.cluster).catch((error: unknown) => {
+      kubeFailure(error);
+      return undefined;
+    });
+    if (rows === undefined || this.state.kind === 'closed') return;
+    this.namespacesAt = startedAt;
+    this.owner.onNamespaces(this.id, rows);
   }
 
   private async checkAccount(): Promise<void> {

@@ -1,15 +1,11 @@
 // The part of a cluster that an account may list: a kind of workload in all namespaces, or in some.
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import { namespacesResource } from '../../adapters/kube/namespaces.ts';
-import {
-  type ClusterScope,
-  type ObservedWorkload,
-  WORKLOAD_KINDS,
-  type WorkloadKind,
-} from '../../protocol/cloud.ts';
+import { type NamespaceRow, namespacesResource } from '../../adapters/kube/namespaces.ts';
+import type { ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { WorkloadScope } from '../../protocol/cloud_watches.ts';
 import { fail } from '../../protocol/errors.ts';
+import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
 /** Everything there is of a scope. */
@@ -44,12 +40,12 @@ export const namespacesOf = (scope: readonly ClusterScope[]): string[] | null =>
     ? null
     : [...new Set(scope.flatMap(({ namespaces }) => namespaces ?? []))].sort();
 
-/** The namespaces that the account may list by name; none where it may not list them. */
-async function listNamespaces(cluster: KubeCluster): Promise<string[]> {
+/** All namespaces; null where the account may not list them. Fails as `KubeCluster.list`. */
+export async function listNamespaces(cluster: KubeCluster): Promise<NamespaceRow[] | null> {
   try {
     return (await cluster.list(namespacesResource)).rows;
   } catch (error) {
-    if (isDenied(error)) return [];
+    if (isDenied(error)) return null;
     throw error;
   }
 }
@@ -104,7 +100,9 @@ export async function listScopes(cluster: KubeCluster, given: readonly string[])
     found ??=
       given.length > 0
         ? Promise.resolve(given)
-        : listNamespaces(cluster).then((all) => all.slice(0, CLOUD.maxNamespaces));
+        : listNamespaces(cluster).then((all) =>
+            (all ?? []).slice(0, CLOUD.maxNamespaces).map(({ name }) => name),
+          );
     return found;
   };
   const results = await Promise.all(WORKLOAD_KINDS.map((kind) => listKind(cluster, kind, namespaces)));

@@ -1,13 +1,15 @@
 // The sleeps and wakes of workloads: one at a time for each, and wakes that are asked for at once are one.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import type { ObservedWorkload, StoredWorkload, WakeCause, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { WakeCause } from '../../protocol/receipts.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { type DaemonPod, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
 import type { WorkloadEvents } from './workload_events.ts';
+import type { WorkloadPolicies } from './workload_policies.ts';
 
 export interface ScaleChangesOwner {
   readonly clock: Clock;
@@ -19,6 +21,7 @@ export interface ScaleChangesOwner {
   get(id: string): StoredWorkload;
   /** Whether auto-sleep should put it to sleep, as it was just read. */
   isIdle(id: string, fresh: ObservedWorkload): boolean;
+  readonly policies: Pick<WorkloadPolicies, 'wantsAsleep' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   /** Records what the cluster has answered, on disk and in the views. */
   applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
@@ -55,7 +58,8 @@ export class ScaleChanges {
       if (seen.replicas > 0) owner.tellSleep(id, false);
       await owner.applyChange(before.clusterId, before.seen, seen);
       const slept = seen.replicas === 0;
-      if (by === 'idle' && slept) owner.events.onAutoSlept(before);
+      if (by === 'idle' && slept)
+        owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
       // Done before, and undone since: it is answered as it was then.
       return { replicas: isSleptBy(seen, message.operation) ? 0 : seen.replicas, slept };
     });
@@ -66,8 +70,12 @@ export class ScaleChanges {
     id: string,
     by: WakeCause,
     operation: string | undefined,
+    policy?: string,
   ): Promise<Pick<ObservedWorkload, 'replicas'>> {
     if (by === 'connection') this.refuseWhileHeld(id);
+    // Nobody joins it: it may leave the workload asleep.
+    if (by === 'schedule')
+      return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation, policy));
     return this.waking.get(id) ?? this.startWake(id, by, operation);
   }
 
@@ -82,15 +90,20 @@ export class ScaleChanges {
 
   private patchToSleep(
     { id, clusterId, seen: target }: StoredWorkload,
-    { by, holdMs, operation }: MessageOf<WorkloadsProtocol, 'sleep'>,
+    { by, holdMs, operation, policy }: MessageOf<WorkloadsProtocol, 'sleep'>,
   ): Promise<ObservedWorkload> {
     const { clock, ownPod, self } = this.owner;
     const at = clock.now();
     const isStillWanted = (fresh: ObservedWorkload): boolean =>
-      by === 'request' || this.owner.isIdle(id, fresh);
+      by === 'request' || (by === 'idle' ? this.owner.isIdle(id, fresh) : this.wantsAsleep(id, fresh));
     const holdUntil = holdMs === null ? null : at + holdMs;
-    const request = { by, at, holdUntil, from: self, ownPod, operation, isStillWanted };
+    const request = { by, at, holdUntil, from: self, ownPod, operation, policy, isStillWanted };
     return this.owner.call(clusterId, (cluster) => putToSleep(cluster, target, request));
+  }
+
+  /** Whether its schedule wants it asleep, as it was just read. */
+  private wantsAsleep(id: string, seen: ObservedWorkload): boolean {
+    return this.owner.policies.wantsAsleep({ ...this.owner.get(id), seen });
   }
 
   private async noteAutoSleepFailure(row: StoredWorkload, error: unknown): Promise<void> {
@@ -126,10 +139,12 @@ export class ScaleChanges {
     before: StoredWorkload,
     by: WakeCause,
     operation: string | undefined,
+    policy?: string,
   ): Promise<ObservedWorkload> {
     const { owner } = this;
     const { id, seen: target, clusterId, desiredReplicas: desired, maxReplicas } = before;
-    const request = { by, at: owner.clock.now(), from: owner.self, desired, maxReplicas, operation };
+    const at = owner.clock.now();
+    const request = { by, at, from: owner.self, desired, maxReplicas, operation, policy };
     try {
       const seen = await owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
       owner.events.onWoken(id);

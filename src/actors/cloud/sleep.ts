@@ -12,14 +12,9 @@ import type {
   WorkloadReference,
 } from '../../adapters/kube/kube_cluster.ts';
 import { isAdmissionRefusal, KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
-import type {
-  ObservedWorkload,
-  SleepCause,
-  SleepReceipt,
-  WakeCause,
-  WakeReceipt,
-} from '../../protocol/cloud.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt } from '../../protocol/receipts.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
@@ -168,6 +163,8 @@ export interface SleepRequest {
   ownPod: DaemonPod | null;
   /** The id of the operation that asks for it, left on the workload: it is made once for it. */
   operation: string | undefined;
+  /** Who has decided; undefined: a person. */
+  policy: string | undefined;
   /** False leaves it awake after all, as it was just read: somebody has connected, or it was made anew. */
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
@@ -188,20 +185,21 @@ export const isWokenBy = ({ wakeReceipt }: ObservedWorkload, operation: string |
 export function putToSleep(
   cluster: KubeCluster,
   target: WorkloadReference,
-  { by, at, holdUntil, from, ownPod, operation, isStillWanted }: SleepRequest,
+  { by, at, holdUntil, from, ownPod, operation, policy, isStillWanted }: SleepRequest,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, (fresh) => {
     const { replicas } = fresh.seen;
     if (replicas === 0 || isSleptBy(fresh.seen, operation) || !isStillWanted(fresh.seen)) return null;
     const reason = sleepRefusal(target, fresh, ownPod);
     if (reason !== null) throw fail('sleep_refused', `${targetName(target)} is not put to sleep: ${reason}`);
-    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil, ...(operation && { operation }) };
+    const decided = { ...(operation && { operation }), ...(policy && { policy }) };
+    const receipt: SleepReceipt = { replicas, at, by, from, holdUntil, ...decided };
     const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     // Volumes must not be lost to a policy that has just been set.
-    const policy: PatchStep[] =
+    const retention: PatchStep[] =
       target.kind === 'StatefulSet' ? [{ op: 'test', path, value: fresh.retentionPolicy }] : [];
-    return [...policy, ...scaleSteps(replicas, 0), ...annotationSteps(fresh, values)];
+    return [...retention, ...scaleSteps(replicas, 0), ...annotationSteps(fresh, values)];
   });
 }
 
@@ -217,6 +215,7 @@ export interface WakeRequest {
   maxReplicas: number;
   /** As in SleepRequest. */
   operation: string | undefined;
+  policy: string | undefined;
 }
 
 /** Throws wake_refused for a count that the workload can hardly have had. docs/reference.md "Wake". */
@@ -241,23 +240,25 @@ async function checkCount(
 
 /**
  * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with
- * replicas stays as it is: waking never scales down. Resolves with the workload afterwards. Fails
+ * replicas stays as it is: waking never scales down. A schedule wakes only what one has put to sleep.
+ * Resolves with the workload afterwards. Fails
  * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export function wakeUp(
   cluster: KubeCluster,
   target: WorkloadReference,
-  { by, at, from, desired, maxReplicas, operation }: WakeRequest,
+  { by, at, from, desired, maxReplicas, operation, policy }: WakeRequest,
 ): Promise<ObservedWorkload> {
   return retryOnConflict(cluster, target, async (fresh) => {
     const { seen, annotations } = fresh;
     if (seen.replicas > 0 || isWokenBy(seen, operation)) return null;
+    if (by === 'schedule' && seen.receipt?.by !== 'schedule') return null;
     if (seen.receipt) await checkCount(cluster, target, seen.receipt.replicas, maxReplicas);
     const replicas = seen.receipt?.replicas ?? desired ?? 1;
     const path = pointerOf(RECEIPT_ANNOTATION);
     const held = annotations?.[RECEIPT_ANNOTATION];
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
-    const receipt: WakeReceipt = { at, by, from, ...(operation && { operation }) };
+    const receipt: WakeReceipt = { at, by, from, ...(operation && { operation }), ...(policy && { policy }) };
     const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
     return [...sameReceipt, ...scaleSteps(0, replicas), ...annotationSteps(fresh, values)];
   });

@@ -1,8 +1,17 @@
 // State: the sweep under way. Rebuilt from: nothing.
 
 import type { SweeperProtocol } from '../../protocol/cloud.ts';
-import { actor, type Context, type Handlers, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
+import type { WorkloadSubject } from '../../protocol/policies.ts';
+import {
+  actor,
+  type Context,
+  type Failure,
+  type Handlers,
+  type ReplyOf,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { runAutomatic } from './automatic_change.ts';
 
 export interface SweeperConfig {
   /** The setting `cloud.sweep_interval_ms`. */
@@ -29,23 +38,39 @@ class Sweeper {
 
   private async sweepNow(): Promise<SweepReport> {
     const workloads = this.context.ref('workloads');
-    const { ids } = await workloads.ask('idle', {});
+    const { ids, policies } = await workloads.ask('idle', {});
     const report: SweepReport = { slept: [], left: [] };
     const next = async (): Promise<void> => {
       for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
-        const sleep = workloads.ask(
-          'sleep',
-          { id, by: 'idle', holdMs: null },
-          { deadlineMs: CLOUD.scaleTimeoutMs },
-        );
-        await tolerateFailure(
-          sleep.then(({ slept }) => slept && report.slept.push(id)),
-          ({ message }) => report.left.push({ id, reason: message }),
-        );
+        const failure = await this.sleep(id, policies?.[id], report.slept);
+        if (failure) report.left.push({ id, reason: failure.message });
       }
     };
     await Promise.all(Array.from({ length: CLOUD.maxConcurrentSleeps }, next));
     return report;
+  }
+
+  /** Puts one to sleep that is still idle. What a policy decides is an operation. */
+  private async sleep(
+    id: string,
+    decided: { who: string; subject: WorkloadSubject } | undefined,
+    slept: string[],
+  ): Promise<Failure | null> {
+    const workloads = this.context.ref('workloads');
+    const run = async (more: { operation?: string; policy?: string }): Promise<object> => {
+      const message = { id, by: 'idle', holdMs: null, ...more } as const;
+      const answer = await workloads.ask('sleep', message, { deadlineMs: CLOUD.scaleTimeoutMs });
+      if (answer.slept) slept.push(id);
+      return { replicas: answer.replicas };
+    };
+    if (decided) {
+      const change = { to: 'asleep', key: null, ...decided } as const;
+      return runAutomatic(this.context, change, (operation) => run({ operation, policy: decided.who }));
+    }
+    return tolerateFailure(
+      run({}).then(() => null),
+      (failure) => failure,
+    );
   }
 }
 

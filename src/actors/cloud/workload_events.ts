@@ -1,12 +1,11 @@
 // What happens to workloads, as events: docs/reference.md "Cloud events".
 
 import type { StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
-import type { CloudEventsProtocol, CloudSubject, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
+import type { WorkloadSubject } from '../../protocol/policies.ts';
 import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { isUndone, wakeReasonOf } from './workload_record.ts';
-
-type WorkloadSubject = Omit<CloudSubject, 'cluster' | 'tetherId'>;
 
 /** The workload that an event is about. */
 export const subjectOf = ({ id, clusterId, seen }: StoredWorkload): WorkloadSubject => ({
@@ -51,10 +50,11 @@ export class WorkloadEvents {
     this.events = events;
   }
 
-  onAutoSlept(row: StoredWorkload): void {
+  /** `minutes`: its timeout; `who`: the policy that has decided, undefined: its own setting. */
+  onAutoSlept(row: StoredWorkload, minutes: number, who: string | undefined): void {
     this.toldFailures.delete(row.id);
-    const reason = `not used for ${row.idleMinutes} min`;
-    this.tell([{ ...subjectOf(row), type: 'workload.auto_slept', reason }]);
+    const reason = `not used for ${minutes} min`;
+    this.tell([{ ...subjectOf(row), type: 'workload.auto_slept', reason, ...(who && { who }) }]);
   }
 
   /** `what`: what Berth itself had begun. */

@@ -1,13 +1,10 @@
 // Workloads as records: what an observation makes of one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
-import type {
-  ObservedWorkload,
-  SleepReceipt,
-  StoredWorkload,
-  WorkloadRow,
-  WorkloadState,
-} from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
+import type { WorkloadState } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
 /**
@@ -63,13 +60,22 @@ export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean
  * auto-sleep.
  */
 const isKeptAwake = (receipt: SleepReceipt | null, asleepMs: number): boolean =>
-  receipt?.by === 'idle' && asleepMs <= CLOUD.undone.withinMs;
+  receipt !== null && receipt.by !== 'request' && asleepMs <= CLOUD.undone.withinMs;
 
-const SLEEP_REASONS = { request: 'put to sleep by request', idle: 'put to sleep by auto-sleep' } as const;
+const SLEEP_REASONS = {
+  request: 'put to sleep by request',
+  idle: 'put to sleep by auto-sleep',
+  schedule: 'put to sleep by its schedule',
+} as const;
 const WAKE_REASONS = {
   request: 'woken by request',
   connection: 'woken by a connection through a tether',
+  schedule: 'woken by its schedule',
 } as const;
+
+/** Who has decided on it. */
+const policyText = ({ policy }: Pick<SleepReceipt, 'policy'>): string =>
+  policy === undefined ? '' : ` (${policy})`;
 
 /** Who has done it, unless it was this Berth, whose name is `self`. */
 const actorText = (from: string | null, self: string): string =>
@@ -79,7 +85,7 @@ function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: stri
   const receipt = currentReceiptOf(after);
   if (after.seen.replicas === 0)
     return receipt
-      ? SLEEP_REASONS[receipt.by] + actorText(receipt.from, self)
+      ? SLEEP_REASONS[receipt.by] + policyText(receipt) + actorText(receipt.from, self)
       : 'scaled to 0 outside of Berth';
   if (isUndone(before, after)) return undoneText(after.seen);
   // Why a sleep failed or was undone stays readable until something else happens.
@@ -90,7 +96,7 @@ function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: stri
 export function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
   const { wakeReceipt } = seen;
   if (seen.replicas === 0 || wakeReceipt === null) return null;
-  return WAKE_REASONS[wakeReceipt.by] + actorText(wakeReceipt.from, self);
+  return WAKE_REASONS[wakeReceipt.by] + policyText(wakeReceipt) + actorText(wakeReceipt.from, self);
 }
 
 /** The count that a receipt has saved, if the workload can have had it. docs/reference.md "Wake". */
@@ -127,6 +133,7 @@ function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): St
     maxReplicas: seen.replicas,
     isReceiptSpent: false,
     undone: 0,
+    switched: null,
     gone: false,
   };
 }
@@ -151,9 +158,10 @@ export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWork
   const lastUse =
     usedAt ?? Math.max(awakeSince ?? 0, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
   const { generation = 0, labels = '', replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
+  const { sleep = null } = stored.seen;
   const saved: EarlierReceipt | null = stored.seen.receipt;
   const receipt = saved && { from: null, holdUntil: null, ...saved };
-  const seen = { ...stored.seen, generation, labels, replicaSet, receipt, wakeReceipt, activity };
+  const seen = { ...stored.seen, generation, labels, replicaSet, receipt, wakeReceipt, activity, sleep };
   return {
     ...newWorkload(stored.clusterId, seen, now),
     ...row,
@@ -202,9 +210,13 @@ export function observe(
     desiredReplicas: savedCountOf(after) ?? base.desiredReplicas,
     usedAt: isNowAwake || isUsedElsewhere(base.seen, seen, self) ? now : base.usedAt,
     scaledAt: isScaled ? now : base.scaledAt,
-    undone: isNowAwake ? (isKept ? base.undone + 1 : 0) : base.undone,
+    undone: isNowAwake ? (isKept ? base.undone + 1 : 0) : isOtherWish(base.seen, seen) ? 0 : base.undone,
   };
 }
+
+/** Whether its annotations say something else of its sleep: that asks for new attempts. */
+const isOtherWish = (before: ObservedWorkload, after: ObservedWorkload): boolean =>
+  JSON.stringify(before.sleep) !== JSON.stringify(after.sleep);
 
 /** The record of a workload that is no longer in its cluster; null: it has no settings worth keeping. */
 export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
@@ -237,21 +249,26 @@ export const usedAt = (row: StoredWorkload, at: number): StoredWorkload =>
   at > row.usedAt ? { ...row, usedAt: at } : row;
 
 /**
- * Whether auto-sleep should put it to sleep at `now` (steady time): it was not used for the whole timeout. A
- * workload that something keeps awake is never idle.
+ * Whether auto-sleep should put it to sleep at `now` (steady time): it was not used for the whole timeout
+ * `minutes` (null: it has none). A workload that something keeps awake is never idle.
  */
-export function isIdle(row: StoredWorkload, now: number): boolean {
-  if (!row.autoSleep || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
-  return now - row.usedAt >= row.idleMinutes * 60_000;
+export function isIdle(row: StoredWorkload, minutes: number | null, now: number): boolean {
+  if (minutes === null || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
+  return now - row.usedAt >= minutes * 60_000;
 }
 
 /** What the front may know of a workload. `self`: the name of this Berth. */
-export function workloadRow(row: StoredWorkload, self: string, staleSince: number | null): WorkloadRow {
+export function workloadRow(
+  row: StoredWorkload,
+  self: string,
+  staleSince: number | null,
+  policy: WorkloadPolicy | null,
+): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, labels, replicas, ready } = row.seen;
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
     ...{ kind, namespace, name, labels, replicas, ready },
-    ...{ wakeReason: wakeReasonOf(row, self), staleSince },
+    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy },
   };
 }

@@ -3,19 +3,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
-import {
-  type ObservedWorkload,
-  type StoredCluster,
-  type StoredWorkload,
-  WORKLOAD_KINDS,
-  type WorkloadKind,
-  type WorkloadRow,
-} from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { WorkloadPolicy } from '../../protocol/policies.ts';
 import { newUlid } from '../../protocol/ulid.ts';
+import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { ChangeAllowances } from './change_allowances.ts';
 import { scopesOf } from './cluster_scopes.ts';
 import { WatchStates } from './watch_states.ts';
 import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
@@ -38,6 +34,8 @@ export interface WorkloadTableOwner {
   readonly steady: Clock;
   /** The name of this Berth. */
   readonly self: string;
+  /** What governs the sleep of a workload. */
+  policyOf(row: StoredWorkload): WorkloadPolicy | null;
   /**
    * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
    * cluster.
@@ -70,6 +68,7 @@ export class WorkloadTable implements CommitSource {
   private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
   private readonly watches = new WatchStates();
   private readonly commits: WorkloadCommits;
+  private readonly allowances: ChangeAllowances;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
   constructor(
@@ -84,6 +83,7 @@ export class WorkloadTable implements CommitSource {
     this.views = views;
     this.owner = owner;
     this.commits = new WorkloadCommits(store, this);
+    this.allowances = new ChangeAllowances(owner.clock);
   }
 
   /** Reads what the store has of a cluster, and has it shown; the views forget everything else of it. */
@@ -194,6 +194,14 @@ export class WorkloadTable implements CommitSource {
     if (row) this.write(change(row), lazily);
   }
 
+  /** Shows again what is in its cluster of these ids: something else decides on it. */
+  showAgain(ids: readonly string[]): void {
+    for (const id of ids) {
+      const row = this.get(id);
+      if (row) this.commits.viewsChanged(row.clusterId, [id]);
+    }
+  }
+
   /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
   forgetCluster(clusterId: string): void {
     // Without its records no position of it stands for anything.
@@ -218,7 +226,8 @@ export class WorkloadTable implements CommitSource {
   newViewOf(id: string): WorkloadRow | null | undefined {
     const entry = this.entries.get(id);
     if (!entry || entry.row.gone) return null;
-    const row = workloadRow(entry.row, this.owner.self, this.watches.staleSinceOf(entry.row));
+    const stale = this.watches.staleSinceOf(entry.row);
+    const row = workloadRow(entry.row, this.owner.self, stale, this.owner.policyOf(entry.row));
     return isDeepStrictEqual(row, entry.shown) ? undefined : row;
   }
 
@@ -262,7 +271,8 @@ export class WorkloadTable implements CommitSource {
     if (entry) entry.row = row;
     else this.add(row);
     const at = this.clock.now();
-    const events = before ? changeEvents(before, row, this.owner.self) : [];
+    const changes = before ? changeEvents(before, row, this.owner.self) : [];
+    const events = this.allowances.admit(row.clusterId, changes);
     const committed = events.map((event) => ({ key: newUlid(at), at, event }));
     this.commits.rowChanged(row.clusterId, row.id, committed, lazily ? CLOUD.activityFlushMs : null);
     this.owner.onRowChange(row.id, before, row);

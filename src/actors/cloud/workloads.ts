@@ -1,6 +1,7 @@
 // State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
+import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import {
   type AutoSleepReply,
@@ -12,12 +13,13 @@ import {
   type ObservedWorkload,
   type StoredWorkload,
   type TetherTarget,
-  type WorkloadKind,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   actor,
   type Clock,
@@ -25,6 +27,7 @@ import {
   type Handlers,
   type MessageOf,
   type Ref,
+  type ReplyOf,
   tolerateFailure,
 } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -34,11 +37,13 @@ import { BulkChanges } from './bulk_changes.ts';
 import { ClusterConnections, type ClusterConnectionsConfig } from './cluster_connections.ts';
 import type { ClusterInformerOwner } from './cluster_informer.ts';
 import { CommitTeller } from './commit_teller.ts';
+import { nameAutoscaler } from './name_autoscaler.ts';
 import { ReadyWait } from './ready_wait.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
+import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
 import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
@@ -65,6 +70,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly activityReports: ActivityReports;
   private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
+  readonly policies: WorkloadPolicies;
   private readonly startedAt: number;
 
   constructor(context: Context, config: WorkloadsConfig) {
@@ -95,6 +101,11 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       sleep: async (id, holdMs, operation) =>
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
       wake: async (id, operation) => (await this.scale.wake(id, 'request', operation)).replicas,
+    });
+    this.policies = new WorkloadPolicies({
+      clock: this.clock,
+      table: () => this.table,
+      onScheduleChange: () => context.ref('policies').tell('changed', {}),
     });
     this.store = config.store;
     this.teller = new CommitTeller({
@@ -138,6 +149,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   async detach(clusterId: string): Promise<null> {
     const closed = this.connections.remove(clusterId);
+    this.policies.forgetCluster(clusterId);
     this.table.forgetCluster(clusterId);
     await Promise.all([closed, this.table.flush()]);
     return null;
@@ -162,8 +174,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     by,
     waitMs,
     operation,
+    policy,
   }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
-    const { replicas } = await this.scale.wake(id, by, operation);
+    const { replicas } = await this.scale.wake(id, by, operation, policy);
     if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
     return { replicas };
   }
@@ -195,11 +208,12 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return autoSleepSettings(row);
   }
 
-  idle(): { ids: string[] } {
+  idle(): ReplyOf<WorkloadsProtocol, 'idle'> {
     // The tethers have not reported their traffic yet.
     if (this.clock.monotonic() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
     for (const row of this.table.rows()) this.activityReports.announce(row);
-    return { ids: this.table.ids().filter((id) => this.isIdle(id)) };
+    const ids = this.table.ids().filter((id) => this.isIdle(id));
+    return { ids, ...this.policies.deciders(ids) };
   }
 
   referenceOf(id: string): { clusterId: string; kind: WorkloadKind; name: string } {
@@ -240,6 +254,11 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
     this.table.replace(clusterId, scope, rows, startedAt);
+    this.policies.onListed(clusterId);
+  }
+
+  onNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void {
+    this.policies.setNamespaces(clusterId, rows);
   }
 
   onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
@@ -248,6 +267,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void {
     this.table.setStaleSince(clusterId, scope, since);
+    if (since === null) this.policies.onListed(clusterId);
   }
 
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void {
@@ -283,7 +303,11 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     if (!row) return false;
     const now = this.steady.now();
     const current = fresh ? observe(row, row.clusterId, fresh, { self: this.self, now }) : row;
-    return isIdle(current, now);
+    return isIdle(current, this.policies.idleOf(current)?.minutes ?? null, now);
+  }
+
+  policyOf(row: StoredWorkload): WorkloadPolicy | null {
+    return this.policies.shown(row);
   }
 
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
@@ -308,6 +332,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(before));
     if (fresh) await this.applyChange(clusterId, before, fresh.seen);
     else this.table.markDeleted(clusterId, before);
+  }
+
+  update(id: string, change: (row: StoredWorkload) => StoredWorkload): void {
+    this.table.update(id, change);
   }
 
   async recordSleepReason(id: string, sleepReason: string): Promise<void> {
@@ -335,23 +363,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
 
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
+    this.policies.onRowChange(before, after);
     if (before && after && isUndone(before, after))
-      this.nameAutoscaler(after).catch((error: unknown) => this.onDefect(error));
-  }
-
-  /**
-   * Adds the HorizontalPodAutoscalers to the reason of an undone sleep: the workload itself does not name
-   * them.
-   */
-  private async nameAutoscaler({ id, clusterId, seen, sleepReason }: StoredWorkload): Promise<void> {
-    const scalers = await tolerateFailure(
-      this.connections.call(clusterId, (cluster) => cluster.autoscalers(seen)),
-      () => [],
-    );
-    if (scalers.length === 0) return;
-    const names = scalers.map(({ name }) => name).join(', ');
-    const reason = `${sleepReason}; HorizontalPodAutoscaler ${names} scales it`;
-    this.table.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));
+      nameAutoscaler(this, after).catch((error: unknown) => this.onDefect(error));
   }
 }
 
@@ -372,6 +386,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     changeMany: (message) => context.replyLater(workloads.changeMany(message)),
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
+    ...governedHandlers(context, workloads.policies),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),

@@ -172,32 +172,43 @@ export class AgentPrompts {
    * Whether the agent takes a prompt. An `idle` from before the last prompt is believed only when nothing has
    * moved for a while: what tells the state may be slower than the next client.
    */
-  private lookIdle({ lastOutputAt, since, state }: AgentStatus): PromptLook<true> {
+  private lookIdle(
+    { lastOutputAt, since, state }: AgentStatus,
+    restMs: number = AGENT_STATE.outputMs,
+  ): PromptLook<true> {
     if (state !== 'idle') return NOT_YET;
     const { submitted } = this;
     const isOther = submitted?.run !== this.options.terminal().run;
     if (!submitted || isOther || since > submitted.at) return { found: true };
     const quietMs = this.options.clock.now() - Math.max(submitted.at, lastOutputAt ?? 0);
-    return quietMs >= AGENT_STATE.outputMs ? { found: true } : { againMs: AGENT_STATE.outputMs - quietMs };
+    return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
   }
 
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
-    const { name } = this.options;
+    const { log, name } = this.options;
     if (prompt.wait === null) return { status: this.options.status(), lines: null };
+    // Up to this offset the output has shown nothing of the prompt: a busy program has not taken it yet.
+    let untaken: number | null = null;
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
       const hasChanged = status.since > at;
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
         return status.state === 'starting' ? NOT_YET : { found: status };
-      const idle = prompt.wait === 'change' ? NOT_YET : this.lookIdle(status);
+      if (prompt.wait === 'change') return NOT_YET;
+      const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;
+      const idle = this.lookIdle(status, restMs);
       return 'found' in idle ? { found: status } : idle;
     };
-    const status = await this.looks.until(prompt, prompt.until, isOver);
-    if (!status) {
-      const { state } = this.options.status();
-      throw fail('wait_timeout', `the prompt was typed, and ${name} is ${state}`);
+    for (;;) {
+      const status = await this.looks.until(prompt, prompt.until, isOver);
+      if (!status) {
+        const { state } = this.options.status();
+        throw fail('wait_timeout', `the prompt was typed, and ${name} is ${state}`);
+      }
+      const lines = await this.linesSince(before ?? [], run);
+      if (status.since > at || lines.length > 0 || untaken === log.end()) return { status, lines };
+      untaken = log.end();
     }
-    return { status, lines: await this.linesSince(before ?? [], run) };
   }
 
   /** The lines that are there now and were not before; none when the run is over. */

@@ -2,7 +2,7 @@
 // pause, the key that submits it. docs/reference.md "Prompt".
 import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
-import { isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
+import { isBlankAdded, isRedrawn, isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { PROMPT } from '../../settings/agent_limits.ts';
@@ -58,7 +58,7 @@ export class PromptTypist {
   async type(
     prompt: OpenPrompt,
     bytes: Uint8Array,
-    { pauseMs, submit }: PromptTyping,
+    { maySubmitLate, pauseMs, submit }: PromptTyping,
     before: readonly string[],
     assertOpen: () => Promise<void>,
   ): Promise<number> {
@@ -75,10 +75,35 @@ export class PromptTypist {
     const owned = { ...prompt, isCancelled: false };
     await this.untilShown(owned, from, before);
     await this.untilRest(owned, log.end(), pauseMs);
-    await assertOpen();
-    const end = log.end();
-    await type(enter);
-    return end;
+    for (let left = maySubmitLate ? PROMPT.maxSubmits : 1; ; left -= 1) {
+      await assertOpen();
+      const shown = left > 1 ? await this.shownLines() : null;
+      const end = log.end();
+      await type(enter);
+      if (!shown || !(await this.isNewline(owned, end, shown))) return end;
+      await this.untilRest(owned, log.end(), pauseMs);
+    }
+  }
+
+  /** Whether the program has taken the submitting key for a newline: nothing else has changed on it. */
+  private async isNewline(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<boolean> {
+    const { clock, log } = this.options;
+    const latest = clock.monotonic() + PROMPT.maxDeafMs;
+    for (let seen = from; clock.monotonic() < latest; ) {
+      await this.untilRest(prompt, seen, 0);
+      const end = log.end();
+      const lines = await this.shownLines();
+      if (!lines || isRedrawn(before, lines)) return false;
+      if (isBlankAdded(before, lines)) return true;
+      if (end === seen) return false;
+      seen = end;
+    }
+    return false;
+  }
+
+  /** null: they take too long to draw. */
+  private shownLines(): Promise<string[] | null> {
+    return tolerateFailure(this.options.readLines(), () => null);
   }
 
   /** Fails agent_stalled when the program prints nothing behind the log offset `from`. */
@@ -95,14 +120,15 @@ export class PromptTypist {
    * that takes too long.
    */
   private async untilShown(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<void> {
-    const { clock, log, readLines } = this.options;
+    const { clock, log } = this.options;
     const began = clock.monotonic();
     for (let seen = from; clock.monotonic() < began + PROMPT.maxEchoMs; ) {
       await this.untilRest(prompt, seen, 0);
       const end = log.end();
       const isQuiet = end === seen;
       if (isQuiet && (end > from || clock.monotonic() >= began + PROMPT.maxDeafMs)) return;
-      if (!isQuiet && isTextShown(prompt.text, before, await tolerateFailure(readLines(), () => []))) return;
+      const lines = isQuiet ? null : await this.shownLines();
+      if (lines && isTextShown(prompt.text, before, lines)) return;
       seen = end;
     }
   }

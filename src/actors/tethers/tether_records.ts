@@ -2,7 +2,7 @@
 
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
-import type { WorkloadKind, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -14,6 +14,7 @@ import {
   tetherSettings,
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
+import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { type Context, isFailure, type Ref } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';

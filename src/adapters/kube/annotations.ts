@@ -1,6 +1,6 @@
 // The annotations that Berth keeps on a workload itself, so that they survive the loss of its store and other
 // Berths see them. Anybody may have written them: each is checked. Pure.
-import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/cloud.ts';
+import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/receipts.ts';
 import { ULID_PATTERN } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { boundedCount, oneLine } from './untrusted_values.ts';
@@ -34,6 +34,12 @@ const timeOf = (value: unknown): number | null =>
 const operationOf = (value: unknown): { operation?: string } =>
   typeof value === 'string' && ULID_PATTERN.test(value) ? { operation: value } : {};
 
+/** Who has decided, as a part of a receipt. */
+function policyOf(value: unknown): { policy?: string } {
+  const policy = oneLine(value, MAX_NAME_LENGTH);
+  return policy === '' ? {} : { policy };
+}
+
 /** The receipt of a sleep; null when there is none that can be read. */
 export function parseReceipt(annotation: unknown): SleepReceipt | null {
   const row = parsed<SleepReceipt>(annotation);
@@ -44,10 +50,11 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
   return {
     replicas,
     at,
-    by: row?.by === 'idle' ? 'idle' : 'request',
+    by: row?.by === 'idle' || row?.by === 'schedule' ? row.by : 'request',
     from,
     holdUntil: timeOf(row?.holdUntil),
     ...operationOf(row?.operation),
+    ...policyOf(row?.policy),
   };
 }
 
@@ -56,8 +63,9 @@ export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
   const row = parsed<WakeReceipt>(annotation);
   const at = timeOf(row?.at);
   if (at === null) return null;
-  const by = row?.by === 'connection' ? 'connection' : 'request';
-  return { at, by, from: oneLine(row?.from, MAX_NAME_LENGTH), ...operationOf(row?.operation) };
+  const by = row?.by === 'connection' || row?.by === 'schedule' ? row.by : 'request';
+  const from = oneLine(row?.from, MAX_NAME_LENGTH);
+  return { at, by, from, ...operationOf(row?.operation), ...policyOf(row?.policy) };
 }
 
 /** The last use; null when it cannot be read. */

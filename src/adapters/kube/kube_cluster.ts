@@ -1,13 +1,9 @@
 // The part of the Kubernetes API that Berth uses: listings and watches as slim rows, one read and one patch
 // of a workload, and what the account may do.
 
-import type {
-  ClusterAccess,
-  ClusterCapabilities,
-  ObservedWorkload,
-  WorkloadKind,
-} from '../../protocol/cloud.ts';
+import type { ClusterAccess, ClusterCapabilities, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { ReviewedRight, ServiceAccountName } from '../../protocol/cluster_account.ts';
+import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { AddressRule } from '../address_rule.ts';

@@ -1,7 +1,8 @@
 // The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes
 // unchecked, and an object that is not proper is left out. Pure.
-import type { ObservedWorkload, WorkloadKind } from '../../protocol/cloud.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import { LABEL_KEY, LABEL_VALUE, labelText } from '../../protocol/labels.ts';
+import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   ACTIVITY_ANNOTATION,
   parseActivity,
@@ -11,6 +12,7 @@ import {
   WAKE_ANNOTATION,
 } from './annotations.ts';
 import { type KubeStatus, WireError } from './kube_errors.ts';
+import { readSleepAnnotations } from './sleep_annotations.ts';
 import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import {
   type KubeWorkload,
@@ -154,6 +156,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),
     wakeReceipt: parseWakeReceipt(metadata?.annotations?.[WAKE_ANNOTATION]),
     activity: parseActivity(metadata?.annotations?.[ACTIVITY_ANNOTATION]),
+    sleep: readSleepAnnotations(metadata?.annotations),
     scaledBy: scaledBy(metadata?.managedFields),
     keeper:
       KEEPER_MARKS.find(([mark]) => has(metadata?.labels, mark) || has(metadata?.annotations, mark))?.[1] ??

@@ -4,6 +4,7 @@ import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { VaultCanary } from './vault.ts';
 
@@ -67,4 +68,7 @@ export interface CloudStore {
   operations(): Promise<StoredOperation[]>;
   /** Writes one, and removes those of the ids `removed`. */
   saveOperation(row: StoredOperation, removed: readonly string[]): Promise<void>;
+  policies(): Promise<StoredPolicy[]>;
+  savePolicy(row: StoredPolicy): Promise<void>;
+  removePolicy(name: string): Promise<void>;
 }

@@ -95,6 +95,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const vault = store.table('vault');
   const tethers = store.table('tethers');
   const operations = store.table('operations');
+  const policies = store.table('policies');
   const ofWorkloads = workloadTables(store);
   return {
     canary: {
@@ -125,5 +126,8 @@ export function embeddedCloudStore(store: Store): CloudStore {
       // Requested in one turn, so they form one commit.
       await Promise.all([operations.put(row.id, row), ...removed.map((id) => operations.remove(id))]);
     },
+    policies: async () => policies.all().map(([, row]) => row),
+    savePolicy: (row) => policies.put(row.name, row),
+    removePolicy: (name) => policies.remove(name),
   };
 }

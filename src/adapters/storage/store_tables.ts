@@ -8,6 +8,7 @@ import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
+import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
@@ -45,6 +46,8 @@ export interface StoreTables {
   outbox: CommittedCloudEvent;
   tethers: StoredTether;
   operations: StoredOperation;
+  /** By name. */
+  policies: StoredPolicy;
   /** One row, `canary`: proves that a key file belongs to this store. */
   vault: SealedSecret;
   /** One row, `format`: the version of this layout. */
@@ -79,6 +82,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   outbox: { isText: true, isEssential: false },
   tethers: { isText: true, isEssential: false },
   operations: { isText: true, isEssential: false },
+  policies: { isText: true, isEssential: false },
   vault: { isText: false, isEssential: false },
   meta: { isText: false, isEssential: false },
 };

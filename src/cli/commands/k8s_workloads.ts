@@ -1,7 +1,7 @@
 // berth k8s workloads, sleep, wake, auto-sleep
 import type { Cluster, Workload } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
-import { WORKLOAD_STATES } from '../../protocol/cloud.ts';
+import { WORKLOAD_STATES } from '../../protocol/workload_kinds.ts';
 import { runBatch } from '../kit/batch.ts';
 import {
   choiceOption,

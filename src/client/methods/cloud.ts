@@ -17,6 +17,7 @@ import {
   type Page,
 } from '../api_call.ts';
 import { cloudEventMethods } from './cloud_events.ts';
+import { policyMethods } from './policies.ts';
 
 /** Which workloads: all that pass every filter that is given. */
 export interface WorkloadsOptions extends CallOptions {
@@ -131,5 +132,6 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...clusterMethods(endpoint),
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
+  ...policyMethods(endpoint),
   ...cloudEventMethods(endpoint),
 });

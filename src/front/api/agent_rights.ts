@@ -27,6 +27,9 @@ const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
   id: () => {
     throw new Error('the id of a path is of no stack');
   },
+  policy: () => {
+    throw new Error('a policy is of no stack');
+  },
 };
 
 /** Throws unauthorized for a token that has ended, and forbidden_owner. */

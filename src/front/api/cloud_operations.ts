@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
 import type { ClusterChange } from '../../protocol/cloud.ts';
-import type { CloudSubject } from '../../protocol/cloud_events.ts';
+import { type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import type { OperationResult } from '../../protocol/cloud_operations.ts';
 import { fail } from '../../protocol/errors.ts';
 import { CLOUD, CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
@@ -67,6 +67,8 @@ function subjectOf(
     case 'tethers':
       if (action !== 'createTether') return views.subject({ tetherId: key });
       return views.subject({ workloadId: key, tetherId: namedIn(answer).tether_id ?? null });
+    case 'policies':
+      return NO_SUBJECT;
     default:
       return views.subject(keyKind ? { workloadId: key } : { clusterId: namedIn(body).clusterId ?? null });
   }
@@ -101,6 +103,8 @@ const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown
       ...(minutes === null ? [] : [`after ${minutes} min`]),
     ].join(', ');
   },
+  putPolicy: ({ key }) => `policy ${key}`,
+  removePolicy: ({ key }) => `policy ${key}`,
   createTether: ({ body }) => `port ${(body as { containerPort: number }).containerPort}`,
 };
 

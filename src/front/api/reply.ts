@@ -1,6 +1,6 @@
 // The common part of all answers: headers, and errors as clients see them. docs/reference.md "Answers",
 // "Errors".
-import { ERRORS, type ErrorCode, type FailureDetail, fail } from '../../protocol/errors.ts';
+import { ERRORS, type ErrorCode, type FailureDetail, fail, isErrorCode } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import { type HttpExchange, ResponseHeaders, type ResponseStream } from '../server/http_server.ts';
@@ -45,7 +45,7 @@ const corsHeaders = (origin: string): string[] =>
 export const preflightHeaders = (origin: string): ResponseHeaders =>
   EMPTY_HEADERS.with(
     ...['Access-Control-Allow-Origin', origin, 'Vary', 'Origin'],
-    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'],
+    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
     ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Last-Event-ID, Idempotency-Key'],
   );
 
@@ -56,8 +56,6 @@ const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = n
   ['gone', ['daemon_busy', 'that part of the daemon is being started']],
   ['crashed', ['internal', 'a part of the daemon failed and was started anew']],
 ]);
-
-const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
 
 /**
  * Converts any error to one with a code of the table. A foreign error goes to `onDefect` and becomes

@@ -2,7 +2,7 @@
 // needed parts of the request are read before the first await.
 import { isCloudChange, type KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
-import { GROUP_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
+import { GROUP_NAME_PATTERN, POLICY_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
@@ -45,6 +45,7 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
   agent: { pattern: SERVICE_NAME_PATTERN, must: 'must be a name of a-z, 0-9, _ and -' },
   stack: { pattern: STACK_NAME_PATTERN, must: 'must be the name of a stack' },
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
+  policy: { pattern: POLICY_NAME_PATTERN, must: 'must be a name of a-z, 0-9, . and -' },
   id: null,
 };
 

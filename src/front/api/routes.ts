@@ -13,6 +13,7 @@ import { eventHandlers } from './handlers/events.ts';
 import { groupHandlers } from './handlers/groups.ts';
 import { logHandlers } from './handlers/log_search.ts';
 import { mcpHandlers } from './handlers/mcp.ts';
+import { policyHandlers } from './handlers/policies.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
@@ -47,6 +48,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   clusters: clusterHandlers,
   workloads: workloadHandlers,
   tethers: tetherHandlers,
+  policies: policyHandlers,
   cloudEvents: cloudEventHandlers,
   mcp: mcpHandlers,
 };

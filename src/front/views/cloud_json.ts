@@ -5,6 +5,7 @@ import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { renewalTime } from '../../protocol/cluster_account.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
+import { workloadPolicy } from './policy_json.ts';
 
 /** A cluster in the list. */
 export const clusterItem = (row: ClusterRow) => ({
@@ -64,6 +65,7 @@ export const workloadItem = (row: WorkloadRow) => ({
   sleep_reason: row.sleepReason,
   wake_reason: row.wakeReason,
   stale_since: utcTime(row.staleSince),
+  policy: row.policy && workloadPolicy(row.policy),
 });
 
 /** A tether in the list. */

@@ -6,14 +6,13 @@ import {
   type AutoSleepReply,
   autoSleepSettings,
   type ClusterRow,
-  WORKLOAD_KINDS,
   type WorkloadRow,
-  type WorkloadState,
 } from '../../protocol/cloud.ts';
 import { type CloudEventRecord, type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
+import { WORKLOAD_KINDS, type WorkloadState } from '../../protocol/workload_kinds.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { WorkloadTimes } from '../metrics/workload_times.ts';
 import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';

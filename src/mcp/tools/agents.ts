@@ -6,7 +6,10 @@ import {
   AgentStandings,
   Prompted,
   Screen,
+  SleepResult,
   SpunUp,
+  StartResult,
+  Typed,
 } from '../../api/agents_shapes.ts';
 import { AGENT_STATES } from '../../protocol/agent_state.ts';
 import { AGENT_TYPES } from '../../protocol/agent_types.ts';
@@ -16,7 +19,9 @@ import { defineTool, inputShape } from '../tool.ts';
 const agents = defineTool({
   name: 'agents',
   title: 'List agents',
-  description: 'Every agent: a program that runs in a terminal of its own and goes on without a viewer.',
+  description:
+    'Every agent, with what it is doing and what it asks: a program that runs in a terminal of its own and goes ' +
+    'on without a viewer.',
   effect: 'reads',
   isRepeatable: true,
   operations: ['listAgents'],
@@ -28,7 +33,8 @@ const agents = defineTool({
   text: ({ agents: found }) =>
     linesOf(
       found,
-      ({ name, state, agent_type, title }) => [name, state, agent_type, title].filter(Boolean).join('  '),
+      ({ name, state, agent_type, title, question }) =>
+        [[name, state, agent_type, title].filter(Boolean).join('  '), ...question].join('\n  '),
       'There are no agents. `agent_spinup` starts one.',
     ),
 });
@@ -128,4 +134,54 @@ const wait = defineTool({
   progress: async (_call, { names }) => `waiting for ${names.join(', ')}`,
 });
 
-export const AGENT_TOOLS = [agents, spinup, prompt, screen, wait];
+const keys = defineTool({
+  name: 'agent_keys',
+  title: 'Type keys into an agent',
+  description:
+    'Types keys, or text without Enter, into the terminal of an agent: to answer what a blocked one asks, or to ' +
+    'interrupt one. For a prompt use agent_prompt.',
+  effect: 'changes',
+  isRepeatable: false,
+  operations: ['typeKeys'],
+  input: inputShape({
+    name: nameField,
+    keys: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe('Characters and names such as Enter, Escape, Down, C-c'),
+    text: z.string().min(1).optional().describe('In place of keys: text, typed as it is'),
+  }),
+  output: Typed,
+  run: ({ client, signal }, { name, ...typed }) => client.typeKeys(name, typed, { signal }),
+  text: ({ name, bytes }) => `${name} has got ${bytes} bytes. \`agent_screen\` shows what came of it.`,
+});
+
+const sleep = defineTool({
+  name: 'agent_sleep',
+  title: 'Put an agent to sleep',
+  description:
+    'Ends the process of an idle agent and keeps its conversation, which agent_wake or a prompt goes on with.',
+  effect: 'ends',
+  isRepeatable: true,
+  operations: ['sleepAgent'],
+  input: inputShape({ name: nameField }),
+  output: SleepResult,
+  run: ({ client, signal }, { name }) => client.sleepAgent(name, { signal }),
+  text: ({ name }) => `${name} sleeps.`,
+});
+
+const wake = defineTool({
+  name: 'agent_wake',
+  title: 'Wake an agent',
+  description: 'Starts an agent with the conversation that it had. One that runs is left alone.',
+  effect: 'changes',
+  isRepeatable: true,
+  operations: ['wakeAgent'],
+  input: inputShape({ name: nameField }),
+  output: StartResult,
+  run: ({ client, signal }, { name }) => client.wakeAgent(name, { signal }),
+  text: ({ name, pid }) => `${name} is awake, pid ${pid}.`,
+});
+
+export const AGENT_TOOLS = [agents, spinup, prompt, keys, screen, wait, sleep, wake];

@@ -23,6 +23,7 @@ describe('a sync', () => {
       sleep_reason: null,
       wake_reason: null,
       stale_since: null,
+      policy: null,
     };
     expect(here.list()).toEqual([
       {
@@ -60,6 +61,7 @@ describe('a sync', () => {
       'sleep_reason',
       'wake_reason',
       'stale_since',
+      'policy',
     ]);
     expect(here.list('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual([]);
     expect(here.list(id)).toHaveLength(2);

@@ -1,6 +1,6 @@
 // When a wake with `wait` answers: pods decide, not the counts of a status. docs/reference.md "Wake".
 import { describe, expect, it } from 'vitest';
-import type { WorkloadKind } from '../../../src/protocol/cloud.ts';
+import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { type Cloud, cloud, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';

@@ -2,7 +2,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
-import type { ObservedWorkload, WorkloadKind } from '../../../src/protocol/cloud.ts';
+import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
+import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
 import { tempDir, virtualClock } from '../../kit/actors.ts';
 import { openCloudStore } from '../../kit/cloud.ts';
 
@@ -12,7 +13,7 @@ const MAX = 1_000;
 const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
   ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
-  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
+  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
 });
 
 describe('the table of workloads', () => {
@@ -28,6 +29,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
+        policyOf: () => null,
         onDefect: (error) => expect.fail(String(error)),
       },
       MAX,
@@ -73,6 +75,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
+        policyOf: () => null,
         onDefect: (error) => expect.fail(String(error)),
       },
     );

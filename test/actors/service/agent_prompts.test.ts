@@ -19,6 +19,7 @@ class Program {
   question: string[] = [];
   run = 'r1';
   startedAt = 0;
+  maySubmitLate = false;
   /** Called with everything that is typed. */
   onTyped: (text: string) => void = () => {};
   private readonly watchers = new Set<() => void>();
@@ -42,7 +43,10 @@ class Program {
       run: this.run,
       startedAt: this.startedAt,
       logFrom: 0,
-      typing: { bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' },
+      typing: {
+        ...{ bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' },
+        ...(this.maySubmitLate && { maySubmitLate: true }),
+      },
     }),
     type: async (data) => {
       const text = Buffer.from(data).toString();
@@ -50,7 +54,7 @@ class Program {
       if (!this.isDeaf) this.print(text);
       this.onTyped(text);
     },
-    readLines: async () => this.output.split(/[\r\n]+/),
+    readLines: async () => this.output.split(this.maySubmitLate ? '\n' : /[\r\n]+/),
   });
 
   get watching(): number {
@@ -199,6 +203,33 @@ describe('a prompt', () => {
     expect(await noisy).toBe('idle');
   });
 
+  it('is submitted again to a program that has taken Enter for a newline, and to no other', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    let left = 2;
+    bot.onTyped = (text) => {
+      if (text !== '\r') bot.output = `> ${text}\n`;
+      else if (left > 0) bot.output += '\n';
+      else bot.output = '> late\n* working\n';
+      left -= text === '\r' ? 1 : 0;
+      // What is drawn at last is the footer.
+      bot.output = `${bot.output.replaceAll('footer', '')}footer`;
+      bot.print('');
+    };
+    const answer = bot.prompt('late');
+    await bot.pass(2_000);
+    expect(bot.typed()).toBe('late!!!');
+    expect(await answer).toBe('idle');
+    left = 9;
+    bot.output = '';
+    const never = bot.prompt('never', { queue: true });
+    await bot.pass(AGENT_STATE.outputMs + 5_000);
+    expect(bot.typed()).toBe(`late!!!never${'!'.repeat(PROMPT.maxSubmits)}`);
+    expect(await never).toBe('idle');
+    expect(bot.watching).toBe(0);
+  });
+
   it('waits until a program that has just started has come to a rest', async () => {
     const bot = new Program();
     bot.startedAt = bot.clock.now();
@@ -343,6 +374,21 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBeGreaterThan(0);
     await bot.pass(1);
     expect(await answer).toContain('idle|');
+  });
+
+  it('waits longer for an agent that shows nothing of it', async () => {
+    const bot = new Program();
+    bot.isDeaf = true;
+    bot.onTyped = () => bot.print('\r');
+    const busy = bot.prompt('go', { wait: 'idle' });
+    for (let ms = 0; ms < PROMPT.untakenMs - 1_000; ms += 1_000) await bot.pass(1_000);
+    expect(bot.watching).toBeGreaterThan(0);
+    bot.print('taken\r');
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(await busy).toBe('idle|taken');
+    const never = bot.prompt('again', { wait: 'idle' });
+    for (let ms = 0; ms < PROMPT.untakenMs + PROMPT.maxDeafMs; ms += 1_000) await bot.pass(1_000);
+    expect(await never).toBe('idle');
   });
 
   it('ends when the agent asks, exits or is started anew, changes, or takes too long', async () => {

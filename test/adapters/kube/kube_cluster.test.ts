@@ -132,6 +132,7 @@ describe('a workload', () => {
       receipt: null,
       wakeReceipt: null,
       activity: null,
+      sleep: null,
       scaledBy: 'kubectl-client-side-apply',
       keeper: 'Argo CD',
     });
@@ -235,20 +236,6 @@ describe('failures', () => {
       code: 'cluster_unreachable',
       message: expect.stringMatching(/does not answer/),
     });
-  });
-
-  it('an answer that is not HTTP, or never more than interim, is explained as any other', async () => {
-    double.fault(any, { kind: 'not http' });
-    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
-      code: 'cluster_unreachable',
-      message: expect.stringMatching(/does not answer: .*HTTP/),
-    });
-    double.fault(any, { kind: 'interim' });
-    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
-      code: 'cluster_unreachable',
-      message: expect.stringMatching(/interim answers/),
-    });
-    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
   it('a broken connection is not tried again for a change', async () => {

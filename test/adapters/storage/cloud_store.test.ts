@@ -51,17 +51,17 @@ const workload = ({ id: clusterId }: StoredCluster, name: string, replicas = 1):
   seen: {
     ...{ kind: 'Deployment', namespace: 'web', name, uid: `uid-${name}`, version: '1', replicas, pods: 1 },
     ...{ ready: 1, observed: true, labels: '', selector: '', scaledBy: null, keeper: null, generation: 1 },
-    ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null },
+    ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
   },
   ...{ state: 'awake', sleepReason: null, desiredReplicas: null, autoSleep: false, idleMinutes: 30 },
   ...{ lastActivityAt: null, usedAt: 1, scaledAt: 1, maxReplicas: replicas, isReceiptSpent: false },
-  ...{ undone: 0, gone: false },
+  ...{ undone: 0, switched: null, gone: false },
 });
 
 const view = ({ id, clusterId, seen, ...row }: StoredWorkload): WorkloadRow => ({
   ...{ id, clusterId, state: row.state, sleepReason: null, desiredReplicas: null, autoSleep: false },
   ...{ idleMinutes: 30, lastActivityAt: null, kind: seen.kind, namespace: seen.namespace, name: seen.name },
-  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null },
+  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null, policy: null },
 });
 
 const position = (

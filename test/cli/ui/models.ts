@@ -66,6 +66,7 @@ const WORKLOAD: Workload = {
   sleep_reason: null,
   wake_reason: null,
   stale_since: null,
+  policy: null,
 };
 
 /** As many workloads as a cluster may have. */

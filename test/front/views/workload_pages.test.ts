@@ -16,7 +16,13 @@ const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
   ...{ id, clusterId, kind: 'Deployment', namespace: `n${index % 3}`, name: id },
   ...{ labels: labelText({ app: id, tier: index % 2 ? 'odd' : 'even' }), replicas: 1, ready: 1 },
   ...{ desiredReplicas: null, autoSleep: false, idleMinutes: 30, lastActivityAt: null },
-  ...{ state: index % 5 ? 'awake' : 'asleep', sleepReason: null, wakeReason: null, staleSince: null },
+  ...{
+    state: index % 5 ? 'awake' : 'asleep',
+    sleepReason: null,
+    wakeReason: null,
+    staleSince: null,
+    policy: null,
+  },
 });
 
 /** `count` workloads in two clusters, in no order. */

@@ -27,7 +27,7 @@ async function sendPage(request: ListRequest, selection: WorkloadSelection): Pro
 }
 
 /** Throws unknown_cluster. */
-function assertCluster(views: CloudViews, clusterId: string | null): void {
+export function assertCluster(views: CloudViews, clusterId: string | null): void {
   if (clusterId !== null && views.cluster(clusterId) === null)
     throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
 }

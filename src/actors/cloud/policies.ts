@@ -1,0 +1,175 @@
+// State: the policies, and the switches under way. Rebuilt from: the store; a switch that the end of the
+// daemon has cut off is due again, under the key of its operation.
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { ERRORS, fail, isErrorCode } from '../../protocol/errors.ts';
+import type {
+  DueSwitch,
+  PoliciesProtocol,
+  PolicyInput,
+  PolicyReport,
+  StoredPolicy,
+} from '../../protocol/policies.ts';
+import {
+  actor,
+  type Context,
+  type Failure,
+  type Handlers,
+  type Ref,
+  tolerateFailure,
+} from '../../runtime/actor.ts';
+import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
+import { runAutomatic } from './automatic_change.ts';
+
+export interface PoliciesConfig {
+  store: Pick<CloudStore, 'policies' | 'savePolicy' | 'removePolicy'>;
+}
+
+/** The cluster does not answer, so its other switches have to wait as well. */
+const CLUSTER_WIDE: ReadonlySet<string> = new Set(['cluster_unreachable', 'daemon_busy', 'deadline']);
+
+/** Whether it may end otherwise when it is tried again. */
+const mayRetry = ({ code }: Failure): boolean => !isErrorCode(code) || ERRORS[code].status >= 500;
+
+class Policies {
+  private readonly context: Context;
+  private readonly store: PoliciesConfig['store'];
+  private readonly workloads: Ref<WorkloadsProtocol>;
+  private readonly rows = new Map<string, StoredPolicy>();
+  private cancelLook: () => void = () => undefined;
+  private looking: Promise<void> | null = null;
+  /** Something has changed while a look was under way. */
+  private isLookWanted = false;
+  /** Clusters with a switch that failed, and when they are tried again (monotonic milliseconds). */
+  private readonly pausedTo = new Map<string, { at: number; delayMs: number }>();
+
+  constructor(context: Context, { store }: PoliciesConfig) {
+    this.context = context;
+    this.store = store;
+    this.workloads = context.ref('workloads');
+    context.scope.defer(() => this.cancelLook());
+  }
+
+  async load(): Promise<void> {
+    for (const row of await this.store.policies()) this.rows.set(row.name, row);
+    if (this.rows.size > 0) await this.apply();
+    this.lookSoon();
+  }
+
+  list(): Promise<PolicyReport[]> {
+    const names = [...this.rows.keys()].sort();
+    return Promise.all(names.map((name) => this.workloads.ask('policyReport', { name })));
+  }
+
+  async put(name: string, input: PolicyInput): Promise<PolicyReport> {
+    const before = this.rows.get(name);
+    if (!before && this.rows.size >= POLICY.maxPolicies)
+      throw fail('invalid_spec', `there are ${POLICY.maxPolicies} policies already`);
+    const row: StoredPolicy = { ...input, name, updatedAt: this.context.clock.now() };
+    await this.store.savePolicy(row);
+    this.rows.set(name, row);
+    await this.apply();
+    this.lookSoon();
+    return this.workloads.ask('policyReport', { name });
+  }
+
+  async remove(name: string): Promise<{ removed: true; name: string }> {
+    if (!this.rows.has(name)) throw fail('unknown_policy', `there is no policy ${name}`);
+    await this.store.removePolicy(name);
+    this.rows.delete(name);
+    await this.apply();
+    this.lookSoon();
+    return { removed: true, name };
+  }
+
+  /** Looks at what is due, soon: changes come in bursts. */
+  lookSoon(): null {
+    if (this.looking) this.isLookWanted = true;
+    else this.lookIn(POLICY.settleMs);
+    return null;
+  }
+
+  private async apply(): Promise<void> {
+    await this.workloads.ask('setPolicies', { policies: [...this.rows.values()] });
+  }
+
+  private lookIn(ms: number): void {
+    this.cancelLook();
+    this.cancelLook = this.context.clock.after(ms, () => {
+      this.looking = this.look().finally(() => {
+        this.looking = null;
+      });
+      this.looking.catch((error: unknown) => this.context.crash(error));
+    });
+  }
+
+  private async look(): Promise<void> {
+    this.isLookWanted = false;
+    const none = { due: [], nextAt: null };
+    const answer = await tolerateFailure(this.workloads.ask('dueSwitches', {}), () => null);
+    const { due, nextAt } = answer ?? none;
+    const clusters = [...new Set(due.map(({ clusterId }) => clusterId))];
+    const dueIn = (id: string) => due.filter(({ clusterId }) => clusterId === id);
+    await Promise.all(clusters.map((id) => this.switchCluster(id, dueIn(id))));
+    const waits = [...this.pausedTo.values()].map(({ at }) => at - this.context.clock.monotonic());
+    // The clock may be set meanwhile, or the machine sleep: timers know of neither.
+    if (nextAt !== null || answer === null)
+      waits.push(Math.min(POLICY.lookMs, (nextAt ?? Number.POSITIVE_INFINITY) - this.context.clock.now()));
+    if (this.isLookWanted) waits.push(POLICY.settleMs);
+    if (waits.length > 0) this.lookIn(Math.max(0, Math.min(...waits)));
+  }
+
+  /** Makes the switches of a cluster, a few at once, until the cluster fails. */
+  private async switchCluster(clusterId: string, rows: readonly DueSwitch[]): Promise<void> {
+    const paused = this.pausedTo.get(clusterId);
+    if (paused && paused.at > this.context.clock.monotonic()) return;
+    const waiting = [...rows];
+    let isFailed = false;
+    let isStopped = false;
+    const next = async (): Promise<void> => {
+      for (let row = waiting.shift(); row && !isStopped; row = waiting.shift()) {
+        const failure = await this.switch(row);
+        isFailed ||= failure !== null && mayRetry(failure);
+        isStopped ||= failure !== null && CLUSTER_WIDE.has(failure.code);
+      }
+    };
+    await Promise.all(Array.from({ length: POLICY.lanes }, next));
+    if (!isFailed) this.pausedTo.delete(clusterId);
+    else {
+      const { initialDelayMs, maxDelayMs } = POLICY.retry;
+      const delayMs = Math.min(maxDelayMs, paused ? paused.delayMs * 2 : initialDelayMs);
+      this.pausedTo.set(clusterId, { at: this.context.clock.monotonic() + delayMs, delayMs });
+    }
+  }
+
+  private async switch({ id, to, key, who, subject }: DueSwitch): Promise<Failure | null> {
+    const { workloads } = this;
+    const failure = await runAutomatic(this.context, { to, subject, who, key }, async (operation) => {
+      const message = { id, by: 'schedule', operation, policy: who } as const;
+      const { replicas } = await (to === 'asleep'
+        ? workloads.ask('sleep', { ...message, holdMs: null }, { deadlineMs: CLOUD.scaleTimeoutMs })
+        : workloads.ask('wake', { ...message, waitMs: null }, { deadlineMs: CLOUD.scaleTimeoutMs }));
+      return { replicas };
+    });
+    if (failure === null || !mayRetry(failure))
+      await tolerateFailure(workloads.ask('switched', { id, to }), () => null);
+    return failure;
+  }
+}
+
+async function init(context: Context, config: PoliciesConfig): Promise<Handlers<PoliciesProtocol>> {
+  const policies = new Policies(context, config);
+  await policies.load();
+  const workloads = context.ref('workloads');
+  return {
+    list: () => context.replyLater(policies.list()),
+    read: ({ name }) => context.replyLater(workloads.ask('policyReport', { name })),
+    put: ({ name, input }) => context.turn('policies', () => policies.put(name, input)),
+    remove: ({ name }) => context.turn('policies', () => policies.remove(name)),
+    preview: ({ name }) => context.replyLater(workloads.ask('previewPolicy', { name })),
+    changed: () => policies.lookSoon(),
+  };
+}
+
+/** At `policies`: see PoliciesProtocol. */
+export const policiesActor = actor<PoliciesProtocol, PoliciesConfig>('policies', init);

@@ -1,0 +1,300 @@
+// What policies and annotations want of the workloads: docs/reference.md "Policies".
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type {
+  DueSwitch,
+  GovernedWorkloadsProtocol,
+  PolicyReport,
+  PreviewRow,
+  SleepAnnotations,
+  StoredPolicy,
+  SwitchRecord,
+  WorkloadPolicy,
+} from '../../protocol/policies.ts';
+import { parseSchedule, type SleepSchedule } from '../../protocol/sleep_windows.ts';
+import type { Clock, Context, Handlers, ReplyOf } from '../../runtime/actor.ts';
+import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
+import {
+  type Decision,
+  decide,
+  dueSwitch,
+  type GivenSchedule,
+  inOrder,
+  type SelectingPolicy,
+  type WantedPhase,
+  wantedPhase,
+} from './policy_decision.ts';
+import { nextSwitches, SleepTimeline } from './sleep_timeline.ts';
+import { subjectOf } from './workload_events.ts';
+import type { WorkloadTable } from './workload_table.ts';
+
+export interface WorkloadPoliciesOwner {
+  readonly clock: Clock;
+  table(): Pick<WorkloadTable, 'rows' | 'get' | 'update' | 'showAgain'>;
+  /** A schedule may have come, changed or gone. */
+  onScheduleChange(): void;
+}
+
+interface KeyedTimeline {
+  key: string;
+  timeline: SleepTimeline;
+}
+
+/** What has been heard of a cluster since the start. Before both, its switches wait. */
+interface Heard {
+  isListed: boolean;
+  /** The annotations of its namespaces that have some; null: not read yet. */
+  namespaces: ReadonlyMap<string, SleepAnnotations> | null;
+}
+
+/** Workloads that are looked at without a turn of the event loop between. */
+const ROWS_PER_TURN = 2_000;
+
+const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
+  replicas === 0 && receipt?.by === 'schedule';
+
+export class WorkloadPolicies {
+  private readonly owner: WorkloadPoliciesOwner;
+  private policies: readonly SelectingPolicy[] = [];
+  private readonly heard = new Map<string, Heard>();
+  /** By the text of the schedule. */
+  private readonly timelines = new Map<string, KeyedTimeline>();
+
+  constructor(owner: WorkloadPoliciesOwner) {
+    this.owner = owner;
+  }
+
+  /** Takes all policies there are. Throws invalid_spec for a selector that is none. */
+  setPolicies(policies: readonly StoredPolicy[]): void {
+    const before = this.policies;
+    this.policies = inOrder(policies);
+    const isConcerned = (row: StoredWorkload): boolean =>
+      [...before, ...this.policies].some((policy) => policy.has(row));
+    const rows = this.owner.table().rows().filter(isConcerned);
+    this.owner.table().showAgain(rows.map(({ id }) => id));
+  }
+
+  /** Takes the namespaces of a cluster; null: the account may not list them. */
+  setNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void {
+    const before = this.heardOf(clusterId);
+    const namespaces = new Map(rows?.flatMap(({ name, sleep }) => (sleep ? [[name, sleep] as const] : [])));
+    this.heard.set(clusterId, { ...before, namespaces });
+    const isSame = JSON.stringify([...(before.namespaces ?? [])]) === JSON.stringify([...namespaces]);
+    if (isSame && before.namespaces !== null) return;
+    const ids = this.owner
+      .table()
+      .rows()
+      .flatMap((row) => (row.clusterId === clusterId ? [row.id] : []));
+    if (!isSame) this.owner.table().showAgain(ids);
+    this.owner.onScheduleChange();
+  }
+
+  /** The workloads of a cluster were listed, or a watch goes on where it had come to. */
+  onListed(clusterId: string): void {
+    const heard = this.heardOf(clusterId);
+    if (heard.isListed) return;
+    this.heard.set(clusterId, { ...heard, isListed: true });
+    this.owner.onScheduleChange();
+  }
+
+  forgetCluster(clusterId: string): void {
+    this.heard.delete(clusterId);
+  }
+
+  onRowChange(before: StoredWorkload | undefined, after: StoredWorkload | undefined): void {
+    const said = (row: StoredWorkload | undefined): string =>
+      JSON.stringify([row?.seen.sleep ?? null, row?.seen.labels]);
+    const isNew = !before && after && (after.seen.sleep !== null || this.policies.length > 0);
+    if (isNew || (before && after && said(before) !== said(after))) this.owner.onScheduleChange();
+  }
+
+  decisionOf(row: StoredWorkload): Decision {
+    const namespace = this.heard.get(row.clusterId)?.namespaces?.get(row.seen.namespace) ?? null;
+    const policy = this.policies.find(({ has }) => has(row))?.policy ?? null;
+    return decide(row, namespace, policy);
+  }
+
+  /** The idle timeout of a workload with who gives it; null: it has none, or none now. */
+  idleOf(row: StoredWorkload): Decision['idle'] {
+    const { idle, awakeUntil } = this.decisionOf(row);
+    return awakeUntil !== null && this.owner.clock.now() < awakeUntil ? null : idle;
+  }
+
+  /** Of these workloads, those on whose auto-sleep something else than their own setting decides. */
+  deciders(ids: readonly string[]): Pick<ReplyOf<WorkloadsProtocol, 'idle'>, 'policies'> {
+    const rows = ids.flatMap((id) => this.owner.table().get(id) ?? []);
+    const decided = rows.flatMap((row) => {
+      const who = this.idleOf(row)?.who ?? 'auto-sleep';
+      return who === 'auto-sleep' ? [] : [[row.id, { who, subject: subjectOf(row) }] as const];
+    });
+    return decided.length > 0 ? { policies: Object.fromEntries(decided) } : {};
+  }
+
+  /** What governs a workload; null: nothing but its own setting. */
+  shown(row: StoredWorkload): WorkloadPolicy | null {
+    const { excludedBy, idle, schedule, awakeUntil, faults } = this.decisionOf(row);
+    const isOwn = idle === null || idle.who === 'auto-sleep';
+    if (!schedule && isOwn && excludedBy === null && awakeUntil === null && faults.length === 0) return null;
+    const [next] = this.switchesOf(row, 1);
+    return {
+      schedule: schedule?.who ?? null,
+      idle: idle?.who ?? null,
+      idleMinutes: idle?.minutes ?? null,
+      ...{ excludedBy, awakeUntil, faults },
+      nextSwitch: next ?? null,
+    };
+  }
+
+  /** Whether its schedule wants `row` asleep now. */
+  wantsAsleep(row: StoredWorkload): boolean {
+    return this.wantedOf(this.decisionOf(row))?.to === 'asleep';
+  }
+
+  /**
+   * The switches that are due, and when the next one is (epoch milliseconds); null: there is no schedule. A
+   * switch that needs nothing is recorded at once.
+   */
+  async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
+    const due: DueSwitch[] = [];
+    let nextAt: number | null = null;
+    let count = 0;
+    for (const { id } of this.owner.table().rows()) {
+      count += 1;
+      if (count % ROWS_PER_TURN === 0) await nextTurn();
+      const row = this.owner.table().get(id);
+      if (!row || !this.isReady(row.clusterId)) continue;
+      const one = this.dueOf(row);
+      if (one) due.push(one);
+      const until = this.nextChange(row);
+      if (until !== null) nextAt = Math.min(nextAt ?? until, until);
+    }
+    if (this.timelines.size > POLICY.maxTimelines) this.timelines.clear();
+    return { due, nextAt };
+  }
+
+  /** A switch was made, or is not to be tried again. */
+  onSwitched(id: string, to: SwitchRecord['to']): void {
+    const row = this.owner.table().get(id);
+    if (!row) return;
+    const wanted = this.wantedOf(this.decisionOf(row));
+    // What is wanted may be something else by now: then that is due next.
+    const made = { to, at: 0, schedule: wanted?.schedule ?? '' };
+    this.keep(row, wanted?.to === to ? wanted : made);
+  }
+
+  report(name: string): PolicyReport {
+    const found = this.policies.find(({ policy }) => policy.name === name);
+    if (!found) throw fail('unknown_policy', `there is no policy ${name}`);
+    const selected = this.owner
+      .table()
+      .rows()
+      .filter((row) => found.has(row));
+    const who = `policy:${name}`;
+    const decided = selected.filter((row) => {
+      const { schedule, idle } = this.decisionOf(row);
+      return schedule?.who === who || idle?.who === who;
+    });
+    return { policy: found.policy, selected: selected.length, decided: decided.length };
+  }
+
+  /** The next switches of the workloads that a policy selects, at most CLOUD.maxBulk of them. */
+  preview(name: string): { report: PolicyReport; rows: PreviewRow[] } {
+    const report = this.report(name);
+    const found = this.policies.find(({ policy }) => policy.name === name);
+    const rows = this.owner
+      .table()
+      .rows()
+      .filter((row) => found?.has(row));
+    return {
+      report,
+      rows: rows.slice(0, CLOUD.maxBulk).map((row) => ({
+        ...{ id: row.id, clusterId: row.clusterId, state: row.state },
+        ...{ kind: row.seen.kind, namespace: row.seen.namespace, name: row.seen.name },
+        policy: this.shown(row),
+        switches: this.switchesOf(row, POLICY.previewed),
+      })),
+    };
+  }
+
+  private heardOf(clusterId: string): Heard {
+    return this.heard.get(clusterId) ?? { isListed: false, namespaces: null };
+  }
+
+  /** Its workloads and the annotations of its namespaces are known as they are now. */
+  private isReady(clusterId: string): boolean {
+    const { isListed, namespaces } = this.heardOf(clusterId);
+    return isListed && namespaces !== null;
+  }
+
+  private dueOf(row: StoredWorkload): DueSwitch | null {
+    const { id, clusterId, seen, switched } = row;
+    const decision = this.decisionOf(row);
+    const wanted = this.wantedOf(decision);
+    const to = dueSwitch(switched, wanted, this.owner.clock.now());
+    if (to === null) return null;
+    const isNeeded = to === 'asleep' ? seen.replicas > 0 : isSleptBySchedule(seen);
+    if (!isNeeded || row.undone >= CLOUD.undone.max) {
+      this.keep(row, wanted);
+      return null;
+    }
+    const who = decision.schedule?.who ?? decision.excludedBy ?? 'berth';
+    const key = `switch ${id} ${seen.uid} ${(switched?.count ?? 0) + 1} ${to}`;
+    return { id, clusterId, subject: subjectOf(row), to, key, who };
+  }
+
+  private keep({ id, switched }: StoredWorkload, wanted: WantedPhase | null): void {
+    const next = wanted && { ...wanted, count: (switched?.count ?? 0) + 1 };
+    this.owner.table().update(id, (row) => ({ ...row, switched: next }));
+  }
+
+  private wantedOf({ schedule, awakeUntil }: Decision): WantedPhase | null {
+    if (!schedule) return null;
+    const found = this.timelineOf(schedule);
+    return found && wantedPhase(found.timeline, found.key, awakeUntil, this.owner.clock.now());
+  }
+
+  private switchesOf(row: StoredWorkload, count: number): PreviewRow['switches'] {
+    const { schedule, awakeUntil } = this.decisionOf(row);
+    const found = schedule && this.timelineOf(schedule);
+    return found ? nextSwitches(found.timeline, this.owner.clock.now(), awakeUntil, count) : [];
+  }
+
+  /** When something is due for a workload; null: never. */
+  private nextChange(row: StoredWorkload): number | null {
+    return this.switchesOf(row, 1)[0]?.at ?? null;
+  }
+
+  /** null for a text that is no schedule, which is told as a fault where it is read. */
+  private timelineOf({ schedule }: GivenSchedule): KeyedTimeline | null {
+    const text = typeof schedule === 'string' ? schedule : JSON.stringify(schedule);
+    const known = this.timelines.get(text);
+    if (known) return known;
+    const parsed: SleepSchedule | string = typeof schedule === 'string' ? parseSchedule(schedule) : schedule;
+    if (typeof parsed === 'string') return null;
+    const key = createHash('sha256').update(text).digest('base64url').slice(0, 12);
+    const made = { key, timeline: new SleepTimeline(parsed) };
+    this.timelines.set(text, made);
+    return made;
+  }
+}
+
+/** The handlers of what `workloads` is asked of policies. */
+export const governedHandlers = (
+  context: Pick<Context, 'replyLater'>,
+  policies: WorkloadPolicies,
+): Handlers<GovernedWorkloadsProtocol> => ({
+  setPolicies: (message) => {
+    policies.setPolicies(message.policies);
+    return null;
+  },
+  dueSwitches: () => context.replyLater(policies.due()),
+  switched: ({ id, to }) => {
+    policies.onSwitched(id, to);
+    return null;
+  },
+  policyReport: ({ name }) => policies.report(name),
+  previewPolicy: ({ name }) => policies.preview(name),
+});

@@ -1,0 +1,66 @@
+// The operations of policies: docs/reference.md "Policies".
+import { operationsOf } from './operation.ts';
+
+const operation = operationsOf('policies');
+
+export const policies = {
+  list: operation({
+    id: 'listPolicies',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/policies',
+    agentRight: 'never',
+    summary: 'Every policy, ordered by name',
+    answer: 'PolicyList',
+    needs: 'cloud',
+  }),
+  read: operation({
+    id: 'getPolicy',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/policies/{name}',
+    agentRight: 'never',
+    summary: 'One policy',
+    answer: 'Policy',
+    errors: ['unknown_policy'],
+    keyKind: 'policy',
+    needs: 'cloud',
+  }),
+  put: operation({
+    id: 'putPolicy',
+    kind: 'call',
+    method: 'PUT',
+    path: '/k8s/policies/{name}',
+    agentRight: 'never',
+    summary: 'Make or replace a policy: when the workloads that it selects sleep by themselves',
+    body: 'PolicyBody',
+    answer: 'Policy',
+    errors: ['invalid_spec', 'unknown_cluster'],
+    keyKind: 'policy',
+    needs: 'cloud',
+  }),
+  remove: operation({
+    id: 'removePolicy',
+    kind: 'call',
+    method: 'DELETE',
+    path: '/k8s/policies/{name}',
+    agentRight: 'never',
+    summary: 'Remove a policy; what its schedule has put to sleep is woken',
+    answer: 'PolicyRemoved',
+    errors: ['unknown_policy'],
+    keyKind: 'policy',
+    needs: 'cloud',
+  }),
+  preview: operation({
+    id: 'previewPolicy',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/policies/{name}/preview',
+    agentRight: 'never',
+    summary: 'The next ten switches of each workload that a policy selects',
+    answer: 'PolicyPreview',
+    errors: ['unknown_policy'],
+    keyKind: 'policy',
+    needs: 'cloud',
+  }),
+};

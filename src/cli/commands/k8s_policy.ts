@@ -1,0 +1,155 @@
+// berth k8s policy ls, set, rm, preview
+import type { Client } from '../../client/create_client.ts';
+import type { Policy, PolicyBody, PolicyPreview } from '../../client/records.ts';
+import { countText } from '../../presentation/format.ts';
+import { localTime } from '../../protocol/timestamps.ts';
+import { defineCommand, durationOption, listOption, repeatedOption, textOption } from '../kit/command.ts';
+import type { CommandContext } from '../kit/context.ts';
+import { UsageError } from '../kit/exit_codes.ts';
+import { findCluster } from '../kit/k8s_lookup.ts';
+import type { Column } from '../kit/output.ts';
+
+const ACTIONS = ['ls', 'set', 'rm', 'preview'] as const;
+const MINUTE_MS = 60_000;
+
+const selectorText = ({ selector }: Policy): string =>
+  [
+    ...(selector.cluster_ids ? [`clusters ${selector.cluster_ids.join(',')}`] : []),
+    ...(selector.namespaces ? [`namespaces ${selector.namespaces.join(',')}`] : []),
+    ...(selector.labels === undefined ? [] : [selector.labels]),
+  ].join('; ');
+
+const whenText = ({ windows, timezone, exceptions, awake_until }: Policy): string =>
+  [
+    ...(windows ? [`${windows.join(', ')} ${timezone}`] : []),
+    ...(exceptions ? [countText(exceptions.length, 'exception')] : []),
+    ...(awake_until === null ? [] : [`awake until ${localTime(Date.parse(awake_until))}`]),
+  ].join('; ');
+
+const COLUMNS: readonly Column<Policy>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'SELECTS', cell: selectorText, canShrink: true },
+  {
+    title: 'WORKLOADS',
+    cell: ({ decided, selected }) => `${decided} of ${selected}`,
+    style: ({ warning }) => (warning === null ? 'green' : 'yellow'),
+  },
+  { title: 'ASLEEP', cell: whenText, canShrink: true },
+  {
+    title: 'UNUSED',
+    cell: ({ idle_timeout_minutes: minutes }) => (minutes === null ? null : `${minutes}m`),
+  },
+];
+
+type PreviewedWorkload = PolicyPreview['workloads'][number];
+
+const PREVIEW_COLUMNS: readonly Column<PreviewedWorkload>[] = [
+  { title: 'WORKLOAD', cell: ({ namespace, kind, name }) => `${namespace}/${kind.toLowerCase()}/${name}` },
+  { title: 'STATE', cell: ({ state }) => state },
+  { title: 'DECIDES', cell: ({ policy }) => policy?.excluded_by ?? policy?.schedule ?? policy?.idle ?? null },
+  {
+    title: 'SWITCHES',
+    cell: ({ switches }) =>
+      switches.map(({ at, to }) => `${localTime(Date.parse(at)).slice(0, 16)} ${to}`).join(', '),
+    canShrink: true,
+  },
+  { title: 'FAULTS', cell: ({ policy }) => policy?.faults.join('; ') || null, canShrink: true },
+];
+
+interface Given {
+  cluster: string[];
+  namespace: string[];
+  selector: string | undefined;
+  window: string[];
+  timezone: string | undefined;
+  except: string[];
+  after: number | undefined;
+  awakeUntil: string | undefined;
+}
+
+/** The exception in `2026-12-24..2026-12-26=asleep`; the state may be absent. */
+function exceptionOf(text: string) {
+  const [, from = '', to, state = 'asleep'] = /^([^.=]+)(?:\.\.([^=]+))?(?:=(.+))?$/.exec(text) ?? [];
+  if (from === '' || (state !== 'asleep' && state !== 'awake'))
+    throw new UsageError(`${text} is no exception`, 'Say 2026-12-24, or 2026-12-24..2026-12-26=awake.');
+  return { from, ...(to === undefined ? {} : { to }), state } as const;
+}
+
+async function bodyOf(client: Client, given: Given): Promise<PolicyBody> {
+  const { namespace, selector, window, timezone, after, awakeUntil } = given;
+  if (after !== undefined && (after < MINUTE_MS || after % MINUTE_MS !== 0))
+    throw new UsageError('--after must be whole minutes, such as 30m');
+  const clusters = await Promise.all(given.cluster.map((one) => findCluster(client, one)));
+  return {
+    selector: {
+      ...(clusters.length > 0 && { cluster_ids: clusters.map(({ id }) => id) }),
+      ...(namespace.length > 0 && { namespaces: namespace }),
+      ...(selector !== undefined && { labels: selector }),
+    },
+    ...(after !== undefined && { idle_timeout_minutes: after / MINUTE_MS }),
+    ...(window.length > 0 && { windows: window }),
+    timezone: timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    ...(given.except.length > 0 && { exceptions: given.except.map(exceptionOf) }),
+    ...(awakeUntil !== undefined && { awake_until: awakeUntil }),
+  };
+}
+
+function printPolicy({ out }: CommandContext, policy: Policy): void {
+  if (policy.warning !== null) out.warn(`${policy.name}: ${policy.warning}`);
+  out.record(policy, () => `${policy.name} decides on ${countText(policy.decided, 'workload')}`);
+}
+
+export const policyCommand = defineCommand({
+  about:
+    'Policies say when workloads sleep by themselves: in windows of the week, and when unused. `set` makes ' +
+    'or replaces one, `preview` prints the next ten switches of each workload, `ls` lists them, `rm` removes ' +
+    'one and wakes what its windows have put to sleep. Annotations of workloads and namespaces win.',
+  args: [
+    { syntax: '<action>', about: ACTIONS.join(', '), completes: ACTIONS },
+    { syntax: '[name]', about: 'of the policy' },
+  ],
+  options: {
+    cluster: listOption('--cluster <clusters>', 'set: workloads of these clusters', 'cluster'),
+    namespace: listOption('-n, --namespace <names>', 'set: workloads of these namespaces'),
+    selector: textOption(
+      '-l, --selector <selector>',
+      'set: workloads with these labels, as app=web,tier!=db',
+    ),
+    window: repeatedOption('--window <window>', 'set: asleep then, as "Mon-Fri 20:00-07:00" or weekends'),
+    timezone: textOption(
+      '--timezone <zone>',
+      'set: of windows and exceptions; default: that of this machine',
+    ),
+    except: repeatedOption(
+      '--except <days>',
+      'set: days without windows, as 2026-12-24..2026-12-26=asleep or 2026-12-31=awake',
+    ),
+    after: durationOption('--after <time>', 'set: asleep when unused for so long, in whole minutes'),
+    awakeUntil: textOption('--awake-until <time>', 'set: until then it puts nothing to sleep (RFC 3339)'),
+  },
+  examples: [
+    [
+      'berth k8s policy set nights -n shop,web --window "Mon-Fri 20:00-07:00" --window weekends',
+      'asleep at night and on weekends',
+    ],
+    ['berth k8s policy preview nights', 'what it will do'],
+  ],
+  run: async (context, [action, name], given) => {
+    const client = await context.client();
+    if (action === 'ls') {
+      const all = await client.cloud.policies();
+      context.out.rows(all, COLUMNS, 'There are no policies. `berth k8s policy set` makes one.');
+      return;
+    }
+    if (name === undefined) throw new UsageError(`name the policy: berth k8s policy ${action} <name>`);
+    if (action === 'set')
+      printPolicy(context, await client.cloud.setPolicy(name, await bodyOf(client, given)));
+    else if (action === 'rm')
+      context.out.record(await client.cloud.removePolicy(name), () => `${name} is removed`);
+    else if (action === 'preview') {
+      const preview = await client.cloud.previewPolicy(name);
+      if (preview.warning !== null) context.out.warn(`${name}: ${preview.warning}`);
+      context.out.rows(preview.workloads, PREVIEW_COLUMNS, 'It selects no workload.');
+    } else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
+  },
+});

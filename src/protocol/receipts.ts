@@ -1,0 +1,39 @@
+// What Berth writes on a workload itself: docs/reference.md "Sleep", "Wake", "Auto-sleep".
+
+/** The receipt of a sleep, kept in the annotation `berth/sleep` of the workload itself. */
+export interface SleepReceipt {
+  replicas: number;
+  at: number;
+  by: SleepCause;
+  /** The name of the Berth that did it; null: an earlier version did. */
+  from: string | null;
+  /** Until when connections through tethers do not wake it; null: they do at once. */
+  holdUntil: number | null;
+  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
+  operation?: string;
+  /** The policy or annotation that has decided. Absent where a person has. */
+  policy?: string;
+}
+export type SleepCause = 'request' | 'idle' | 'schedule';
+
+/** Who woke a workload, kept in the annotation `berth/wake` of the workload itself. */
+export interface WakeReceipt {
+  at: number;
+  by: WakeCause;
+  from: string;
+  /** As in SleepReceipt. */
+  operation?: string;
+  policy?: string;
+}
+export type WakeCause = 'request' | 'connection' | 'schedule';
+
+/**
+ * The latest use of a workload that some Berth may put to sleep, kept in the annotation `berth/activity` of
+ * the workload itself. Every Berth through which it is used writes it now and then.
+ */
+export interface WorkloadActivity {
+  at: number;
+  from: string;
+  /** The shortest idle timeout of those that may put it to sleep. */
+  minutes: number;
+}

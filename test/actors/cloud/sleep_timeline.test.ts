@@ -1,0 +1,152 @@
+// The windows of policies over whole years, on the days on which clocks are set above all.
+// docs/reference.md "Policies".
+import { describe, expect, it } from 'vitest';
+import { nextSwitches, SleepTimeline } from '../../../src/actors/cloud/sleep_timeline.ts';
+import { timetableOf } from '../../../src/adapters/cron.ts';
+import { parseSchedule, parseWindow, type SleepSchedule } from '../../../src/protocol/sleep_windows.ts';
+
+function schedule(text: string, more: Partial<SleepSchedule> = {}): SleepSchedule {
+  const parsed = parseSchedule(text);
+  if (typeof parsed === 'string') throw new Error(parsed);
+  return { ...parsed, ...more };
+}
+
+const at = (text: string): number => Date.parse(text);
+const shown = (timeline: SleepTimeline, from: string, count: number): string[] =>
+  nextSwitches(timeline, at(from), null, count).map(
+    (one) => `${new Date(one.at).toISOString().slice(0, 16)}Z ${one.to}`,
+  );
+
+describe('windows', () => {
+  it('hold on their days before their end and after their start, and until the next morning', () => {
+    const nights = new SleepTimeline(schedule('Mon-Fri 20:00-07:00'));
+    // 2026-11-20 is a Friday.
+    expect(shown(nights, '2026-11-20T12:00Z', 5)).toEqual([
+      '2026-11-20T20:00Z asleep',
+      '2026-11-21T07:00Z awake',
+      '2026-11-23T00:00Z asleep',
+      '2026-11-23T07:00Z awake',
+      '2026-11-23T20:00Z asleep',
+    ]);
+  });
+
+  it('that touch are one: the weekend has no waking Monday night', () => {
+    const all = new SleepTimeline(schedule('Mon-Fri 20:00-07:00, weekends'));
+    expect(shown(all, '2026-11-20T12:00Z', 3)).toEqual([
+      '2026-11-20T20:00Z asleep',
+      '2026-11-23T07:00Z awake',
+      '2026-11-23T20:00Z asleep',
+    ]);
+  });
+
+  it('do not count on the days of exceptions', () => {
+    const timeline = new SleepTimeline(
+      schedule('Mon-Fri 20:00-07:00, weekends', {
+        exceptions: [
+          { from: '2026-11-24', to: '2026-11-25', state: 'asleep' },
+          { from: '2026-11-28', to: '2026-11-28', state: 'awake' },
+        ],
+      }),
+    );
+    expect(shown(timeline, '2026-11-23T12:00Z', 7)).toEqual([
+      '2026-11-23T20:00Z asleep',
+      '2026-11-26T07:00Z awake',
+      '2026-11-26T20:00Z asleep',
+      '2026-11-27T07:00Z awake',
+      '2026-11-27T20:00Z asleep',
+      '2026-11-28T00:00Z awake',
+      '2026-11-29T00:00Z asleep',
+    ]);
+  });
+
+  it('never end where they cover everything, but for exceptions far away', () => {
+    const always = new SleepTimeline(schedule('daily'));
+    expect(always.phaseAt(at('2026-11-23T12:00Z'))).toEqual({ to: 'asleep', since: 0, until: null });
+    const but = new SleepTimeline(
+      schedule('daily', { exceptions: [{ from: '2027-03-01', to: '2027-03-01', state: 'awake' }] }),
+    );
+    expect(shown(but, '2026-11-23T12:00Z', 10)).toEqual([
+      '2027-03-01T00:00Z awake',
+      '2027-03-02T00:00Z asleep',
+    ]);
+    expect(but.phaseAt(at('2027-06-01T00:00Z')).since).toBe(at('2027-03-02T00:00Z'));
+  });
+
+  it.each([
+    ['', 'window'],
+    ['Mon-Fri', null],
+    ['fri-mon 22:00-6:00', null],
+    ['22:00-24:00', null],
+    ['0 20 * * 1-5', 'window'],
+    ['* * * * *', 'window'],
+    ['Funday 20:00-07:00', 'days'],
+    ['Mon-Weekends 20:00-07:00', 'window'],
+    ['Mon 25:00-26:00', 'times'],
+    ['Mon 20:60-21:00', 'times'],
+    ['Mon 20:00-20:00', 'another time'],
+    ['\u0000Mon 20:00-21:00', 'window'],
+    ['x'.repeat(1_000_000), 'window'],
+  ])('of the text %.30j', (text, fault) => {
+    const window = parseWindow(text);
+    if (fault === null) expect(window).toBeTypeOf('object');
+    else expect(window).toContain(fault);
+  });
+
+  it.each([
+    ['Mon-Fri 20:00-07:00 Europe/Berlin, weekends Asia/Kolkata', 'several time zones'],
+    ['weekends Mars/Olympus', 'not known'],
+    ['weekends,'.repeat(40), 'more than 32'],
+    [`${'a'.repeat(2_000_000)}`, 'more than 1000'],
+  ])('of the annotation %.40j', (text, fault) => {
+    expect(parseSchedule(text)).toContain(fault);
+  });
+});
+
+/** The local time of an instant, by the system's own calendar. */
+const local = (timezone: string) => {
+  const format = new Intl.DateTimeFormat('sv-SE', {
+    timeZone: timezone,
+    dateStyle: 'short',
+    timeStyle: 'short',
+  });
+  return (instant: number): string => format.format(instant).slice(-5);
+};
+
+describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe'])('%s', (zone) => {
+  it('has every night of a year once, from 20:00 to 07:00 by its own clocks', () => {
+    const timeline = new SleepTimeline(schedule(`20:00-07:00 ${zone}`));
+    const time = local(zone);
+    const start = at('2026-01-01T12:00Z');
+    const switches = nextSwitches(timeline, start, null, 730);
+    expect(switches.filter((one) => time(one.at) !== (one.to === 'asleep' ? '20:00' : '07:00'))).toEqual([]);
+    expect(switches.every((one, index) => index === 0 || one.to !== switches[index - 1]?.to)).toBe(true);
+    const nights = switches.filter((one) => one.to === 'asleep').map((one) => one.at);
+    expect(nights).toHaveLength(365);
+    expect(Math.round(((nights.at(-1) ?? 0) - (nights[0] ?? 0)) / 86_400_000)).toBe(364);
+  });
+
+  it('has a window that begins or ends while clocks are set as schedules of services have it', () => {
+    // 01:45 and 02:15 are skipped or come twice in one of the zones.
+    const timeline = new SleepTimeline(schedule(`01:45-02:15 ${zone}`));
+    const starts = timetableOf({ cron: '45 1 * * *', timezone: zone, catchUp: false });
+    const ends = timetableOf({ cron: '15 2 * * *', timezone: zone, catchUp: false });
+    const days = ['2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'];
+    for (const day of days) {
+      const before = at(`${day}T00:00Z`) - 24 * 3_600_000;
+      const [first, second] = nextSwitches(timeline, before, null, 2);
+      const [asleep, awake] = first?.to === 'asleep' ? [first, second] : [second, first];
+      expect([asleep?.at, awake?.at]).toEqual([starts.next(before), ends.next(before)]);
+    }
+  });
+
+  it('says the same of every hour of the year, whatever was asked before', () => {
+    const spec = schedule(`Mon-Fri 20:00-07:00, weekends ${zone}`);
+    const kept = new SleepTimeline(spec);
+    for (let hour = 0; hour < 365 * 24; hour += 7) {
+      const instant = at('2026-01-01T00:30Z') + hour * 3_600_000;
+      const { since, until, to } = kept.phaseAt(instant);
+      expect(since <= instant && instant < (until ?? 0)).toBe(true);
+      if (hour % 49 === 0) expect(new SleepTimeline(spec).phaseAt(instant)).toEqual({ since, until, to });
+    }
+  });
+});
