@@ -14,7 +14,7 @@ import { entryUrl } from '../settings/build_paths.ts';
 import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { OWN_LOG, THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
-import { checkStateFiles, StateFileError } from '../settings/state_files.ts';
+import { checkStateFiles, readTextInput, StateFileError } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
 import { describeError, report } from './daemon_log.ts';
@@ -77,12 +77,13 @@ async function start(
   argv: string[],
   started: StartedParts,
   onServicesLost: (error: unknown) => void,
+  ending: AbortSignal,
 ): Promise<Daemon> {
   const { config, stateDir: named, restoreStore, verbose } = readArguments(argv);
   const trouble = openFilesTrouble();
   if (trouble !== null) throw new SettingsError(trouble);
   const umask = process.umask(0o077);
-  const settings = await loadSettings(config, process.env);
+  const settings = await loadSettings(config, process.env, (path) => readTextInput(path, ending));
   const stateDir = stateDirPath(named, process.env);
   openStateDir(stateDir);
   checkStateFiles(stateDir);
@@ -129,10 +130,12 @@ export async function runDaemon(argv: string[], services: StartedWorker): Promis
     failing ??= end(error);
     return failing;
   };
-  // After the handlers of signals: settings in a pipe hold this thread until somebody writes them.
-  const starting = Promise.resolve().then(() => start(argv, begun, giveUp));
+  const ending = new AbortController();
+  // After the handlers of signals: settings in a pipe may never come.
+  const starting = Promise.resolve().then(() => start(argv, begun, giveUp, ending.signal));
   onSignals({
     stop: () => {
+      ending.abort(new Error('the daemon was asked to end before anybody wrote it'));
       if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
       void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp);
     },

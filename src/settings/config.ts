@@ -238,10 +238,12 @@ function checkCombinations(settings: Settings, where: string): void {
 /** The folder of the user's rules for screens, beside the configuration file at `configPath`. */
 export const rulesFolder = (configPath: string): string => join(dirname(configPath), 'agents');
 
-async function readConfigFile(path: string): Promise<[string, unknown][]> {
+type ReadText = (path: string) => string | Promise<string>;
+
+async function readConfigFile(path: string, readText: ReadText): Promise<[string, unknown][]> {
   let source: string;
   try {
-    source = readTextFile(path);
+    source = await readText(path);
   } catch (error) {
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
@@ -254,10 +256,15 @@ async function readConfigFile(path: string): Promise<[string, unknown][]> {
 
 /**
  * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default path), then the
- * environment. Throws a SettingsError whose one-line message names the file, the key and the value, unless it
- * is a secret.
+ * environment. `readText` decides what becomes of a FIFO as the file: it is refused, unless the caller waits
+ * for who writes to it. Throws a SettingsError whose one-line message names the file, the key and the value,
+ * unless it is a secret.
  */
-export async function loadSettings(named: string | undefined, env: Env): Promise<Settings> {
+export async function loadSettings(
+  named: string | undefined,
+  env: Env,
+  readText: ReadText = readTextFile,
+): Promise<Settings> {
   const values = new Map<string, unknown>(SETTING_ROWS.map(([key, fallback]) => [key, fallback]));
   const rules = new Map(SETTING_ROWS.map(([key, , rule]) => [key, rule]));
   const put = (where: string, key: string, value: unknown): void => {
@@ -269,7 +276,7 @@ export async function loadSettings(named: string | undefined, env: Env): Promise
   };
   const file = configFile(named, env);
   if (existsSync(file.path)) {
-    for (const [key, value] of await readConfigFile(file.path)) put(file.path, key, value);
+    for (const [key, value] of await readConfigFile(file.path, readText)) put(file.path, key, value);
   } else if (file.named) {
     throw new SettingsError(`${file.path}: the configuration file does not exist`);
   }

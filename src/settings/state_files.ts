@@ -138,9 +138,10 @@ function readIfThere(text: TextBuffer, fd: number): number | null {
 
 /**
  * The text of a file, pipe or terminal that the user of the command line names, read to its end. It waits
- * for who writes to a pipe, while signals are heard. Throws as `readTextFile` does.
+ * for who writes to a pipe, while signals are heard. Throws as `readTextFile` does, and the reason of
+ * `signal` when that ends the wait.
  */
-export async function readTextInput(path: string): Promise<string> {
+export async function readTextInput(path: string, signal?: AbortSignal): Promise<string> {
   const { fd, stat } = openText(path);
   try {
     const text = new TextBuffer();
@@ -149,6 +150,7 @@ export async function readTextInput(path: string): Promise<string> {
     for (;;) {
       const count = readIfThere(text, fd);
       if (count === 0 && !(isAwaited && text.length === 0)) return text.toString();
+      signal?.throwIfAborted();
       if (!count) await sleep(PIPE_POLL_MS);
     }
   } finally {

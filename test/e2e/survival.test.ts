@@ -410,9 +410,23 @@ describe('the daemon', () => {
     // none.
     await eventually(() => catches(must(child.pid), 'SIGHUP'));
     child.kill('SIGTERM');
-    writeFileSync(config, 'port = "none"\n');
     expect(await exited).toEqual([2, null]);
-    expect(stderr.trim().split('\n')).toEqual([expect.stringContaining('port')]);
+    expect(stderr.trim().split('\n')).toEqual([
+      `berth: ${config}: cannot be read: the daemon was asked to end before anybody wrote it`,
+    ]);
+  });
+
+  it('reads its settings from a pipe at its start alone', async () => {
+    const config = join(newFolder(), 'fifo.toml');
+    execFileSync('mkfifo', ['-m', '600', config]);
+    const starting = startDaemon({ args: ['--config', config] });
+    writeFileSync(config, 'port = 0\n[gateway]\nport = 0\n[auth]\ntoken = "comes-through-a-pipe-0123"\n');
+    const daemon = await starting;
+    const status = async (): Promise<number> => (await daemon.request('GET', '/v1/services')).status;
+    expect(await status()).toBe(401);
+    daemon.signal('SIGHUP');
+    await eventually(() => daemon.stderr().includes('it is a FIFO, and not a file'));
+    expect(await status()).toBe(401);
   });
 
   it('leaves a crash a crash', async () => {
