@@ -92,7 +92,7 @@ it('goes from a Procfile to running services, logs, an explanation, and down in 
     expect(up).toMatch(/Started the daemon in the background \(pid \d+, http:\/\/127\.0\.0\.1:\d+\)/);
     expect(up).toMatch(/✓ web is running at http:\/\/localhost:\d+ \(pid \d+, /);
     expect(up).toMatch(/✓ worker started \(no ready-check\), pid \d+, /);
-    expect(up).toMatch(/✗ api: .*exit code 1/);
+    expect(up).toMatch(/✗ api: .*exit (code )?1/);
     expect(up).toMatch(/worker: still there after 2 s\./);
     // Colour on a terminal; the progress display has been removed.
     expect(user.raw()).toContain('\x1b[32m✓\x1b[39m');
