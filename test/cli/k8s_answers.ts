@@ -23,6 +23,7 @@ const workload = (letter: string, name: string, namespace: string, kind = 'Deplo
   sleep_reason: null,
   wake_reason: null,
   stale_since: null,
+  policy: null,
 });
 export const WORKLOADS = [
   workload('B', 'web', 'shop'),

@@ -129,7 +129,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect([answer.status, answer.text]).toEqual([204, '']);
         expect(answer.headers).toMatchObject({
           'access-control-allow-origin': EXTENSION,
-          'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE, OPTIONS',
+          'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS',
           'access-control-allow-headers': 'Authorization, Content-Type, Last-Event-ID, Idempotency-Key',
           vary: 'Origin',
         });
