@@ -52,7 +52,9 @@ it('are shown by notify-send as words, markup included', async () => {
   ]);
   writeFileSync(program, '#!/bin/sh\nexit 4\n');
   expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe('it ended with exit code 4');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe('the program is not installed (ENOENT)');
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe(
+    'the program is not installed (ENOENT)',
+  );
 });
 
 it.each([

@@ -196,7 +196,7 @@ spec:
         `http://127.0.0.1:${tether.body.local_port}/`,
       ]).toString();
     expect(curl()).toMatch(/^web-/);
-    expect((await find(one)).last_activity_at).toMatch(/Z$/);
+    await eventually(async () => (await find(one)).last_activity_at);
 
     expect((await ask(one, 'POST', `/k8s/workloads/${web.id}/sleep`)).body).toEqual({ replicas: 0 });
     expect((await ask(one, 'POST', `/k8s/workloads/${web.id}/sleep`)).body).toEqual({ replicas: 0 });
