@@ -177,7 +177,10 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     policy,
   }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
     const { replicas } = await this.scale.wake(id, by, operation, policy);
-    if (waitMs !== null) await this.readyWait.untilReady(id, waitMs);
+    if (waitMs === null) return { replicas };
+    await this.readyWait.untilReady(id, waitMs);
+    // A read after the answer shows what was waited for.
+    await this.table.flush();
     return { replicas };
   }
 
