@@ -55,7 +55,9 @@ it('starts, works while it prints, is idle when it has been quiet, and exits', a
   await world.advance(after(0));
   expect(status()).toMatchObject({ state: 'working', lastOutputAt: world.host.reading.lastOutputAt });
   await world.advance(after(AGENT_STATE.outputMs));
-  expect(status()).toMatchObject({ state: 'idle', reason: { authority: 'output', rule: 'quiet' } });
+  // Its screen is drawn from the files of its log, which takes time of its own.
+  await eventually(() => status().state === 'idle');
+  expect(status()).toMatchObject({ reason: { authority: 'output', rule: 'quiet' } });
   world.host.exit(0);
   await world.advance(after(0));
   expect(status()).toMatchObject({ state: 'exited' });
@@ -87,6 +89,7 @@ it('tells a later daemon nothing anew, and keeps since when it is so', async () 
   await running(world);
   moved();
   await world.advance(after(AGENT_STATE.outputMs));
+  await eventually(() => status().state === 'idle');
   const { since } = status();
   await world.services.node.stop();
   const row = world.host.row;
@@ -95,7 +98,8 @@ it('tells a later daemon nothing anew, and keeps since when it is so', async () 
   next.world.host.reading = world.host.reading;
   await next.world.ref.ask('adopt', {});
   await next.world.advance(after(0));
-  expect(next.status()).toMatchObject({ state: 'idle', since });
+  await eventually(() => next.status().state === 'idle');
+  expect(next.status()).toMatchObject({ since });
   expect(next.changes()).toEqual([]);
 });
 
