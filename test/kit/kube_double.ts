@@ -28,7 +28,7 @@ export interface Seen {
 export type Fault =
   | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'raw'; status: number; headers: Record<string, string>; body: string }
-  | { kind: 'reset' | 'stall' | 'lost' | 'endless' }
+  | { kind: 'reset' | 'stall' | 'lost' | 'endless' | 'not http' | 'interim' }
   | { kind: 'late'; ms: number };
 
 /** An open watch, driven by hand. */
@@ -462,6 +462,12 @@ class Server implements Double {
         more();
         return true;
       }
+      case 'not http':
+        response.socket?.end('220 this speaks SMTP\r\n');
+        return true;
+      case 'interim':
+        response.socket?.write('HTTP/1.1 103 Early Hints\r\nlink: </>\r\n\r\n'.repeat(100));
+        return true;
       case 'late':
         await new Promise((resolve) => setTimeout(resolve, fault.ms));
         return false;

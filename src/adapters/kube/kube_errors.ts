@@ -34,9 +34,14 @@ const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, 
 /** Whether a deadline has passed. */
 export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError';
 
-/** Whether the network, TLS or HTTP has failed: Node and undici give every such error a code. */
-export function isTransportError(error: unknown): error is Error & { code: string } {
-  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return false;
+/** undici's error for an answer that is not HTTP. It has no code, unlike all its others. */
+const NOT_HTTP = 'HTTPParserError';
+
+/** Whether the network, TLS or HTTP has failed: Node and undici give such errors a code, but for NOT_HTTP. */
+export function isTransportError(error: unknown): error is Error & { code?: string } {
+  if (!(error instanceof Error)) return false;
+  if (error.name === NOT_HTTP) return true;
+  if (!('code' in error && typeof error.code === 'string')) return false;
   // undici's word for a request that is not well-formed.
   if (error.code === 'UND_ERR_INVALID_ARG') return false;
   return !PROGRAMMING_ERRORS.some((type) => error instanceof type);

@@ -14,6 +14,7 @@ import { abortablePause } from './abortable_pause.ts';
 import { type AdmittedCall, CircuitBreaker } from './circuit_breaker.ts';
 import { isTimeout, isTransportError, KubeError, WireError } from './kube_errors.ts';
 import { lineSplitter } from './line_splitter.ts';
+import { Pace } from './pace.ts';
 import { kubeStatusOf, parseJson } from './parse_objects.ts';
 
 export interface KubeRequest {
@@ -84,6 +85,7 @@ const TIMEOUTS = {
 } as const;
 /** An error's body is a Status: small. */
 const MAX_STATUS_BYTES = 256 * 1024;
+const MAX_INTERIM_ANSWERS = 16;
 const KEEP_ALIVE_MS = 30_000;
 const DEFAULT_RETRY_AFTER_MS = 1_000;
 
@@ -93,15 +95,25 @@ function bufferSink(): BodySink<Buffer> {
 }
 
 /** Throws a WireError for more than `maxBytes`. */
-async function readBody<T>(body: Body, maxBytes: number, sink: BodySink<T>): Promise<T> {
+async function readBody<T>(body: Body, maxBytes: number, sink: BodySink<T>, pace: Pace): Promise<T> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
     // Leaving the loop destroys the body and with it the connection.
     if (size > maxBytes) throw new WireError(`the answer has more than ${maxBytes} bytes`);
-    sink.push(chunk);
+    await pace.run(() => sink.push(chunk));
   }
   return sink.end();
+}
+
+/** Throws a WireError for the first interim answer (1xx) too many: a server could send them for ever. */
+function interimAnswers(): () => void {
+  let count = 0;
+  return () => {
+    count += 1;
+    if (count > MAX_INTERIM_ANSWERS)
+      throw new WireError(`more than ${MAX_INTERIM_ANSWERS} interim answers (1xx)`);
+  };
 }
 
 /** The Status in `body`; undefined for a proxy's page, of which only the HTTP status counts. */
@@ -134,7 +146,7 @@ const BROKEN_CONNECTION_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPI
 
 /** Whether a connection has ended in the middle of a call, which another connection may carry. */
 const isBrokenConnection = (error: unknown): boolean =>
-  isTransportError(error) && BROKEN_CONNECTION_CODES.has(error.code);
+  isTransportError(error) && error.code !== undefined && BROKEN_CONNECTION_CODES.has(error.code);
 
 /**
  * A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0
@@ -202,7 +214,11 @@ class PooledKubeHttp implements KubeHttp {
     await this.guarded(signal, async (onAnswer) => {
       const body = await this.send(this.streams, request, signal, onAnswer);
       sink.onOpen();
-      for await (const chunk of body) for (const line of split(chunk)) sink.onLine(line);
+      const pace = new Pace(this.clock, signal);
+      for await (const chunk of body) {
+        const lines = await pace.run(() => split(chunk));
+        for (const line of lines) await pace.run(() => sink.onLine(line));
+      }
     });
   }
 
@@ -229,6 +245,7 @@ class PooledKubeHttp implements KubeHttp {
               await this.send(this.calls, request, signal, onAnswer),
               maxBytes,
               openSink(),
+              new Pace(this.clock, signal),
             );
           } catch (error) {
             isBroken = isBrokenConnection(error);
@@ -295,11 +312,12 @@ class PooledKubeHttp implements KubeHttp {
       },
       body: request.body ? JSON.stringify(request.body) : null,
       headersTimeout: TIMEOUTS[method].headersMs,
+      onInfo: interimAnswers(),
       signal,
     });
     onAnswer();
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer.body;
-    const body = await readBody(answer.body, MAX_STATUS_BYTES, bufferSink());
+    const body = await readBody(answer.body, MAX_STATUS_BYTES, bufferSink(), new Pace(this.clock, signal));
     throw kubeErrorOf(request.action, answer.statusCode, answer.headers['retry-after'], body);
   }
 }

@@ -238,6 +238,20 @@ describe('failures', () => {
     });
   });
 
+  it('an answer that is not HTTP, or never more than interim, is explained as any other', async () => {
+    double.fault(any, { kind: 'not http' });
+    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
+      code: 'cluster_unreachable',
+      message: expect.stringMatching(/does not answer: .*HTTP/),
+    });
+    double.fault(any, { kind: 'interim' });
+    expect(await saidOf(cluster.getWorkload(hello))).toEqual({
+      code: 'cluster_unreachable',
+      message: expect.stringMatching(/interim answers/),
+    });
+    expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
+  });
+
   it('a broken connection is not tried again for a change', async () => {
     double.fault(any, { kind: 'reset' });
     const steps = [{ op: 'replace', path: '/spec/replicas', value: 0 }] as const;
