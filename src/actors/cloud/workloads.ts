@@ -169,13 +169,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return this.scale.sleep(message);
   }
 
-  async wake({
-    id,
-    by,
-    waitMs,
-    operation,
-    policy,
-  }: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
+  async wake(message: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
+    const { id, by, waitMs, operation, policy } = message;
     const { replicas } = await this.scale.wake(id, by, operation, policy);
     if (waitMs === null) return { replicas };
     await this.readyWait.untilReady(id, waitMs);
