@@ -43,17 +43,31 @@ const COLUMNS: readonly Column<Policy>[] = [
 
 type PreviewedWorkload = PolicyPreview['workloads'][number];
 
-const PREVIEW_COLUMNS: readonly Column<PreviewedWorkload>[] = [
-  { title: 'WORKLOAD', cell: ({ namespace, kind, name }) => `${namespace}/${kind.toLowerCase()}/${name}` },
-  { title: 'STATE', cell: ({ state }) => state },
-  { title: 'DECIDES', cell: ({ policy }) => policy?.excluded_by ?? policy?.schedule ?? policy?.idle ?? null },
+interface SwitchRow {
+  workload: PreviewedWorkload;
+  /** null: the policy never switches it. */
+  next: PreviewedWorkload['switches'][number] | null;
+}
+
+const weekday = new Intl.DateTimeFormat('en', { weekday: 'short' });
+
+/** As `Mon 2026-11-23 20:00+01:00`, in the time zone of this machine. */
+function switchTime(at: number): string {
+  const [day = '', time = ''] = localTime(at).split('T');
+  return `${weekday.format(at)} ${day} ${time.slice(0, 5)}${time.slice(-6)}`;
+}
+
+const workloadName = ({ namespace, kind, name }: PreviewedWorkload): string =>
+  `${namespace}/${kind.toLowerCase()}/${name}`;
+
+const PREVIEW_COLUMNS: readonly Column<SwitchRow>[] = [
+  { title: 'WORKLOAD', cell: ({ workload }) => workloadName(workload) },
   {
-    title: 'SWITCHES',
-    cell: ({ switches }) =>
-      switches.map(({ at, to }) => `${localTime(Date.parse(at)).slice(0, 16)} ${to}`).join(', '),
-    canShrink: true,
+    title: 'DECIDES',
+    cell: ({ workload: { policy } }) => policy?.excluded_by ?? policy?.schedule ?? policy?.idle ?? null,
   },
-  { title: 'FAULTS', cell: ({ policy }) => policy?.faults.join('; ') || null, canShrink: true },
+  { title: 'AT', cell: ({ next }) => next && switchTime(Date.parse(next.at)) },
+  { title: 'BECOMES', cell: ({ next }) => next?.to ?? null },
 ];
 
 interface Given {
@@ -97,6 +111,21 @@ async function bodyOf(client: Client, given: Given): Promise<PolicyBody> {
 function printPolicy({ out }: CommandContext, policy: Policy): void {
   if (policy.warning !== null) out.warn(`${policy.name}: ${policy.warning}`);
   out.record(policy, () => `${policy.name} decides on ${countText(policy.decided, 'workload')}`);
+}
+
+function printPreview({ out }: CommandContext, name: string, { warning, workloads }: PolicyPreview): void {
+  if (warning !== null) out.warn(`${name}: ${warning}`);
+  if (out.isData) {
+    out.rows(workloads, [], '');
+    return;
+  }
+  for (const workload of workloads)
+    for (const fault of workload.policy?.faults ?? []) out.warn(`${workloadName(workload)}: ${fault}`);
+  const rows = workloads.flatMap((workload): SwitchRow[] => {
+    const { switches } = workload;
+    return switches.length === 0 ? [{ workload, next: null }] : switches.map((next) => ({ workload, next }));
+  });
+  out.rows(rows, PREVIEW_COLUMNS, 'It selects no workload.');
 }
 
 export const policyCommand = defineCommand({
@@ -146,10 +175,7 @@ export const policyCommand = defineCommand({
       printPolicy(context, await client.cloud.setPolicy(name, await bodyOf(client, given)));
     else if (action === 'rm')
       context.out.record(await client.cloud.removePolicy(name), () => `${name} is removed`);
-    else if (action === 'preview') {
-      const preview = await client.cloud.previewPolicy(name);
-      if (preview.warning !== null) context.out.warn(`${name}: ${preview.warning}`);
-      context.out.rows(preview.workloads, PREVIEW_COLUMNS, 'It selects no workload.');
-    } else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
+    else if (action === 'preview') printPreview(context, name, await client.cloud.previewPolicy(name));
+    else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
   },
 });
