@@ -1,4 +1,5 @@
 // Every command on a real daemon with real processes: its output and its exit code.
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -257,6 +258,21 @@ describe('logs and events', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
     expect(rows.map(({ name, line }) => [name, line])).toContainEqual(['bb', '2 \u202etxt']);
+  });
+
+  it('show what stands around the lines that are found, as grep does', async () => {
+    const daemon = await daemonOf();
+    const run = against(daemon);
+    const isFound = [3, 4, 9, 16];
+    const lines = Array.from({ length: 20 }, (_, at) => (isFound.includes(at) ? `ERR ${at}` : `line ${at}`));
+    const input = `${lines.join('\n')}\n`;
+    await register(daemon, { name: 'a', cmd: `printf '${lines.join('\\n')}\\n'; sleep 100` });
+    expect((await run('start a')).code).toBe(0);
+    await eventually(async () => (await run('logs a')).stdout === input);
+    for (const count of ['1', '2', '3'])
+      expect((await run(`logs a --grep ERR -C ${count}`)).stdout).toBe(
+        execFileSync('grep', ['-C', count, 'ERR'], { input, encoding: 'utf8' }),
+      );
   });
 
   it('are followed until Ctrl-C, and end quietly when nobody reads on', async () => {
