@@ -286,7 +286,8 @@ describe('the holder', () => {
       ({ service: 'redis', run: 'r1', pid: must(child.pid), startTicks, end: null, ...over }) as LedgerRun;
     const holder = async () => (await ref.ask('listener', { port })).listener?.holder;
     const foreign = await holder();
-    expect(foreign).toMatch(/^pid \d+ \(node\)$/);
+    // Newer versions of Node call themselves MainThread.
+    expect(foreign).toMatch(/^pid \d+ \((?:node|MainThread)\)$/);
     runs.push(run({ pid: 1 }), run({ end: {} as RunEnd }));
     expect(await holder()).toBe(foreign);
     runs.push(run({}));
