@@ -26,7 +26,7 @@ export interface HostRun extends StopTarget {
   /** What its process was started with; null: another host knew it. */
   setting: RunSetting | null;
   /** The command of its stop, and what comes before it; undefined: no stop was asked for. */
-  stopCommand?: Promise<void>;
+  stopCommand?: Promise<number>;
 }
 
 export type HostRunOutcome = Pick<RunEnd, 'exitCode' | 'signal' | 'exitUnknown' | 'cause'>;

@@ -310,7 +310,6 @@ export class HostRuns {
     const { clock, commands, groups, ledger, stops } = this.config;
     // The caller of the failed start has its Failure already.
     await this.starting.get(id)?.reply.catch(() => undefined);
-    const began = clock.monotonic();
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
       const isCommand = command !== undefined && graceMs > 0;
@@ -319,10 +318,9 @@ export class HostRuns {
       ledger.put(known.row);
       known.stopCommand = commands
         .end(id)
-        .then(() => (isCommand ? this.runStopCommand(known, command, graceMs) : undefined));
+        .then(() => (isCommand ? this.runStopCommand(known, command, graceMs) : 0));
     }
-    await known?.stopCommand;
-    const commandMs = Math.round(clock.monotonic() - began);
+    const commandMs = (await known?.stopCommand) ?? 0;
     const target = known ?? forgottenTarget(name, id);
     const onSent = (): void => {
       if (!known || known.row.end) return;
@@ -334,9 +332,10 @@ export class HostRuns {
     return { ...report, ms: commandMs + report.ms };
   }
 
-  /** Runs the command that stops a run; signals follow, whatever becomes of it. */
-  private async runStopCommand(run: HostRun, cmd: string, timeoutMs: number): Promise<void> {
+  /** Runs the command that stops a run; signals follow, whatever becomes of it. Resolves with its ms. */
+  private async runStopCommand(run: HostRun, cmd: string, timeoutMs: number): Promise<number> {
     const { clock, commands, ledger } = this.config;
+    const began = clock.monotonic();
     const { name, row } = run;
     const request = { service: name, run: row.run, cmd, timeoutMs, setting: settingOfRun(run) };
     const ended = request.setting && commands.run({ ...request, setting: request.setting });
@@ -345,6 +344,7 @@ export class HostRuns {
     await commands.end(row.run);
     run.row = rowAfterCommand(run.row, clock.now());
     ledger.put(run.row);
+    return Math.round(clock.monotonic() - began);
   }
 
   /** See `HostProtocol.exec`. */
