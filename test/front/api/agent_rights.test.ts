@@ -11,6 +11,8 @@ import { must } from '../../kit/must.ts';
 import { DAEMON_INFO, expectError, runningState, specRow, startFront } from '../kit.ts';
 
 const AGENT = { agentType: null, hostname: 'bot.agents.localhost', cols: 80, rows: 24 };
+/** A service that it may register. */
+const OWN = { name: 'shop--new', stack: 'shop', cmd: 'true', port: null };
 const RUN = '0123456789abcdef';
 
 /** A front with the agents `shop--bot` and `blog--bot`; asks with the token of `shop--bot`. */
@@ -44,7 +46,7 @@ it('holds an agent to its stack', async () => {
     ['POST', '/v1/services/blog--web/stop'],
     ['POST', '/v1/agents/blog--bot/keys', { keys: ['Enter'] }],
     ['POST', '/v1/agents/spinup', { name: 'blog--new', cmd: 'true' }],
-    ['POST', '/v1/services', { name: 'shop--new', cmd: 'true', port: null, dependsOn: ['blog--web'] }],
+    ['POST', '/v1/services', { ...OWN, dependsOn: ['blog--web'] }],
   ] as const)
     expectError(await ask(method, path, body), 'forbidden_owner');
 });
