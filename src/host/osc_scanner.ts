@@ -1,6 +1,6 @@
-// What a program says to its terminal beside the screen: title, progress, notifications, status. Read from the
-// output as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows many
-// in one piece of output.
+// What a program says to its terminal beside the screen: title, progress, notifications, status. Read from
+// the output as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows
+// many in one piece of output.
 import type { ReportedState, TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
 import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
 
