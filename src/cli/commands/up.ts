@@ -19,6 +19,7 @@ import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
 import { markForNewPorts, plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
 import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
+import { detailsOf, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf, UNREGISTERED } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
@@ -55,7 +56,10 @@ function planOf(project: Project, names: readonly string[], stack: string): UpPl
 /** Every registered service, by name. */
 async function registeredServices(client: Client): Promise<Map<string, ServiceDetail>> {
   const all = await client.services();
-  const details = await Promise.all(all.map(({ name }) => client.service(name)));
+  const details = await detailsOf(
+    client,
+    all.map(({ name }) => name),
+  );
   return new Map(details.map((detail) => [detail.name, detail]));
 }
 
@@ -150,7 +154,7 @@ async function bringUpAll(
       const onWaiting = (about: string): void => progress.update(scope.label(name), about);
       // What needs a task needs its end, whatever else is waited for.
       const wait = options.wait || (kind === 'task' && whole.has(name));
-      const work = bringUp(client, spec, { ...options, wait }, onWaiting);
+      const work = whileRegistered(name, bringUp(client, spec, { ...options, wait }, onWaiting));
       const done = await (early.has(name) && !spec.mustRestart
         ? whenStarted(client, name, work, onStarted)
         : work);

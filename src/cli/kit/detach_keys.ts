@@ -79,7 +79,9 @@ function* partsOf(typed: string): Generator<string> {
   }
 }
 
-/** Finds the keys that leave in what is typed. The first of several are held back until the next ones tell. */
+/**
+ * Finds the keys that leave in what is typed. The first of several are held back until the next ones tell.
+ */
 export class DetachMatcher {
   private readonly keys: readonly DetachKey[];
   private held: string[] = [];

@@ -11,6 +11,7 @@ import type { CommandContext } from './context.ts';
 import { CommandError } from './exit_codes.ts';
 import { isReplacedBy, projectFileOf } from './project_file.ts';
 import { type RegistrationResult, registerService } from './registration_diff.ts';
+import { unlessRemoved } from './removed_meanwhile.ts';
 import type { StackScope } from './stack_scope.ts';
 
 /** What one `up` is about. */
@@ -117,7 +118,7 @@ export async function takeOverRenamed(
   for (const [name, before] of renamedServices(plan, registered)) {
     const service = plan.services.find((one) => one.name === name);
     if (!service) continue;
-    await client.remove(before.name);
+    await unlessRemoved(client.remove(before.name));
     context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
     const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
     registered.set(name, (await registerService(client, file, kept, undefined)).detail);
@@ -132,7 +133,7 @@ export async function removeStale(
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
   for (const { name } of staleServices(plan, registered)) {
-    await client.remove(name);
+    await unlessRemoved(client.remove(name));
     const label = plan.scope.label(name);
     context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
   }
