@@ -83,7 +83,7 @@ export class ServiceDialer {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {
       const before = find(address, target.port);
-      if (before && !this.accepts(before, target))
+      if (before && !(await this.accepts(before, target)))
         throw new Error(`user ${userName(before.uid)} listens there, on ${address}`);
       const socket = await connect(target.port, address, options);
       if (find(address, target.port)?.inode === before?.inode) return socket;
@@ -92,9 +92,9 @@ export class ServiceDialer {
     throw new Error(`what listens there, on ${address}, changes all the time`);
   }
 
-  private accepts(listener: SocketOwner, { port, pid }: DialTarget): boolean {
+  private async accepts(listener: SocketOwner, { port, pid }: DialTarget): Promise<boolean> {
     if (this.accepted.get(port) === listener.inode) return true;
-    if (!mayServe(listener, pid)) return false;
+    if (!(await mayServe(listener, pid))) return false;
     this.accepted.set(port, listener.inode);
     return true;
   }

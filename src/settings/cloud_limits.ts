@@ -114,7 +114,7 @@ export const POLICY = {
   maxList: 50,
   maxTextLength: 1_000,
   /** Schedules whose times are kept ready. */
-  maxTimelines: 1_000,
+  maxTimelines: 10_000,
   /** Switches that a preview shows of each workload. */
   previewed: 10,
   /** Longest time between two looks at the clock, while there is a schedule. */

@@ -29,6 +29,7 @@ import {
   type RegistrationResult,
   registerService,
 } from '../kit/registration_diff.ts';
+import { detailsOf, unlessRemoved, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
 import {
   chosenStack,
@@ -73,7 +74,10 @@ function planOf(project: Project, names: readonly string[], stack: string): Plan
 /** Every registered service, by name. */
 async function registeredServices(client: Client): Promise<Map<string, ServiceDetail>> {
   const all = await client.services();
-  const details = await Promise.all(all.map(({ name }) => client.service(name)));
+  const details = await detailsOf(
+    client,
+    all.map(({ name }) => name),
+  );
   return new Map(details.map((detail) => [detail.name, detail]));
 }
 
@@ -214,7 +218,7 @@ async function takeOverRenamed(
   for (const [name, before] of renamedServices(plan, registered)) {
     const service = plan.services.find((one) => one.name === name);
     if (!service) continue;
-    await client.remove(before.name);
+    await unlessRemoved(client.remove(before.name));
     context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
     const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
     registered.set(name, (await registerService(client, file, kept, undefined)).detail);
@@ -229,7 +233,7 @@ async function removeStale(
   registered: ReadonlyMap<string, ServiceDetail>,
 ): Promise<void> {
   for (const { name } of staleServices(plan, registered)) {
-    await client.remove(name);
+    await unlessRemoved(client.remove(name));
     const label = plan.scope.label(name);
     context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
   }
@@ -266,7 +270,7 @@ async function bringUpAll(
       const onWaiting = (about: string): void => progress.update(scope.label(name), about);
       // What needs a task needs its end, whatever else is waited for.
       const wait = options.wait || (kind === 'task' && whole.has(name));
-      const work = bringUp(client, spec, { ...options, wait }, onWaiting);
+      const work = whileRegistered(name, bringUp(client, spec, { ...options, wait }, onWaiting));
       const done = await (early.has(name) && !spec.mustRestart
         ? whenStarted(client, name, work, onStarted)
         : work);

@@ -10,6 +10,7 @@ import {
   SPEC_FIELDS,
 } from '../../protocol/registration.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
+import { whileRegistered } from './removed_meanwhile.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
@@ -39,7 +40,7 @@ const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JS
 
 async function registerAndRead(client: Client, spec: Registration): Promise<ServiceDetail> {
   await client.register(spec);
-  return client.service(spec.name);
+  return whileRegistered(spec.name, client.service(spec.name));
 }
 
 /** The `port` of a registration: 0 for a free one. */
