@@ -1,6 +1,6 @@
-// What the page at `/` loads before its first terminal, the time from a cold cache until it shows 100 services,
-// and a tab in which everything moves. The floor is an answer of the same daemon, shown by the same browser; of the
-// bytes, one; of the busy tab, the same tab before.
+// What the page at `/` loads before its first terminal, the time from a cold cache until it shows 100
+// services, and a tab in which everything moves. The floor is an answer of the same daemon, shown by the same
+// browser; of the bytes, one; of the busy tab, the same tab before.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { type Browser, chromium } from 'playwright-core';

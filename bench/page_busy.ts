@@ -1,5 +1,5 @@
-// A tab in which everything moves at once: 500 services that are measured every two seconds, a log of 1,000 lines
-// a second of which 100,000 are kept, and a terminal that is drawn twenty times a second.
+// A tab in which everything moves at once: 500 services that are measured every two seconds, a log of 1,000
+// lines a second of which 100,000 are kept, and a terminal that is drawn twenty times a second.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Browser, CDPSession, Page } from 'playwright-core';
 import { type Daemon, registerMany, startDaemon, withFolder } from './kit/daemon.ts';

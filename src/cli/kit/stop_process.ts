@@ -5,8 +5,8 @@ import { constants } from 'node:os';
 const RESUME_MS = 200;
 
 /**
- * Stops `target` (0: the job), and resolves when it goes on. Nobody may listen for SIGTSTP: then the signal stops
- * the process.
+ * Stops `target` (0: the job), and resolves when it goes on. Nobody may listen for SIGTSTP: then the
+ * signal stops the process.
  */
 export function stopUntilContinued(target: number): Promise<void> {
   return new Promise((resolve) => {

@@ -14,7 +14,7 @@ export const cloudEventList = signal<readonly CloudEvent[] | null>(null);
 /** Every policy. null: not read yet. */
 export const policyList = signal<readonly Policy[] | null>(null);
 /** What the policy that is selected will do; null: none is, or it is not read yet. */
-export const policyPreview = signal<PolicyPreview | null>(null);
+export const chosenPreview = signal<PolicyPreview | null>(null);
 /** Why the last reading has failed; '' if it has not. */
 export const cloudError = signal('');
 
@@ -53,7 +53,7 @@ async function readPolicies(): Promise<void> {
   const preview = isThere ? await client.cloud.previewPolicy(name) : null;
   batch(() => {
     policyList.value = policies;
-    policyPreview.value = preview;
+    chosenPreview.value = preview;
   });
 }
 

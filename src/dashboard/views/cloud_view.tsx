@@ -10,7 +10,7 @@ import { go, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
 import { cloudError, clusterList, followCloud, policyList, tetherList, workloadPages } from './cloud_data.ts';
 import { CloudEvents } from './cloud_events_list.tsx';
-import { PolicyList } from './policy_list.tsx';
+import { PolicySection } from './policy_section.tsx';
 import { agoText, changeCloud, WorkloadSection } from './workload_rows.tsx';
 
 function CloudLogin() {
@@ -110,7 +110,7 @@ const TABS = ['workloads', 'policies', 'tethers', 'events'] as const;
 
 const PARTS: Readonly<Record<string, () => JSX.Element>> = {
   workloads: WorkloadSection,
-  policies: PolicyList,
+  policies: PolicySection,
   tethers: TetherList,
   events: CloudEvents,
 };

@@ -7,7 +7,7 @@ import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { setFilter, shownPlace } from '../state/place.ts';
 import { tenSeconds } from '../state/ticker.ts';
-import { policyList, policyPreview, watchPolicies } from './cloud_data.ts';
+import { chosenPreview, policyList, watchPolicies } from './cloud_data.ts';
 
 const ROW_HEIGHT = 36;
 const SWITCHES_SHOWN = 4;
@@ -81,11 +81,11 @@ function Preview({ preview: { name, workloads } }: { preview: PolicyPreview }) {
 }
 
 /** The policies, and the preview of the one that is chosen. */
-export function PolicyList() {
+export function PolicySection() {
   const chosen = shownPlace.value.query['policy'] ?? '';
   useEffect(() => watchPolicies(chosen), [chosen]);
   const policies = policyList.value;
-  const preview = policyPreview.value;
+  const preview = chosenPreview.value;
   if (policies === null) return <p class="empty soft">Reading …</p>;
   return (
     <section aria-label="policies" class="policies">
