@@ -129,6 +129,18 @@ export const POLICY = {
   namespacesMs: 300_000,
 } as const;
 
+/** Savings: docs/reference.md "Savings". */
+export const SAVINGS = {
+  /** What was seen within this time was watched: a change happened when it was seen. */
+  watchedMs: 120_000,
+  /** A watch that goes on tells for so long of what has happened before. */
+  catchUpMs: 10_000,
+  /** A receipt of longer ago counts from then on. */
+  maxPastMs: 366 * 86_400_000,
+  /** Of a time without Berth so much counts: the clock may be wrong at the start. */
+  maxUnseenMs: 31 * 86_400_000,
+} as const;
+
 /** The events and the audit log of the cloud part: docs/reference.md "Cloud events". */
 export const CLOUD_EVENTS = {
   /** The newest events, which are in memory. */

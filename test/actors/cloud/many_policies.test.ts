@@ -25,6 +25,7 @@ function countedWorkloads(): { rows: StoredWorkload[]; looks(): number } {
       },
       ...{ replicas: 1, pods: 1, ready: 1, observed: true, selector: '', scaledBy: null, keeper: null },
       ...{ generation: 1, replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
+      requests: { cpu: 0, memory: 0 },
       get labels(): string {
         looks += 1;
         return '\napp=web\n';
