@@ -4,12 +4,10 @@ import type { Client } from '../../client/create_client.ts';
 import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
+import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { stdout } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
-
-/** Ctrl-], as in telnet: hardly any program uses it. */
-const DETACH_KEY = 0x1d;
 
 /** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
 function writeToScreen(text: string): Promise<void> | undefined {
@@ -35,12 +33,14 @@ export function describeTerminalEnd(
 export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
   /** Called before the first output is shown. */
   onOpen?: () => void;
+  /** What leaves; default: Ctrl-]. */
+  detachKeys?: DetachKeys;
 }
 
 /**
  * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
- * Resolves when the user has left with Ctrl-] or the session has ended, with the terminal as it was
- * before. Stopped from outside, it gives the terminal back, and attaches again when it is continued.
+ * Resolves when the user has left with the detach keys or the session has ended, with the terminal as it
+ * was before. Stopped from outside, it gives the terminal back, and attaches again when it is continued.
  */
 export async function attachAgent(
   context: CommandContext,
@@ -60,16 +60,17 @@ async function attachOnce(
   context: CommandContext,
   client: Client,
   called: string,
-  { onOpen, ...viewing }: AgentViewing,
+  { onOpen, detachKeys = DEFAULT_DETACH_KEYS, ...viewing }: AgentViewing,
 ): Promise<TerminalEnd | 'stopped'> {
   const { stdin } = process;
   const screen = stdout();
   const filter = new TerminalFilter();
+  const matcher = new DetachMatcher(detachKeys);
   let isEntered = false;
   const output = (bytes: Uint8Array) => {
     if (!isEntered) {
       onOpen?.();
-      screen.write(enterScreen(`${called}: Ctrl-] leaves`));
+      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
     }
     isEntered = true;
     return writeToScreen(filter.filter(bytes));
@@ -83,9 +84,9 @@ async function attachOnce(
     if (isEntered) screen.write(leaveScreen(screen.columns));
   };
   const type = (keys: Buffer): void => {
-    const at = keys.indexOf(DETACH_KEY);
-    if (at !== 0) terminal.write(at < 0 ? keys : keys.subarray(0, at));
-    if (at >= 0) terminal.detach();
+    const { typed, isLeaving } = matcher.take(keys);
+    if (typed.length > 0) terminal.write(typed);
+    if (isLeaving) terminal.detach();
   };
   let stop = (): void => {};
   const stopped = new Promise<'stopped'>((resolve) => {
