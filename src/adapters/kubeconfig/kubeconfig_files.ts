@@ -56,8 +56,8 @@ const unreadable = (name: string, error: unknown): KubeconfigError => {
 };
 
 /**
- * The text of stdin. It may come from a person or a slow program: meanwhile, Ctrl-C ends the command. Throws a
- * KubeconfigError.
+ * The text of stdin. It may come from a person or a slow program: meanwhile, Ctrl-C ends the command.
+ * Throws a KubeconfigError.
  */
 export async function readUserInput(): Promise<string> {
   const chunks: Buffer[] = [];

@@ -80,8 +80,8 @@ function dataOf(entry: KubeconfigEntry, field: string): string | undefined {
 }
 
 /**
- * The fields of the cluster for a kubeconfig of its own. `authority`: a file that stands for its own CA; `-`: the
- * text `stdin`.
+ * The fields of the cluster for a kubeconfig of its own. `authority`: a file that stands for its own CA;
+ * `-`: the text `stdin`.
  */
 export function clusterFields(
   { name, cluster }: KubeContext,

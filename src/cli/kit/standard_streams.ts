@@ -13,8 +13,8 @@ function tryWrite(fd: number, text: string): void {
 const handledStreams = new Set<NodeJS.WriteStream>();
 
 /**
- * Ends the command quietly when the reader of a pipe has closed it, as head and less do, and with one line where
- * nothing can be written, as on a full disk.
+ * Ends the command quietly when the reader of a pipe has closed it, as head and less do, and with one line
+ * where nothing can be written, as on a full disk.
  */
 function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   if (handledStreams.has(stream)) return stream;
