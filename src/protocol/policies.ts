@@ -122,6 +122,7 @@ export interface GovernedWorkloadsProtocol {
   dueSwitches(message: Record<string, never>): { due: DueSwitch[]; nextAt: number | null };
   /** A switch was made, or is not to be tried again. */
   switched(message: { id: string; to: SwitchRecord['to'] }): null;
+  policyReports(message: Record<string, never>): PolicyReport[];
   /** Fails unknown_policy. */
   policyReport(message: { name: string }): PolicyReport;
   /** Fails unknown_policy. */

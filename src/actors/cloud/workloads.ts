@@ -64,7 +64,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly clusters: Ref<ClustersProtocol>;
   private readonly store: CloudStore;
   private readonly teller: CommitTeller;
-  private readonly table: WorkloadTable;
+  readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
   private readonly readyWait: ReadyWait;
   private readonly activityReports: ActivityReports;
@@ -385,6 +385,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     ...governedHandlers(context, workloads.policies),
+    savings: (selection) => workloads.table.savingsOf(selection),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),
