@@ -196,7 +196,9 @@ export class AgentPrompts {
   /** How long to wait before `blocked` is believed that nothing but an unknown, quiet screen tells. */
   private guessedMs({ reason, since, state }: AgentStatus): number {
     if (state !== 'blocked' || reason.authority !== 'output') return 0;
-    return since + PROMPT.guessMs - this.options.clock.now();
+    const lastedMs = this.options.clock.now() - since;
+    // One of the future is from before the clock was set back.
+    return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
   }
 
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
