@@ -24,6 +24,7 @@ describe('a sync', () => {
       wake_reason: null,
       stale_since: null,
       policy: null,
+      after: null,
     };
     expect(here.list()).toEqual([
       {

@@ -22,6 +22,7 @@ const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => (
   wakeReason: null,
   staleSince: null,
   policy: null,
+  after: null,
 });
 const cluster = (id: string): ClusterRow => ({
   id,
