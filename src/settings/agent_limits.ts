@@ -80,4 +80,6 @@ export const SESSION = {
   searchMs: 30_000,
   /** The beginning of a title that programs show whole in the title of their window. */
   titleChars: 24,
+  /** The longest that the request which wakes an agent waits for its server to listen. */
+  listenMs: 10_000,
 } as const;

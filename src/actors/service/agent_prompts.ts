@@ -194,7 +194,6 @@ export class AgentPrompts {
       const hasChanged = status.since > at;
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
         return status.state === 'starting' ? NOT_YET : { found: status };
-      if (prompt.wait === 'change') return NOT_YET;
       const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;
       const idle = this.lookIdle(status, restMs);
       return 'found' in idle ? { found: status } : idle;

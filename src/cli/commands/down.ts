@@ -1,16 +1,27 @@
 // berth down
 import { dirname } from 'node:path';
+import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { isHook } from '../../protocol/stacks.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
-import { describeStop } from '../kit/format.ts';
+import { describeStop, relativePath } from '../kit/format.ts';
 import { projectFilePath } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
-import { projectFileOf } from '../kit/project_file.ts';
+import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
+
+/** Says that nothing of `path` is registered, and what is of a file that it replaces. */
+function nothingUp(path: string, all: readonly ServiceDetail[]): string {
+  const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
+  const replaced = owners.find((owner) => isReplacedBy(path, owner));
+  const nothing = `Nothing of ${path} is up.`;
+  return replaced === undefined
+    ? nothing
+    : `${nothing} \`berth down -f ${relativePath(replaced)}\` ends what is.`;
+}
 
 /** The result for a service that another command has removed first. */
 const goneMeanwhile = (name: string): BatchResult => ({
@@ -83,7 +94,7 @@ export const downCommand = defineCommand({
         );
     }
     removeInterrupt();
-    if (ours.length === 0) context.out.note(`Nothing of ${path} is up.`);
+    if (ours.length === 0) context.out.note(nothingUp(path, details));
     return report.end();
   },
 });

@@ -4,11 +4,9 @@ import type { Client } from '../../client/create_client.ts';
 import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
+import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { stdout } from './standard_streams.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
-
-/** Ctrl-], as in telnet: hardly any program uses it. */
-const DETACH_KEY = 0x1d;
 
 /** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
 function writeToScreen(text: string): Promise<void> | undefined {
@@ -34,27 +32,30 @@ export function describeTerminalEnd(
 export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
   /** Called before the first output is shown. */
   onOpen?: () => void;
+  /** What leaves; default: Ctrl-]. */
+  detachKeys?: DetachKeys;
 }
 
 /**
  * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
- * Resolves when the user has left with Ctrl-] or the session has ended, with the terminal as it was
- * before.
+ * Resolves when the user has left with the detach keys or the session has ended, with the terminal as it
+ * was before.
  */
 export async function attachAgent(
   context: CommandContext,
   client: Client,
   called: string,
-  { onOpen, ...viewing }: AgentViewing,
+  { onOpen, detachKeys = DEFAULT_DETACH_KEYS, ...viewing }: AgentViewing,
 ): Promise<TerminalEnd> {
   const { stdin } = process;
   const screen = stdout();
   const filter = new TerminalFilter();
+  const matcher = new DetachMatcher(detachKeys);
   let isEntered = false;
   const output = (bytes: Uint8Array) => {
     if (!isEntered) {
       onOpen?.();
-      screen.write(enterScreen(`${called}: Ctrl-] leaves`));
+      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
     }
     isEntered = true;
     return writeToScreen(filter.filter(bytes));
@@ -67,9 +68,9 @@ export async function attachAgent(
     if (isEntered) screen.write(leaveScreen(screen.columns));
   };
   const type = (keys: Buffer): void => {
-    const at = keys.indexOf(DETACH_KEY);
-    if (at !== 0) terminal.write(at < 0 ? keys : keys.subarray(0, at));
-    if (at >= 0) terminal.detach();
+    const { typed, isLeaving } = matcher.take(keys);
+    if (typed.length > 0) terminal.write(typed);
+    if (isLeaving) terminal.detach();
   };
   const removeInterrupt = context.onInterrupt(restore);
   stdin.setRawMode(true);

@@ -69,6 +69,8 @@ export interface RegistrationResult {
    * The running process was started from an older registration that differs in what a process is made from.
    */
   mustRestart: boolean;
+  /** The process runs on in another environment of the shell than that which is registered now. */
+  hasOldEnvironment?: boolean;
 }
 
 export interface PlannedChange {
@@ -150,13 +152,16 @@ export async function registerService(
   const mustRestart = alive && !needsNoRestart;
   const isRecordChanged = RECORD_FIELDS.some(isChanged) || labelsChanged;
   const isMarked = withEnv.labels.includes(NO_RESTART_LABEL);
+  // Everything that a caller can read is as it was, so it was the environment of the shell that changed.
+  const hasOldEnvironment = alive && !envChanged && withEnv.revision !== before.revision;
   // What the process starts from may have changed, which restarts nothing.
   const mustMark = alive && needsNoRestart && (isRecordChanged || withEnv.stale);
   const isMarkWrong = mustMark ? !isMarked : isMarked && mustRestart;
   if (!isRecordChanged && !isMarkWrong) {
     const change = withEnv.revision === before.revision ? 'unchanged' : 'updated';
-    return { detail: withEnv, change, mustRestart };
+    return { detail: withEnv, change, mustRestart, hasOldEnvironment };
   }
   const labels = mustMark ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
-  return { detail: await registerAndRead(client, { ...goal, labels }), change: 'updated', mustRestart };
+  const detail = await registerAndRead(client, { ...goal, labels });
+  return { detail, change: 'updated', mustRestart, hasOldEnvironment };
 }

@@ -376,6 +376,16 @@ describe('a prompt that waits', () => {
     expect(await answer).toContain('idle|');
   });
 
+  it('for a change ends with the output of an agent that is done before its state is looked at', async () => {
+    const bot = new Program();
+    const answer = bot.prompt('go', { wait: 'change' });
+    await bot.pass(TYPING_MS);
+    bot.print('\r\ndone');
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(await answer).toBe('idle|go|done');
+    expect(bot.watching).toBe(0);
+  });
+
   it('waits longer for an agent that shows nothing of it', async () => {
     const bot = new Program();
     bot.isDeaf = true;
