@@ -135,7 +135,7 @@ export const WAKE_ORDER = {
   maxNames: 20,
   /** Longest wait for all that a workload comes after; the shorter one for a connection, which is held. */
   waitMs: 60_000,
-  connectionWaitMs: 30_000,
+  connectionWaitMs: 25_000,
   /** Time for the end of a wait to be told by who waits. */
   graceMs: 1_000,
   /** Workloads that are looked at for a circle of names. */
