@@ -31,6 +31,8 @@ interface SubmittedPrompt {
   run: string;
   /** Epoch milliseconds. */
   at: number;
+  /** As `at`, in monotonic milliseconds: the clock may be set meanwhile. */
+  since: number;
   /** The lines that were there before; null: the client does not want any. */
   before: string[] | null;
 }
@@ -109,7 +111,9 @@ export class AgentPrompts {
     // Reading took a moment.
     this.assertTypable(prompt, run);
     const from = await this.typist.type(prompt, bytes, typing, before, () => this.assertUnasked(run));
-    const submitted = { run, at: this.options.clock.now(), before: isAnswered ? before : null };
+    const { clock } = this.options;
+    const times = { at: clock.now(), since: clock.monotonic() };
+    const submitted = { run, ...times, before: isAnswered ? before : null };
     this.submitted = submitted;
     await this.typist.untilMoved(prompt, from);
     return submitted;
@@ -146,7 +150,8 @@ export class AgentPrompts {
   private unsettledMs({ lastOutputAt, since, state }: AgentStatus): number {
     const now = this.options.clock.now();
     const { startedAt, typing } = this.options.terminal();
-    const isNew = typing.pauseMs > 0 && now < startedAt + PROMPT.newMs;
+    // A start of the future is from before the clock was set back.
+    const isNew = typing.pauseMs > 0 && now >= startedAt && now < startedAt + PROMPT.newMs;
     if (state !== 'idle' || !isNew) return 0;
     return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - now);
   }
@@ -180,7 +185,11 @@ export class AgentPrompts {
     const { submitted } = this;
     const isOther = submitted?.run !== this.options.terminal().run;
     if (!submitted || isOther || since > submitted.at) return { found: true };
-    const quietMs = this.options.clock.now() - Math.max(submitted.at, lastOutputAt ?? 0);
+    const { clock } = this.options;
+    const sinceOutput = clock.now() - (lastOutputAt ?? 0);
+    const sinceSubmitted = clock.monotonic() - submitted.since;
+    // Output of the future is from before the clock was set back.
+    const quietMs = sinceOutput < 0 ? sinceSubmitted : Math.min(sinceOutput, sinceSubmitted);
     return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
   }
 

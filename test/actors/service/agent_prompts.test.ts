@@ -148,6 +148,18 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('\x1b[200~one\x1b[201~!two!');
   });
 
+  it('is taken after a moment, too, when the clock was set back since the last one', async () => {
+    const bot = new Program();
+    await Promise.all([bot.prompt('one'), bot.pass(TYPING_MS)]);
+    const { now } = bot.clock;
+    bot.clock.now = () => now() - 3_600_000;
+    await bot.pass(AGENT_STATE.outputMs);
+    const answer = bot.prompt('two');
+    await bot.pass(TYPING_MS);
+    expect(await answer).toBe('idle');
+    expect(bot.typed()).toBe('one!two!');
+  });
+
   it('waits for Enter until what it makes the program print has come to a rest', async () => {
     const bot = new Program();
     const answer = bot.prompt('long');
