@@ -143,7 +143,7 @@ export class ScaleChanges {
     return woken;
   }
 
-  /** Wakes what it comes after, and then itself. Throws workload_conflict when it is put to sleep meanwhile. */
+  /** Wakes what it comes after, then itself. Throws workload_conflict when it is put to sleep meanwhile. */
   private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
     if (row.seen.replicas > 0 || !row.seen.sleep?.after) return this.wakeAlone(id, request);

@@ -1,5 +1,5 @@
-// The order of wakes: what a workload comes after is woken first, and waited for. docs/reference.md "Order of
-// wakes".
+// The order of wakes: what a workload comes after is woken first, and waited for.
+// docs/reference.md "Order of wakes".
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { WakeOrder } from '../../protocol/policies.ts';
@@ -66,7 +66,7 @@ function cycleOf(row: Row, get: Lookup): string[] | null {
 }
 
 /** What a workload comes after, and what is wrong with that; null: nothing. */
-export function wakeOrderOf(row: Row, get: Lookup): WakeOrder | null {
+function wakeOrderOf(row: Row, get: Lookup): WakeOrder | null {
   const names = namesOf(row);
   if (names.length === 0) return null;
   const unknown = names.filter((name) => named(row, name, get).length === 0);
