@@ -53,6 +53,8 @@ export const PROMPT = {
   maxEchoMs: 10_000,
   /** Silence after which a prompt counts as over although the screen shows nothing of it. */
   untakenMs: 30_000,
+  /** For so long a quiet, unknown screen is taken for a pause of the program rather than for a question. */
+  guessMs: 10_000,
   /** How often a program is given the submitting key that it may take for a newline. */
   maxSubmits: 4,
   /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */

@@ -193,6 +193,14 @@ export class AgentPrompts {
     return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
   }
 
+  /** How long to wait before `blocked` is believed that nothing but an unknown, quiet screen tells. */
+  private guessedMs({ reason, since, state }: AgentStatus): number {
+    if (state !== 'blocked' || reason.authority !== 'output') return 0;
+    const lastedMs = this.options.clock.now() - since;
+    // One of the future is from before the clock was set back.
+    return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
+  }
+
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
     const { log, name } = this.options;
     if (prompt.wait === null) return { status: this.options.status(), lines: null };
@@ -201,6 +209,8 @@ export class AgentPrompts {
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
       const hasChanged = status.since > at;
+      const guessedMs = this.guessedMs(status);
+      if (guessedMs > 0 && prompt.wait === 'idle') return { againMs: guessedMs };
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
         return status.state === 'starting' ? NOT_YET : { found: status };
       const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;

@@ -17,6 +17,7 @@ class Program {
   since = 0;
   isDeaf = false;
   question: string[] = [];
+  authority: 'output' | 'screen' = 'screen';
   run = 'r1';
   startedAt = 0;
   maySubmitLate = false;
@@ -98,8 +99,8 @@ class Program {
   }
 
   private status(): AgentStatus {
-    const { lastOutputAt, question, since, state } = this;
-    const reason = { authority: 'output', rule: 'quiet' } as const;
+    const { authority, lastOutputAt, question, since, state } = this;
+    const reason = { authority, rule: 'some' } as const;
     return {
       name: 'bot',
       state,
@@ -386,6 +387,25 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBeGreaterThan(0);
     await bot.pass(1);
     expect(await answer).toContain('idle|');
+  });
+
+  it('takes a quiet screen that nobody knows for a question only when it stays', async () => {
+    const bot = new Program();
+    bot.authority = 'output';
+    const [stays, goesOn] = ['stays', 'goes on'].map((text) => () => bot.prompt(text, { wait: 'idle' }));
+    const over = goesOn?.();
+    await bot.pass(TYPING_MS);
+    bot.become('blocked');
+    await bot.pass(PROMPT.guessMs - 1);
+    bot.become('working');
+    await bot.pass(60_000);
+    bot.become('idle');
+    expect(await over).toMatch(/^idle/);
+    const open = stays?.();
+    await bot.pass(TYPING_MS);
+    bot.become('blocked');
+    await bot.pass(PROMPT.guessMs);
+    expect(await open).toMatch(/^blocked/);
   });
 
   it('for a change ends with the output of an agent that is done before its state is looked at', async () => {
