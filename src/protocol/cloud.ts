@@ -7,6 +7,7 @@ import type {
   GovernedWorkloadsProtocol,
   SleepAnnotations,
   SwitchRecord,
+  WakeOrder,
   WorkloadPolicy,
   WorkloadSubject,
 } from './policies.ts';
@@ -379,6 +380,8 @@ export interface WorkloadRow
   wakeReason: string | null;
   /** What governs its sleep; null: nothing but its own setting. */
   policy: WorkloadPolicy | null;
+  /** What it is woken after; null: nothing. */
+  after: WakeOrder | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
 }

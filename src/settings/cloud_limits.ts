@@ -129,6 +129,19 @@ export const POLICY = {
   namespacesMs: 300_000,
 } as const;
 
+/** Order of wakes: docs/reference.md "Order of wakes". */
+export const WAKE_ORDER = {
+  /** Workloads that one comes after, at most. */
+  maxNames: 20,
+  /** Longest wait for all that a workload comes after; the shorter one for a connection, which is held. */
+  waitMs: 60_000,
+  connectionWaitMs: 25_000,
+  /** Time for the end of a wait to be told by who waits. */
+  graceMs: 1_000,
+  /** Workloads that are looked at for a circle of names. */
+  maxLooked: 200,
+} as const;
+
 /** Savings: docs/reference.md "Savings". */
 export const SAVINGS = {
   /** What was seen within this time was watched: a change happened when it was seen. */

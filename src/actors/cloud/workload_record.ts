@@ -1,7 +1,7 @@
 // Workloads as records: what an observation makes of one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
-import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
 import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
@@ -275,12 +275,13 @@ export function workloadRow(
   self: string,
   staleSince: number | null,
   policy: WorkloadPolicy | null,
+  after: WakeOrder | null,
 ): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, labels, replicas, ready } = row.seen;
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
     ...{ kind, namespace, name, labels, replicas, ready },
-    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy },
+    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy, after },
   };
 }

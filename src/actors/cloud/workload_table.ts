@@ -6,7 +6,6 @@ import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_stor
 import type { ObservedWorkload, StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
-import type { WorkloadPolicy } from '../../protocol/policies.ts';
 import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
@@ -36,8 +35,8 @@ export interface WorkloadTableOwner {
   readonly steady: Clock;
   /** The name of this Berth. */
   readonly self: string;
-  /** What governs the sleep of a workload. */
-  policyOf(row: StoredWorkload): WorkloadPolicy | null;
+  /** What governs the sleep of a workload, and what it is woken after. */
+  rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'>;
   /**
    * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
    * cluster.
@@ -244,7 +243,8 @@ export class WorkloadTable implements CommitSource {
     const entry = this.entries.get(id);
     if (!entry || entry.row.gone) return null;
     const stale = this.watches.staleSinceOf(entry.row);
-    const row = workloadRow(entry.row, this.owner.self, stale, this.owner.policyOf(entry.row));
+    const { policy, after } = this.owner.rulesOf(entry.row);
+    const row = workloadRow(entry.row, this.owner.self, stale, policy, after);
     return isDeepStrictEqual(row, entry.shown) ? undefined : row;
   }
 

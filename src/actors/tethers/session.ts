@@ -1,6 +1,5 @@
 // One client of a tether: what it sends is held until a pod takes it. Then both directions are carried, each
 // only as fast as its receiver takes it.
-import type { Socket } from 'node:net';
 import type {
   Destroyable,
   ForwardError,
@@ -8,14 +7,13 @@ import type {
   ForwardStream,
   ForwardStreamEvents,
 } from '../../adapters/portforward/transport.ts';
-import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { type HeldConnections, Replay } from './held_connections.ts';
+import type { SessionClient, SessionClientEvents } from './session_client.ts';
 
 /** What the sessions of one tether report to. */
 export interface SessionOwner {
-  readonly peers: LoopbackPeers;
   readonly clock: Clock;
   readonly held: HeldConnections;
   /** Silence of the pod that ends a connection whose client has half-closed, in ms. */
@@ -69,19 +67,19 @@ const ignore = (): void => undefined;
  * One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then
  * reports it.
  */
-export class Session implements ForwardStreamEvents {
+export class Session implements ForwardStreamEvents, SessionClientEvents {
   /** The events of phases in which no pod has the connection. */
   private static readonly UNSENT = {
     clientData(session: Session, { replay }: { replay: Replay }, bytes: Buffer): void {
       session.owner.onBytes(bytes.length, 0);
       replay.push(bytes);
-      if (replay.isFull) session.socket.pause();
+      if (replay.isFull) session.client.pause();
     },
     clientDrained: ignore,
     // What it has sent is still carried if a pod is at hand, but nothing is woken for it.
     clientGone(session: Session, { replay }: { replay: Replay }): void {
       if (replay.isEmpty) session.abandon();
-      else session.client = { side: 'gone', since: session.owner.clock.monotonic() };
+      else session.clientState = { side: 'gone', since: session.owner.clock.monotonic() };
     },
     opened: ignore,
     podData: ignore,
@@ -120,7 +118,7 @@ export class Session implements ForwardStreamEvents {
         session.owner.onBytes(bytes.length, 0);
         if (state.replay?.hasRoomFor(bytes.length)) state.replay.push(bytes);
         else session.forgetReplay(state);
-        if (!state.stream.write(bytes)) session.socket.pause();
+        if (!state.stream.write(bytes)) session.client.pause();
       },
       clientDrained: (_, { stream }) => stream.resume(),
       clientGone: (session) => session.abandon(),
@@ -146,32 +144,29 @@ export class Session implements ForwardStreamEvents {
 
   /** Monotonic milliseconds, as all times here. */
   readonly acceptedAt: number;
-  private readonly socket: Socket;
+  private readonly client: SessionClient;
   private readonly owner: SessionOwner;
   private state: SessionState;
-  private client: ClientState = { side: 'open' };
+  private clientState: ClientState = { side: 'open' };
   private lastClientDataAt: number;
   /** null: nothing has come yet. */
   private lastPodDataAt: number | null = null;
+  private cancelLinger = ignore;
 
-  constructor(socket: Socket, owner: SessionOwner) {
-    this.socket = socket;
+  constructor(client: SessionClient, owner: SessionOwner) {
+    this.client = client;
     this.owner = owner;
     this.acceptedAt = owner.clock.monotonic();
     this.lastClientDataAt = this.acceptedAt;
     const replay = new Replay(owner.held, TETHER.maxPendingBytes);
     this.state = { phase: 'waiting', replay, since: this.acceptedAt };
-    socket.on('data', (bytes: Buffer) => this.onClientData(bytes));
-    socket.on('end', () => this.onClientEnd());
-    socket.on('drain', () => this.row.clientDrained(this, this.state));
-    socket.on('error', () => this.abandon());
-    socket.on('close', () => this.abandon());
-    if (owner.held.isFull) socket.pause();
+    client.listen(this);
+    if (owner.held.isFull) client.pause();
   }
 
   /** The client has closed, and only what it had sent is left to be carried. */
   get isClientGone(): boolean {
-    return this.client.side === 'gone';
+    return this.clientState.side === 'gone';
   }
 
   /**
@@ -186,20 +181,20 @@ export class Session implements ForwardStreamEvents {
   reset(reason: string | null): void {
     if (this.state.phase === 'closed') return;
     this.row.disconnect(this, this.state);
-    this.socket.resetAndDestroy();
+    this.client.reset();
     this.finish(reason);
   }
 
   /** Once a second: finds clients that have gone without a sign. */
   tick(now: number): void {
-    const { client, state } = this;
-    if (client.side === 'gone') {
-      const since = state.phase === 'waiting' ? Math.max(client.since, state.since) : now;
+    const { clientState, state } = this;
+    if (clientState.side === 'gone') {
+      const since = state.phase === 'waiting' ? Math.max(clientState.since, state.since) : now;
       if (now - since >= TETHER.clientGoneGraceMs) this.abandon();
-    } else if (client.side === 'halfClosed') {
+    } else if (clientState.side === 'halfClosed') {
       this.onClientEnd();
       if (this.state.phase === 'open') this.checkSilence(now, this.state);
-    } else if (this.socket.isPaused()) this.checkUnread(now);
+    } else if (this.client.isPaused) this.checkUnread(now);
   }
 
   onOpened(stream: ForwardStream): void {
@@ -211,7 +206,7 @@ export class Session implements ForwardStreamEvents {
   }
 
   onDrained(): void {
-    this.socket.resume();
+    this.client.resume();
   }
 
   onEnded(): void {
@@ -220,6 +215,26 @@ export class Session implements ForwardStreamEvents {
 
   onFailed(error: ForwardError): void {
     this.row.podFailed(this, this.state, error);
+  }
+
+  onClientData(bytes: Buffer): void {
+    this.lastClientDataAt = this.owner.clock.monotonic();
+    this.row.clientData(this, this.state, bytes);
+  }
+
+  onClientEnd(): void {
+    if (this.clientState.side === 'gone') return;
+    this.clientState = { side: 'halfClosed' };
+    if (this.state.phase === 'closing' || !this.client.isGone()) return;
+    this.row.clientGone(this, this.state);
+  }
+
+  onClientDrained(): void {
+    this.row.clientDrained(this, this.state);
+  }
+
+  onClientClosed(): void {
+    this.abandon();
   }
 
   private get row(): SessionRow<SessionState> {
@@ -237,39 +252,21 @@ export class Session implements ForwardStreamEvents {
     state.replay = null;
   }
 
-  private onClientData(bytes: Buffer): void {
-    this.lastClientDataAt = this.owner.clock.monotonic();
-    this.row.clientData(this, this.state, bytes);
-  }
-
-  /** The client has sent a FIN, and may still read. */
-  private onClientEnd(): void {
-    if (this.client.side === 'gone') return;
-    this.client = { side: 'halfClosed' };
-    if (this.state.phase === 'closing' || !this.owner.peers.isPeerGone(this.socket)) return;
-    this.row.clientGone(this, this.state);
-  }
-
   private open(stream: ForwardStream, replay: Replay): void {
     this.become({ phase: 'open', stream, replay, isEndSent: false });
     let takesMore = true;
     for (const bytes of replay.chunks) takesMore = stream.write(bytes);
     if (this.isClientGone) this.abandon();
-    else if (takesMore) this.socket.resume();
+    else if (takesMore) this.client.resume();
   }
 
   private writeToClient(stream: ForwardStream, bytes: Buffer): void {
-    const { socket } = this;
+    const { client } = this;
     if (this.lastPodDataAt === null) this.owner.onAnswered(this);
     this.lastPodDataAt = this.owner.clock.monotonic();
     this.owner.onBytes(0, bytes.length);
-    if (socket.writableCorked === 0) {
-      // What comes in one turn of the loop goes out in one call.
-      socket.cork();
-      setImmediate(() => socket.uncork());
-    }
-    socket.write(bytes);
-    if (socket.writableLength > TETHER.maxBufferedBytes) stream.pause();
+    client.write(bytes);
+    if (client.bufferedBytes > TETHER.maxBufferedBytes) stream.pause();
   }
 
   /**
@@ -294,10 +291,10 @@ export class Session implements ForwardStreamEvents {
     if (this.lastPodDataAt === null) this.owner.onAnswered(this);
     this.become({ phase: 'closing' });
     // What the client still sends has nowhere to go.
-    this.socket.resume();
-    this.socket.end(() => {
-      const cancel = this.owner.clock.after(TETHER.closeLingerMs, () => this.socket.destroy());
-      this.socket.once('close', cancel);
+    this.client.resume();
+    this.client.end(() => {
+      if (this.state.phase !== 'closing') return;
+      this.cancelLinger = this.owner.clock.after(TETHER.closeLingerMs, () => this.client.destroy());
     });
   }
 
@@ -307,7 +304,7 @@ export class Session implements ForwardStreamEvents {
    */
   private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
     // A pod that its client holds back is not silent.
-    if (this.socket.writableLength > 0) this.lastPodDataAt = now;
+    if (this.client.bufferedBytes > 0) this.lastPodDataAt = now;
     const lastDataAt = Math.max(this.lastPodDataAt ?? 0, this.lastClientDataAt);
     if (now - lastDataAt <= this.owner.halfClosedTimeoutMs) return;
     state.isEndSent = true;
@@ -322,17 +319,18 @@ export class Session implements ForwardStreamEvents {
     const since = state.phase === 'waiting' ? state.since : 0;
     const graceMs = state.phase === 'waiting' ? TETHER.clientGoneGraceMs : TETHER.unreadClientMs;
     const isStuck = now - Math.max(since, this.lastClientDataAt) >= graceMs;
-    if (isStuck && this.owner.peers.isPeerGone(this.socket)) this.abandon();
+    if (isStuck && this.client.isGone()) this.abandon();
   }
 
   private abandon(): void {
     if (this.state.phase === 'closed') return;
     this.row.disconnect(this, this.state);
-    this.socket.destroy();
+    this.client.destroy();
     this.finish(null);
   }
 
   private finish(reason: string | null): void {
+    this.cancelLinger();
     this.become({ phase: 'closed' });
     this.owner.onClosed(this, reason);
   }

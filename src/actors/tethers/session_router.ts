@@ -1,15 +1,14 @@
 // The clients of one open tether: each is given to a pod, waits while there is none, and is given to a pod
 // again as long as no pod has seen anything of it.
-import type { Socket } from 'node:net';
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
 import type { ForwardError } from '../../adapters/portforward/transport.ts';
-import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
 import { Session, type SessionOwner } from './session.ts';
+import type { SessionClient } from './session_client.ts';
 import { type UsedPod, UsedPods } from './used_pods.ts';
 
 /** The pods that sessions may go to. */
@@ -32,7 +31,6 @@ export interface SessionRouterOptions extends PendingConnectionsOptions {
   /** Port of the pods. */
   port: number;
   halfClosedTimeoutMs: number;
-  peers: LoopbackPeers;
   /** The clock of the connections to the pods. */
   networkClock: Clock;
   /** Bytes from a client, and to it. */
@@ -54,7 +52,6 @@ type Route =
 
 /** Owns the sessions of one tether and decides which pod gets each of them, and when it is tried again. */
 export class SessionRouter implements SessionOwner {
-  readonly peers: LoopbackPeers;
   readonly clock: Clock;
   readonly held: HeldConnections;
   readonly halfClosedTimeoutMs: number;
@@ -67,7 +64,6 @@ export class SessionRouter implements SessionOwner {
 
   constructor(options: SessionRouterOptions) {
     this.options = options;
-    this.peers = options.peers;
     this.clock = options.clock;
     this.held = options.held;
     this.halfClosedTimeoutMs = options.halfClosedTimeoutMs;
@@ -83,8 +79,8 @@ export class SessionRouter implements SessionOwner {
   }
 
   /** Carries a client from its accept to its end. */
-  connect(socket: Socket): void {
-    this.assign(new Session(socket, this), null);
+  connect(client: SessionClient): void {
+    this.assign(new Session(client, this), null);
   }
 
   /** To be called when the pods or the trouble with them have changed. */

@@ -13,6 +13,7 @@ import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PodWatch } from './pod_watch.ts';
+import { SocketClient } from './session_client.ts';
 import { SessionRouter } from './session_router.ts';
 import { WorkloadWaker } from './workload_waker.ts';
 
@@ -29,6 +30,7 @@ export interface TetherConfig {
 export class TetherClients {
   private readonly clock: Clock;
   private readonly tether: StoredTether;
+  private readonly peers: LoopbackPeers;
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly tethers: Ref<TethersProtocol>;
   private readonly pods: PodWatch;
@@ -53,6 +55,7 @@ export class TetherClients {
     const onDefect = (error: unknown): void => context.crash(error);
     this.clock = clock;
     this.tether = tether;
+    this.peers = peers;
     this.stats = { ...stats, connections: 0 };
     this.workloads = context.ref('workloads');
     this.tethers = context.ref('tethers');
@@ -67,7 +70,6 @@ export class TetherClients {
     this.router = new SessionRouter({
       clock,
       networkClock,
-      peers,
       held,
       port: tether.containerPort,
       halfClosedTimeoutMs,
@@ -115,7 +117,7 @@ export class TetherClients {
     // in minutes, and a message that wakes another thread takes the processor from the connection that is
     // being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
-    this.router.connect(socket);
+    this.router.connect(new SocketClient(socket, this.peers));
   }
 
   /** Resets every connection and ends everything behind them. */

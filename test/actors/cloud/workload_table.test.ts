@@ -36,7 +36,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
-        policyOf: () => null,
+        rulesOf: () => ({ policy: null, after: null }),
         onDefect: (error) => expect.fail(String(error)),
       },
       MAX,
@@ -82,7 +82,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
-        policyOf: () => null,
+        rulesOf: () => ({ policy: null, after: null }),
         onDefect: (error) => expect.fail(String(error)),
       },
     );

@@ -2,6 +2,7 @@
 import { createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { HeldConnections } from '../../../src/actors/tethers/held_connections.ts';
+import { SocketClient } from '../../../src/actors/tethers/session_client.ts';
 import { type PodSource, SessionRouter } from '../../../src/actors/tethers/session_router.ts';
 import type { ClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
 import type { PodRow } from '../../../src/adapters/kube/pods.ts';
@@ -73,7 +74,6 @@ async function carried(options: CarriedOptions): Promise<Carried> {
   const router = new SessionRouter({
     clock,
     networkClock: clock,
-    peers,
     held,
     pods: source,
     port: 80,
@@ -87,7 +87,9 @@ async function carried(options: CarriedOptions): Promise<Carried> {
     onClosed: (reason) => reason !== null && told.push(reason),
   });
   const stopTicks = clock.every(TETHER.tickIntervalMs, () => router.tick());
-  const server = createServer({ allowHalfOpen: true }, (socket) => router.connect(socket));
+  const server = createServer({ allowHalfOpen: true }, (socket) =>
+    router.connect(new SocketClient(socket, peers)),
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;

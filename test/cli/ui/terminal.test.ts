@@ -319,6 +319,8 @@ it('follows workloads, shows one and its policy, and copies by the key alone', a
   await screen.until(/● web +awake 2\/2/);
   const [{ id: web }] = await ask('GET', '/k8s/workloads');
   await ask('POST', `/k8s/workloads/${web}/sleep`);
+  // Its status counts for the generation that the sleep has made.
+  await eventually(() => cluster.get('Deployment', 'shop', 'web').spec.replicas === 0);
   cluster.change('Deployment', 'shop', 'web', (object) => {
     object.status = { replicas: 0, observedGeneration: object.metadata.generation };
   });
