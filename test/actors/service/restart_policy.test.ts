@@ -69,7 +69,7 @@ describe('an end', () => {
     stopped: true,
     timedOut: false,
     fault: null,
-  relaunched: false,
+    relaunched: false,
   };
 
   it('for a fault is a crash, which the policy answers, though a stop has made it', () => {
