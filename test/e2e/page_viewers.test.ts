@@ -85,8 +85,8 @@ it.runIf(hasChromium)(
     await choose(one, 'write');
     await choose(other, 'write');
     // The one before is told, and watches.
-    await one.getByText('another viewer has taken over').waitFor();
-    expect(await modeOf(one).inputValue()).toBe('observe');
+    await one.getByText('another viewer has taken over').first().waitFor();
+    await eventually(async () => (await modeOf(one).inputValue()) === 'observe');
     await attached(one);
     await type(one, 'ignored');
     await type(other, 'second');
