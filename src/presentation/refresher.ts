@@ -14,9 +14,9 @@ const pause = (milliseconds: number, cancelled: (wake: () => void) => void): Pro
 
 /**
  * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds.
- * Called in the meantime, it has it run once more. Its promise resolves after the pause. `read` handles its
- * own errors; when it resolves with `false`, it runs again by itself, after pauses that grow from 1 s to 15 s.
- * Once `signal` aborts, nothing runs and no pause keeps the process.
+ * Called in the meantime, it has it run once more. Its promise resolves after the pause. `read` handles
+ * its own errors; after `false` it runs again by itself, with pauses that grow from 1 s to 15 s. Once
+ * `signal` aborts, nothing runs and no pause keeps the process.
  */
 export function createRefresher(
   read: () => Promise<boolean>,

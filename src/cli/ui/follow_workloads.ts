@@ -1,6 +1,5 @@
-// Follows the workloads of the clusters: by the events of the cloud API, docs/reference.md "Cloud events", and
-// by looking again while a person sees them. Replicas that others change, and pods that become ready, are no
-// events.
+// Follows the workloads of the clusters: by the events of the cloud API, docs/reference.md "Cloud events",
+// and by looking again while a person sees them. Replicas that others change are no events.
 import type { Client } from '../../client/create_client.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { CLOUD_EVENT_TYPES } from '../../protocol/cloud_events.ts';
