@@ -48,7 +48,7 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
-/** After its death a thread starts again, at once or after a pause, or it has refused to start and stays away. */
+/** After its death a thread starts again, at once or after a pause; one that refused to start does not. */
 export type DeathSequel = 'restarts' | 'pauses' | 'refused';
 
 export interface ThreadSupervisorOptions {
@@ -79,7 +79,10 @@ export interface ThreadSupervisorOptions {
 }
 
 export interface ThreadSupervisor {
-  /** Resolves when every thread of `kind` is up; starts those that are not. Fails `gone` for one that stays away. */
+  /**
+   * Resolves when every thread of `kind` is up; starts those that are not. Fails `gone` for one that stays
+   * away.
+   */
   ensure(kind: ThreadKind): Promise<void>;
   /** The same for the one thread that holds `address`; resolves when its peers are connected to it, too. */
   ensureFor(address: string): Promise<void>;
