@@ -83,8 +83,8 @@ async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
 }
 
 /**
- * A shell of the plainest kind: it passes each line on to the pipe `to`. It asks for the next one as shells do, so
- * that it is idle again: what shows anything else at its end is at work, and is given no prompt.
+ * A shell of the plainest kind: it passes each line on to the pipe `to`. It asks for the next one as shells
+ * do, and so is idle again: what shows anything else at its end is at work, and is given no prompt.
  */
 const passingShell = (to: string): string =>
   `exec 3>${to}; while printf '$ ' && IFS= read -r line; do printf '%s\\n' "$line" >&3; done`;
