@@ -2,7 +2,7 @@
 // with a spinner do, next to the same terminals at rest; how soon a question is told; and the memory of each.
 import { setTimeout as pause } from 'node:timers/promises';
 import { withBareProcess } from './kit/bare_client.ts';
-import { type Daemon, withDaemon } from './kit/daemon.ts';
+import { type Daemon, registerMany, withDaemon } from './kit/daemon.ts';
 import { subscribe } from './kit/event_subscribers.ts';
 import { type Benchmark, cost, median, type Row } from './kit/harness.ts';
 import { cpuMs, memoryOf } from './kit/process_stats.ts';
@@ -18,17 +18,64 @@ const SETTLE_MS = 2_000;
 const REST_MS = 20_000;
 const KIB = 1_024;
 
-/** Milliseconds of processor time of daemon and host in a second, with `AGENTS` agents that run `cmd`. */
-function usePerSecond(cmd: string): Promise<number> {
-  return withDaemon(async ({ ask, hostPid, pid }) => {
+/** Milliseconds of processor time in a second. */
+interface Use {
+  daemon: number;
+  host: number;
+}
+
+/** What `AGENTS` agents that run `cmd` cost. */
+const agentsUse = (cmd: string): Promise<Use> =>
+  useOf(async ({ ask }) => {
     for (let number = 0; number < AGENTS; number += 1)
       await ask('POST', '/v1/agents/spinup', { name: `agent-${number}`, cmd });
+  });
+
+/** What as many services cost that print the same into their logs: they have no terminals and no states. */
+const servicesUse = (): Promise<Use> =>
+  useOf(async (daemon) => {
+    await registerMany(daemon, AGENTS, MOVING);
+    await daemon.ask('POST', '/v1/groups/bench/start');
+  });
+
+const useOf = (begin: (daemon: Daemon) => Promise<void>): Promise<Use> =>
+  withDaemon(async (daemon) => {
+    await begin(daemon);
     await pause(5_000);
-    const used = (): number => cpuMs(pid) + cpuMs(hostPid);
+    const used = (): Use => ({ daemon: cpuMs(daemon.pid), host: cpuMs(daemon.hostPid) });
     const [before, began] = [used(), performance.now()];
     await pause(MEASURED_MS);
-    return ((used() - before) * 1_000) / (performance.now() - began);
+    const [after, seconds] = [used(), (performance.now() - began) / 1_000];
+    return { daemon: (after.daemon - before.daemon) / seconds, host: (after.host - before.host) / seconds };
   });
+
+/** The states are told by the daemon; the host keeps the output, and reads what is told beside the screen. */
+async function printing(): Promise<Row[]> {
+  const turns = 2;
+  const uses: { resting: Use; moving: Use; plain: Use }[] = [];
+  for (let turn = 0; turn < turns; turn += 1)
+    uses.push({
+      resting: await agentsUse(RESTING),
+      moving: await agentsUse(MOVING),
+      plain: await servicesUse(),
+    });
+  const row = (name: string, floor: (of: (typeof uses)[number]) => number, subject: typeof floor) => {
+    const [floors, subjects] = [uses.map(floor), uses.map(subject)];
+    const next = (values: number[]) => async () => values.shift() ?? 0;
+    return cost(name, 'ms per s', { floor: next(floors), subject: next(subjects), turns });
+  };
+  return [
+    await row(
+      `daemon, ${AGENTS} printing`,
+      ({ resting }) => resting.daemon,
+      ({ moving }) => moving.daemon,
+    ),
+    await row(
+      `host, ${AGENTS} printing`,
+      ({ plain }) => plain.host,
+      ({ moving }) => moving.host,
+    ),
+  ];
 }
 
 /** Milliseconds from the moment at which a program prints a question until the event says so. */
@@ -81,11 +128,7 @@ export const agents: Benchmark = {
   question: 'What does it take to tell what agents are doing?',
   run: async () => {
     const rows: Row[] = [
-      await cost(`processor time, ${AGENTS} printing`, 'ms per s', {
-        floor: () => usePerSecond(RESTING),
-        subject: () => usePerSecond(MOVING),
-        turns: 2,
-      }),
+      ...(await printing()),
       await withDaemon((daemon) =>
         cost('a question until it is told', 'ms', {
           floor: async () => 100,
