@@ -39,7 +39,7 @@ function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number
   return range;
 }
 
-/** The rows of a chunk, which only grows. A row that has been made stays the same, and is not compared again. */
+/** The rows of a chunk, which only grows. A row stays the same element, which is not compared again. */
 function useRows({ entries }: LineChunk, look: LineLook): readonly JSX.Element[] {
   const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted]);
   for (const entry of entries.slice(rows.length))
