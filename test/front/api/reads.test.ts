@@ -53,7 +53,7 @@ describe.each(SERVERS)('%s', (server) => {
         });
         expect([made.status, made.text]).toEqual([
           201,
-          `{"name":"${name}","port":${4000 + index},"group":null,"status":"stopped","url":"http://localhost:${4000 + index}","restarts":0,"gatewayUrl":"http://${name}.localhost:11612/","project":null,"stack":null,"service":null}`,
+          `{"name":"${name}","port":${4000 + index},"group":null,"status":"stopped","url":"http://localhost:${4000 + index}","restarts":0,"protocol":"http","gatewayUrl":"http://${name}.localhost:11612/","project":null,"stack":null,"service":null}`,
         ]);
         expect((await front.request('GET', `/v1/services/${name}`)).status).toBe(200);
       }
