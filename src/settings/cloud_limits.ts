@@ -238,3 +238,25 @@ export const TETHER = {
   tickIntervalMs: 1_000,
   trafficReportIntervalMs: 15_000,
 } as const;
+
+/** The relay, which carries connections to workloads for other machines: docs/reference.md "Relay". */
+export const RELAY = {
+  /** Streams of one connection. */
+  maxStreams: 512,
+  /**
+   * What a stream may send unasked, and how far that grows while it is the limit. Together the windows of a
+   * connection are 64 MiB at most: `maxStreams` windows, and what they have grown by.
+   */
+  windowBytes: 64 * KIB,
+  maxWindowBytes: 8 * MIB,
+  maxGrownBytes: 32 * MIB,
+  /** Bytes of one frame's data: then it is the next stream's turn. */
+  maxDataBytes: 32 * KIB,
+  maxRequestBytes: 4 * KIB,
+  /** Bytes that the connection has not taken, above which data waits for its turn. */
+  maxUnsentBytes: 256 * KIB,
+  /** Bytes of one stream that wait, above which its source is paused: under TETHER.maxBufferedBytes. */
+  maxUnsentOfStream: 128 * KIB,
+  /** Bytes that a peer has not read, above which it may ask nothing more. */
+  maxUnreadAnswers: 4 * MIB,
+} as const;
