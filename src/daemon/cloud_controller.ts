@@ -1,6 +1,7 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
+import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
@@ -25,13 +26,27 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
+/** Where other Berths connect, with `cloud.bind` alone: docs/reference.md "Relay"; null: nowhere. */
+export function relayAddress(
+  settings: Settings,
+  stateDir: string,
+): (RelayAddress & { cloudToken: string }) | null {
+  const { bind, relay_port: port, tls_cert: cert, tls_key: key } = settings.cloud;
+  if (bind === '' || port === -1) return null;
+  const cloudToken = resolveCloudToken(settings, stateDir);
+  return { bind, port, cloudToken, ...(cert === '' ? {} : { tls: { cert, key } }) };
+}
+
 export class CloudController {
   private readonly node: Node;
   private readonly threads: ThreadSupervisor;
+  private readonly hasRelay: boolean;
   private readonly views = new CloudViews();
 
-  constructor(node: Node, threads: ThreadSupervisor) {
+  /** `hasRelay`: whether other Berths may connect. */
+  constructor(node: Node, threads: ThreadSupervisor, hasRelay: boolean) {
     this.node = node;
+    this.hasRelay = hasRelay;
     this.threads = threads;
   }
 
@@ -53,6 +68,7 @@ export class CloudController {
 
   private async ensure(): Promise<void> {
     await this.threads.ensure('cloud');
+    if (this.hasRelay) await this.threads.ensureFor('relay');
     // Fails `gone` when the cloud part is closed: the views know why.
     await tolerateFailure(this.node.ref('clusters').ask('viewsReady', {}), () => null);
   }

@@ -37,7 +37,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   node.scope.defer(() => embedded.close());
   node.scope.defer(() => jobs.close());
   const store = embeddedCloudStore(embedded);
-  const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
+  const { keyFile, tetherPorts, sweepMs, allowInCluster, relay } = data.cloud;
   let vault: Vault;
   try {
     vault = await openVault(keyFile, store.canary);
@@ -64,7 +64,11 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     ownPod: pod,
     self: berthName(data.stateDir),
   });
-  const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
+  const opener = await node.start('tethers', tethersActor, {
+    store,
+    ports: tetherPorts,
+    hasRelay: relay !== null,
+  });
   await node.start('operations', cloudOperationsActor, { store });
   await node.start('clusters', clustersActor, {
     store,

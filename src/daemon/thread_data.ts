@@ -1,5 +1,6 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
+import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
 
 import type { NoticeRule } from '../settings/notify.ts';
@@ -33,6 +34,8 @@ export interface ThreadData {
     tetherPorts: [from: number, to: number];
     sweepMs: number;
     allowInCluster: boolean;
+    /** Where other Berths connect; null: nowhere. */
+    relay: (RelayAddress & { cloudToken: string }) | null;
   };
 }
 

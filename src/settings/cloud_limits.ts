@@ -259,4 +259,20 @@ export const RELAY = {
   maxUnsentOfStream: 128 * KIB,
   /** Bytes that a peer has not read, above which it may ask nothing more. */
   maxUnreadAnswers: 4 * MIB,
+  /** Connections to a relay, with those that have not shown their ticket yet. */
+  maxConnections: 1_024,
+  /** Interval of pings, and the silence after which a connection is dead. */
+  pingIntervalMs: 25_000,
+  deadPeerMs: 60_000,
+  /** Time for the head of a request, and for a client to connect. */
+  headTimeoutMs: 10_000,
+  dialTimeoutMs: 10_000,
+  /** Validity of a ticket. */
+  ticketMs: 60_000,
+  /** A port of a workload without connections is forgotten after it. */
+  idlePortMs: 60_000,
+  /** Pause before a port that is taken is tried again. */
+  listenRetryMs: 10_000,
+  /** Pauses between attempts to reach a relay. */
+  retry: { initialDelayMs: 100, maxDelayMs: 1_000 },
 } as const;

@@ -27,6 +27,7 @@ export interface Settings {
     token: string;
     bind: string;
     port: number;
+    relay_port: number;
     tls_cert: string;
     tls_key: string;
     behind_tls: boolean;
@@ -134,6 +135,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ],
   ['cloud.bind', '', addressOrEmpty],
   ['cloud.port', 11613, integer(0, 65535)],
+  ['cloud.relay_port', 11614, integer(-1, 65535)],
   ['cloud.tls_cert', '', pathOrEmpty],
   ['cloud.tls_key', '', pathOrEmpty],
   ['cloud.behind_tls', false, flag],

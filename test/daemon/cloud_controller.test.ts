@@ -20,7 +20,7 @@ async function link() {
     read: async () => [],
     stop: async () => [],
   };
-  const cloud = new CloudController(here.node, threads);
+  const cloud = new CloudController(here.node, threads, false);
   await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };
 }

@@ -181,7 +181,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   reset(reason: string | null): void {
     if (this.state.phase === 'closed') return;
     this.row.disconnect(this, this.state);
-    this.client.reset();
+    this.client.reset(reason, this.state.phase === 'waiting' || this.state.phase === 'connecting');
     this.finish(reason);
   }
 

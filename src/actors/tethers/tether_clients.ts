@@ -1,19 +1,18 @@
 // The clients of one open tether: takes their connections, counts them, and reports traffic and activity.
-import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import {
   type StoredTether,
+  type TetherSettings,
   type TetherStats,
-  type TethersProtocol,
   tetherSettings,
 } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PodWatch } from './pod_watch.ts';
-import { SocketClient } from './session_client.ts';
+import type { SessionClient } from './session_client.ts';
 import { SessionRouter } from './session_router.ts';
 import { WorkloadWaker } from './workload_waker.ts';
 
@@ -26,13 +25,16 @@ export interface TetherConfig {
   held: HeldConnections;
 }
 
+/** A port of a workload, and how connections to it are carried. */
+export type CarriedPort = Pick<StoredTether, 'workloadId' | 'containerPort' | 'wake'> &
+  Partial<TetherSettings>;
+
 /** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
 export class TetherClients {
   private readonly clock: Clock;
-  private readonly tether: StoredTether;
-  private readonly peers: LoopbackPeers;
+  private readonly port: CarriedPort;
   private readonly workloads: Ref<WorkloadsProtocol>;
-  private readonly tethers: Ref<TethersProtocol>;
+  private readonly report: (numbers: TetherStats) => void;
   private readonly pods: PodWatch;
   private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
@@ -45,21 +47,22 @@ export class TetherClients {
   /** When the last connection came (epoch), whether that is reported, and when one last was (monotonic). */
   private activity = { at: 0, isReported: true, reportedAt: Number.NEGATIVE_INFINITY };
 
+  /** `report` gets the numbers, which begin with `stats`, at most once a second when they have changed. */
   constructor(
     context: Context,
-    tether: StoredTether,
+    port: CarriedPort,
     stats: TetherStats,
-    { rule, peers, networkClock, held }: TetherConfig,
+    { rule, networkClock, held }: Omit<TetherConfig, 'peers'>,
+    report: (numbers: TetherStats) => void,
   ) {
     const { clock } = context;
     const onDefect = (error: unknown): void => context.crash(error);
     this.clock = clock;
-    this.tether = tether;
-    this.peers = peers;
+    this.port = port;
+    this.report = report;
     this.stats = { ...stats, connections: 0 };
     this.workloads = context.ref('workloads');
-    this.tethers = context.ref('tethers');
-    const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(tether);
+    const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(port);
     this.pods = new PodWatch({
       clock,
       rule,
@@ -71,13 +74,13 @@ export class TetherClients {
       clock,
       networkClock,
       held,
-      port: tether.containerPort,
+      port: port.containerPort,
       halfClosedTimeoutMs,
       pods: this.pods,
       target: new WorkloadWaker({
         workloads: this.workloads,
-        workloadId: tether.workloadId,
-        wake: tether.wake,
+        workloadId: port.workloadId,
+        wake: port.wake,
         pods: this.pods,
       }),
       onDefect,
@@ -103,11 +106,17 @@ export class TetherClients {
     this.pods.condemn(isSleeping);
   }
 
-  /** Takes a new connection to the listener; resets it when too many are open. */
-  accept(socket: Socket): void {
+  /** Whether there are no connections. */
+  get isEmpty(): boolean {
+    return this.router.size === 0;
+  }
+
+  /** Takes a new connection; resets it when too many are open. */
+  accept(client: SessionClient): void {
     if (this.router.size >= TETHER.maxConnections) {
-      socket.on('error', () => undefined).resetAndDestroy();
-      this.recordError(`${TETHER.maxConnections} connections are open: no more are taken`);
+      const reason = `${TETHER.maxConnections} connections are open: no more are taken`;
+      client.reset(reason, true);
+      this.recordError(reason);
       return;
     }
     this.areStatsReported = false;
@@ -117,7 +126,7 @@ export class TetherClients {
     // in minutes, and a message that wakes another thread takes the processor from the connection that is
     // being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
-    this.router.connect(new SocketClient(socket, this.peers));
+    this.router.connect(client);
   }
 
   /** Resets every connection and ends everything behind them. */
@@ -159,7 +168,7 @@ export class TetherClients {
     if (this.areStatsReported) return;
     this.areStatsReported = true;
     this.stats.connections = this.router.size;
-    this.tethers.tell('stats', { id: this.tether.id, numbers: this.stats });
+    this.report(this.stats);
   }
 
   private reportActivity(): void {
@@ -167,7 +176,7 @@ export class TetherClients {
     if (activity.isReported) return;
     activity.isReported = true;
     activity.reportedAt = this.clock.monotonic();
-    this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
+    this.workloads.tell('activity', { id: this.port.workloadId, at: activity.at });
   }
 
   /**
@@ -180,6 +189,6 @@ export class TetherClients {
     const isDue = this.router.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
     this.traffic = { lastByteAt, reportedAt: now };
-    this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });
+    this.workloads.tell('traffic', { id: this.port.workloadId, lastByteAt });
   }
 }

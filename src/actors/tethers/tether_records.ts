@@ -5,6 +5,7 @@ import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { RelayProtocol } from '../../protocol/relay.ts';
 import {
   type StoredTether,
   type TetherInput,
@@ -23,6 +24,8 @@ export interface TethersConfig {
   store: CloudStore;
   /** cloud.tether_ports. */
   ports: readonly [from: number, to: number];
+  /** Whether there is a relay. */
+  hasRelay: boolean;
 }
 
 interface TetherEntry {
@@ -74,15 +77,17 @@ export class TetherRecords {
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly views: Ref<CloudViewsProtocol>;
   private readonly ports: readonly number[];
+  private readonly relay: Ref<RelayProtocol> | null;
   private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
   private readonly mutex = new KeyedMutex();
 
-  constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
+  constructor(context: Context, { store, ports: [from, to], hasRelay }: TethersConfig) {
     this.context = context;
     this.store = store;
     this.workloads = context.ref('workloads');
     this.views = context.ref('cloudviews');
+    this.relay = hasRelay ? context.ref('relay') : null;
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
@@ -188,6 +193,7 @@ export class TetherRecords {
       }),
     );
     await Promise.all(removed);
+    this.relay?.tell('closeCluster', { clusterId });
     return null;
   }
 
@@ -195,6 +201,7 @@ export class TetherRecords {
   renewAllOf(clusterId: string): null {
     for (const { stored, isOpen } of this.tethers.values())
       if (isOpen && stored.clusterId === clusterId) this.tetherRef(stored.id).tell('renew', {});
+    this.relay?.tell('renewCluster', { clusterId });
     return null;
   }
 
@@ -203,6 +210,7 @@ export class TetherRecords {
     for (const { stored, isOpen } of this.tethers.values())
       if (isOpen && stored.workloadId === workloadId)
         this.tetherRef(stored.id).tell('workloadSleeping', { isSleeping });
+    this.relay?.tell('workloadSleeping', { workloadId, isSleeping });
     return null;
   }
 

@@ -11,21 +11,19 @@ export const FRAME_HEAD_BYTES = 5;
 export const FRAME = {
   /** From the client: opens a stream. The body is JSON; data may follow at once. */
   open: 1,
-  /** The other side has taken the stream. */
-  opened: 2,
-  data: 3,
+  data: 2,
   /** Data after which the sender has more, and no window left to send it. */
-  limited: 4,
+  limited: 3,
   /** The receiver takes so many bytes more: four bytes. */
-  credit: 5,
+  credit: 4,
   /** The sender writes no more. */
-  end: 6,
+  end: 5,
   /** The stream is over at once: a ResetCode, one byte, and why, for people. */
-  reset: 7,
-  ping: 8,
-  pong: 9,
+  reset: 6,
+  ping: 7,
+  pong: 8,
   /** No more streams are taken; those that are open go on. */
-  goaway: 10,
+  goaway: 9,
 } as const;
 
 /**

@@ -156,8 +156,6 @@ export class Mux implements StreamCarrier {
 
   private static takeFor(stream: MuxStream, type: number, body: Buffer): string | null {
     switch (type) {
-      case FRAME.opened:
-        return stream.takeOpened();
       case FRAME.data:
       case FRAME.limited:
         return stream.takeData(body, type === FRAME.limited);

@@ -25,8 +25,6 @@ export interface StreamCarrier {
 
 /** What the user of a stream hears. `onReset` or `onClosed` comes last; none comes after `reset`. */
 export interface MuxStreamEvents {
-  /** The other side has taken the stream. Only for who has opened it. */
-  onOpened(): void;
   /** `bytes` are the receiver's to keep. */
   onData(bytes: Buffer): void;
   /** The other side writes no more. */
@@ -100,11 +98,6 @@ export class MuxStream {
     this.deliver();
   }
 
-  /** Tells who has opened the stream that it is taken. */
-  accept(): void {
-    this.carrier.sendFrame(frameOf(FRAME.opened, this.id));
-  }
-
   /** False: enough for now, until `onDrained`. */
   write(bytes: Buffer): boolean {
     if (this.isOver || this.isEnding) return true;
@@ -148,12 +141,7 @@ export class MuxStream {
     this.events?.onDrained();
   }
 
-  /** For the connection, as the others here: returns what no peer may send; null: it is proper. */
-  takeOpened(): string | null {
-    this.events?.onOpened();
-    return null;
-  }
-
+  /** For the connection, as those that follow: returns what no peer may send; null: it is proper. */
   takeData(bytes: Buffer, isLimited: boolean): string | null {
     if (this.hasEndCome) return 'data after its end';
     if (bytes.length > this.window) return 'more data than the window takes';

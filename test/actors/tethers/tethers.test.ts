@@ -83,7 +83,11 @@ async function part(
     await saving(tether);
     return cloudStore.saveTether(tether);
   };
-  const ref = await space.start('tethers', tethersActor, { store: { ...cloudStore, saveTether }, ports });
+  const ref = await space.start('tethers', tethersActor, {
+    store: { ...cloudStore, saveTether },
+    ports,
+    hasRelay: false,
+  });
   return {
     world: space,
     tethers: ref,

@@ -70,7 +70,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     networkClock: realTime,
     held: heldConnections(),
   }));
-  const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
+  const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports, hasRelay: false });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,

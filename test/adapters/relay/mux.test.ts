@@ -32,15 +32,11 @@ class Heard {
   readonly stream: MuxStream;
   readonly chunks: Buffer[] = [];
   readonly ends: string[] = [];
-  isOpened = false;
   drained = 0;
 
   constructor(stream: MuxStream) {
     this.stream = stream;
     stream.listen({
-      onOpened: () => {
-        this.isOpened = true;
-      },
       onData: (bytes) => this.chunks.push(bytes),
       onEnd: () => this.ends.push('end'),
       onDrained: () => {
@@ -64,7 +60,6 @@ function connection(takes: (stream: MuxStream) => void = () => undefined) {
   const client = new Mux(up, null);
   const server = new Mux(down, {
     onStream: (stream) => {
-      stream.accept();
       takes(stream);
       accepted.push(new Heard(stream));
     },
@@ -283,7 +278,7 @@ describe('a reset', () => {
       ]);
       const next = here.open();
       here.settle();
-      expect(next.isOpened).toBe(true);
+      expect(here.accepted.map(({ stream }) => stream.id)).toContain(next.stream.id);
     }
   });
 
@@ -384,8 +379,8 @@ describe('a connection', () => {
     expect(here.client.isFree).toBe(false);
     const more = here.open();
     here.settle();
-    expect([more.isOpened, more.ends[0]]).toEqual([
-      false,
+    expect([here.accepted.length, more.ends[0]]).toEqual([
+      RELAY.maxStreams,
       `refused: ${RELAY.maxStreams} connections are open: no more are taken`,
     ]);
   });

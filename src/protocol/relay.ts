@@ -1,0 +1,11 @@
+// The relay, docs/reference.md "Relay": connections to workloads for Berths on other machines.
+
+/** Listens for other Berths, and carries their connections as a tether does. Asks workloads. */
+export interface RelayProtocol {
+  /** From tethers, as to each tether of the workload. */
+  workloadSleeping(message: { workloadId: string; isSleeping: boolean }): null;
+  /** From tethers: the credentials of a cluster have changed. New connections use the new ones. */
+  renewCluster(message: { clusterId: string }): null;
+  /** From tethers: the cluster is removed. Its connections end. */
+  closeCluster(message: { clusterId: string }): null;
+}
