@@ -27,8 +27,8 @@ it('gives growth in proportion the ratio 1, and growth with the square a tenth o
 it('refuses a row outside its bounds, and a bound without a row', async () => {
   const rows = await grown((size) => size * size);
   const checked = (targets: object) => misses({ bench: { ...targets } }, new Map([['bench', rows]]));
-  expect(checked({ 'work, 100 of them': { ratio: 0.05, most: 100, over: 90 } })).toEqual([]);
-  expect(checked({ 'work, 100 of them': { ratio: 0.5, most: 99, over: 89 } })).toHaveLength(3);
+  expect(checked({ 'work, 100 of them': { ratio: 0.05, least: 100, most: 100, over: 90 } })).toEqual([]);
+  expect(checked({ 'work, 100 of them': { ratio: 0.5, least: 101, most: 99, over: 89 } })).toHaveLength(4);
   expect(checked({ gone: { ratio: 1 } })).toEqual(['bench: "gone" has not been measured']);
 });
 

@@ -2,11 +2,12 @@
 import type { Row } from './harness.ts';
 
 /**
- * The bounds that `--check` applies to a row: the least ratio, the greatest value, or the greatest excess
- * over the floor.
+ * The bounds that `--check` applies to a row: the least ratio, the least or greatest value, or the greatest
+ * excess over the floor.
  */
 export interface Bounds {
   ratio?: number;
+  least?: number;
   most?: number;
   over?: number;
 }
@@ -18,9 +19,10 @@ export const round = (value: number): string =>
   value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3);
 
 /** The bounds of a row, in words. */
-export function boundOf({ ratio, most, over }: Bounds = {}): string {
+export function boundOf({ ratio, least, most, over }: Bounds = {}): string {
   const bounds = [
     ratio === undefined ? '' : `ratio ≥ ${ratio}`,
+    least === undefined ? '' : `≥ ${least.toLocaleString('en')}`,
     most === undefined ? '' : `≤ ${most}`,
     over === undefined ? '' : `≤ ${over} over`,
   ];
@@ -28,10 +30,13 @@ export function boundOf({ ratio, most, over }: Bounds = {}): string {
 }
 
 /** Describes how a row misses its bound; empty when it does not. */
-function isMissed(row: Row, { ratio, most, over }: Bounds): string[] {
+function isMissed(row: Row, { ratio, least, most, over }: Bounds): string[] {
   return [
     ratio !== undefined && row.ratio < ratio
       ? `has ratio ${row.ratio.toFixed(2)}, must be at least ${ratio}`
+      : '',
+    least !== undefined && row.subject < least
+      ? `is ${round(row.subject)} ${row.unit}, at least ${least} must be`
       : '',
     most !== undefined && row.subject > most
       ? `is ${round(row.subject)} ${row.unit}, at most ${most} may be`

@@ -36,6 +36,12 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     isHere: () => existsSync('/proc/net/tcp'),
   },
   {
+    name: 'the sockets of processes in /proc',
+    adapter: 'src/adapters/process/socket_holder.ts',
+    without: 'The holder of a port is `unknown`.',
+    isHere: () => existsSync('/proc/self/fd'),
+  },
+  {
     name: 'socket queries over netlink',
     adapter: 'src/adapters/process/libc.ts',
     without:

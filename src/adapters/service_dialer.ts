@@ -1,8 +1,9 @@
 // Connections to the ports of services. A port may be held by a program that is none of the service: of
 // another user, while the service starts or beside it on the other address family.
 import net from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DESCRIPTORS } from '../settings/limits.ts';
-import { openListenerLookup, type SocketOwner } from './process/listener_lookup.ts';
+import { openListenerLookup, type SocketOwner, UNKNOWN_LISTENERS } from './process/listener_lookup.ts';
 import { mayServe } from './process/listeners.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
 import { userName } from './process/users.ts';
@@ -28,6 +29,8 @@ const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 const ADDRESSES = ['127.0.0.1', '::1'] as const;
 /** Dials of an address whose listener changes meanwhile. */
 const MAX_DIALS = 3;
+/** Pause between two looks at a port on which nothing listens yet. */
+const LOOK_MS = 20;
 
 function connect(
   port: number,
@@ -57,6 +60,7 @@ export class ServiceDialer {
   private readonly lookup = openListenerLookup();
   /** By port, the listener that was last found to be its service's: to search a tree takes long. */
   private readonly accepted = new Map<number, number>();
+  private isClosed = false;
 
   /**
    * Connects to the service; rejects with the error of the first address.
@@ -74,7 +78,18 @@ export class ServiceDialer {
     }
   }
 
+  /** Resolves when something listens on `port`, or after `maxMs`; at once where that cannot be seen. */
+  async listening(port: number, maxMs: number): Promise<void> {
+    const lookup = await this.lookup;
+    const until = performance.now() + maxMs;
+    while (lookup !== UNKNOWN_LISTENERS && !this.isClosed && performance.now() < until) {
+      if (ADDRESSES.some((address) => lookup.find(address, port))) return;
+      await pause(LOOK_MS);
+    }
+  }
+
   close(): void {
+    this.isClosed = true;
     void this.lookup.then((lookup) => lookup.close());
   }
 
@@ -83,7 +98,7 @@ export class ServiceDialer {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {
       const before = find(address, target.port);
-      if (before && !this.accepts(before, target))
+      if (before && !(await this.accepts(before, target)))
         throw new Error(`user ${userName(before.uid)} listens there, on ${address}`);
       const socket = await connect(target.port, address, options);
       if (find(address, target.port)?.inode === before?.inode) return socket;
@@ -92,9 +107,9 @@ export class ServiceDialer {
     throw new Error(`what listens there, on ${address}, changes all the time`);
   }
 
-  private accepts(listener: SocketOwner, { port, pid }: DialTarget): boolean {
+  private async accepts(listener: SocketOwner, { port, pid }: DialTarget): Promise<boolean> {
     if (this.accepted.get(port) === listener.inode) return true;
-    if (!mayServe(listener, pid)) return false;
+    if (!(await mayServe(listener, pid))) return false;
     this.accepted.set(port, listener.inode);
     return true;
   }

@@ -35,6 +35,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   workloads: 'Deployments and StatefulSets, put to sleep and woken',
   tethers: 'Local ports that lead to workloads',
   policies: 'When workloads of Kubernetes sleep by themselves',
+  savings: 'What workloads of Kubernetes have saved while they slept',
   cloudEvents: 'What happens in the clusters and who asked for it: the audit log',
   mcp: 'The Model Context Protocol, for agents',
 };

@@ -13,6 +13,10 @@ const ifChanged = {
   kind: 'flag',
   summary: 'true: a task that has completed with the same content is not run, and one under way is joined',
 } as const;
+const join = {
+  kind: 'flag',
+  summary: 'true: a start under way is joined, and a service that runs is left as it is',
+} as const;
 const wait = { kind: 'flag', summary: 'false: answer 202 as soon as the process is there' } as const;
 
 export const services = {
@@ -67,7 +71,7 @@ export const services = {
     path: '/v1/services/{name}/start',
     agentRight: 'stack',
     summary: 'Start a service and wait until it is ready, or run a task and wait until it has ended',
-    query: { timeout, wait, awake, ifChanged },
+    query: { timeout, wait, awake, ifChanged, join },
     otherStatus: 202,
     answer: 'StartResult',
     errors: ['unknown_service', 'already_running', 'port_in_use', 'ready_timeout', 'start_failed'],

@@ -14,6 +14,7 @@ export const SHAPES = {
   workloads: () => import('./workloads_shapes.ts'),
   tethers: () => import('./tethers_shapes.ts'),
   policies: () => import('./policies_shapes.ts'),
+  savings: () => import('./savings_shapes.ts'),
   cloudEvents: () => import('./cloud_events_shapes.ts'),
   mcp: () => import('./mcp_shapes.ts'),
 };

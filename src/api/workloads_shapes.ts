@@ -107,6 +107,13 @@ export const Workload = z
     wake_reason: z.string().nullable().describe('Who woke it; null: nobody through Berth'),
     stale_since: utcTimeShape.nullable().describe('From when on changes may be missing; null: it is current'),
     policy: WorkloadPolicyShape.nullable().describe('What governs its sleep; null: its own auto-sleep alone'),
+    after: z
+      .object({
+        workloads: z.array(z.string()).readonly().describe('As the annotation berth/after names them'),
+        faults: z.array(z.string()).readonly().describe('What is wrong with the names; it holds up nothing'),
+      })
+      .nullable()
+      .describe('What it is woken after; null: nothing'),
   })
   .meta({ id: 'Workload' });
 

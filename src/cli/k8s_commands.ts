@@ -75,6 +75,12 @@ export const K8S_ROWS: readonly CommandRow[] = [
     load: async () => (await lazyCommands()).policyCommand,
   },
   {
+    name: 'k8s savings',
+    summary: 'show what workloads have saved while they slept',
+    heading: KUBERNETES,
+    load: async () => (await lazyCommands()).savingsCommand,
+  },
+  {
     name: 'k8s tether',
     summary: 'open a local port to a workload',
     heading: KUBERNETES,

@@ -44,6 +44,7 @@ export { clusterListCommand, clusterSyncCommand } from './commands/k8s_clusters.
 export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
 export { policyCommand } from './commands/k8s_policy.ts';
 export { clusterRightsCommand } from './commands/k8s_rights.ts';
+export { savingsCommand } from './commands/k8s_savings.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
 export {
   autoSleepCommand,

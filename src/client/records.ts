@@ -21,6 +21,7 @@ export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/c
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';
 export type { Policy, PolicyBody, PolicyPreview } from '../api/policies_shapes.ts';
+export type { Savings } from '../api/savings_shapes.ts';
 export type {
   Explanation,
   Logs,

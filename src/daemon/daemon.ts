@@ -46,7 +46,7 @@ const SHUTDOWN_MS =
   SERVICE.shutdown.orderedStopMs + SERVICE.shutdown.remainingStopMs + 2 * THREADS.askDeadlineMs;
 
 async function portHolderName(port: number): Promise<string> {
-  return portHolderOf(port, listeningSockets())?.label ?? 'another program';
+  return (await portHolderOf(port, listeningSockets()))?.label ?? 'another program';
 }
 
 function createDaemonFront(

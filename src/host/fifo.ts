@@ -40,6 +40,15 @@ function hasNoReader(path: string): boolean {
   }
 }
 
+/** A FIFO that cannot be removed, since its folder was replaced from outside, is nobody's any more. */
+function removeIfThere(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The next start makes it anew, or fails with the reason.
+  }
+}
+
 /** The FIFOs in a folder. Each run has two. */
 export class Fifos {
   readonly folder: string;
@@ -73,13 +82,13 @@ export class Fifos {
       const path = fifoPath(this.folder, run, kind);
       if (reusable.includes(kind) && this.freePaths.length < MAX_FREE_FIFOS && hasNoReader(path))
         this.freePaths.push(path);
-      else rmSync(path, { force: true });
+      else removeIfThere(path);
     }
   }
 
   /** Removes the FIFOs that are kept for reuse. */
   removeFree(): void {
-    for (const path of this.freePaths.splice(0)) rmSync(path, { force: true });
+    for (const path of this.freePaths.splice(0)) removeIfThere(path);
   }
 
   private paths(run: string): string[] {

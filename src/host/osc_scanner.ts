@@ -1,7 +1,7 @@
-// What a program says to its terminal beside the screen: title, progress, notifications. Read from the output
-// as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows many in one
-// piece of output.
-import type { TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
+// What a program says to its terminal beside the screen: title, progress, notifications, status. Read from
+// the output as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows
+// many in one piece of output.
+import type { ReportedState, TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
 import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
 
 const ESC = 0x1b;
@@ -30,11 +30,30 @@ function progressOf(text: string): TerminalProgress | null {
   return state ? { state, percent: percent >= 0 && percent <= 100 ? Math.round(percent) : 0 } : null;
 }
 
+/** The states of OSC 7501, the status that programs tell of themselves; null: they say nothing any more. */
+const PROGRAM_STATES: Readonly<Record<string, ReportedState | null>> = {
+  working: 'working',
+  blocked: 'blocked',
+  idle: 'idle',
+  done: 'idle',
+  error: 'idle',
+  clear: null,
+};
+
+/** The state among the fields after `7501;`; undefined: it is unknown, or that of a part of the program. */
+function statusOf(text: string): ReportedState | null | undefined {
+  const fields = text.split(':');
+  if (fields.some((field) => field.startsWith('id='))) return undefined;
+  const state = fields.find((field) => field.startsWith('state='))?.slice('state='.length) ?? '';
+  return Object.hasOwn(PROGRAM_STATES, state) ? PROGRAM_STATES[state] : undefined;
+}
+
 /** The signals of one terminal. */
 export class OscScanner {
   title = '';
   progress: TerminalProgress | null = null;
   notification: TerminalSignals['notification'] = null;
+  status: NonNullable<TerminalSignals['status']> | null = null;
   /** The start of a sequence whose end has not come yet. */
   private begun: Buffer | null = null;
   /** The last byte may be the first of two that begin a sequence, or of two that end one. */
@@ -62,7 +81,8 @@ export class OscScanner {
   }
 
   signals(): TerminalSignals {
-    return { title: this.title, progress: this.progress, notification: this.notification };
+    const { notification, progress, status, title } = this;
+    return { title, progress, notification, status };
   }
 
   /** Where the content of the next sequence begins; null: there is none. */
@@ -112,7 +132,7 @@ export class OscScanner {
 
   private apply(content: Buffer, now: number): boolean {
     if (content.length > MAX_SEQUENCE_BYTES) return false;
-    const [, code = '', text = ''] = /^(\d{1,3});([\s\S]*)$/.exec(content.toString()) ?? [];
+    const [, code = '', text = ''] = /^(\d{1,4});([\s\S]*)$/.exec(content.toString()) ?? [];
     if (code === '0' || code === '2') return this.setTitle(plainText(text));
     if (code === '9' && text.startsWith('4;')) {
       this.progress = progressOf(text.slice(2));
@@ -122,6 +142,7 @@ export class OscScanner {
     if (code === '777' && text.startsWith('notify;')) return this.notify(text.slice(7), now);
     // kitty's form: metadata, then the payload.
     if (code === '99') return this.notify(text.slice(text.indexOf(';') + 1), now);
+    if (code === '7501') return this.setStatus(statusOf(text), now);
     return false;
   }
 
@@ -129,6 +150,12 @@ export class OscScanner {
     const isNew = title !== this.title;
     this.title = title;
     return isNew;
+  }
+
+  private setStatus(state: ReportedState | null | undefined, now: number): boolean {
+    if (state === undefined || (state ?? undefined) === this.status?.state) return false;
+    this.status = state && { state, at: now };
+    return true;
   }
 
   private notify(given: string, now: number): boolean {

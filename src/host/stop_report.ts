@@ -1,6 +1,7 @@
 // The report of a stop: docs/reference.md "Proof of a stop".
-import { type ListeningSocket, socketHolder } from '../adapters/process/listeners.ts';
+import type { ListeningSocket } from '../adapters/process/listeners.ts';
 import { commandOf, type ProcessRow } from '../adapters/process/process_table.ts';
+import { socketHolder } from '../adapters/process/socket_holder.ts';
 import type { StopReport } from '../protocol/host.ts';
 import type { RunEnd } from '../protocol/service.ts';
 
@@ -26,26 +27,27 @@ const survivorRow = (row: ProcessRow): StopReport['left'][number] => ({
 });
 
 /** The processes that listen on the port. */
-function portHolders(rows: readonly ListeningSocket[]): StopReport['left'] {
-  return rows.map(({ inode, port }) => {
-    const holder = socketHolder(inode);
+function portHolders(rows: readonly ListeningSocket[]): Promise<StopReport['left']> {
+  const left = rows.map(async ({ inode, port }) => {
+    const holder = await socketHolder(inode);
     return {
       pid: holder?.pid ?? 0,
       command: holder ? commandOf(holder) : 'unknown',
       reason: `listens on port ${port} and bears no mark of this service`,
     };
   });
+  return Promise.all(left);
 }
 
 /** The report of a finished stop. Reads the command lines now. */
-export function stopReportOf({
+export async function stopReportOf({
   end,
   isEscalated,
   seenCount,
   survivors,
   portListeners,
   ms,
-}: FinishedStop): StopReport {
+}: FinishedStop): Promise<StopReport> {
   const { exitCode, signal, exitUnknown } = end ?? { exitCode: null, signal: null, exitUnknown: true };
   return {
     exitCode,
@@ -53,7 +55,7 @@ export function stopReportOf({
     exitUnknown,
     escalated: isEscalated,
     reaped: seenCount - survivors.length,
-    left: survivors.length > 0 ? survivors.map(survivorRow) : portHolders(portListeners),
+    left: survivors.length > 0 ? survivors.map(survivorRow) : await portHolders(portListeners),
     portFree: portListeners.length === 0,
     ms: Math.round(ms),
   };

@@ -174,16 +174,15 @@ export class TreeStop {
 
   /** Resolves the report; the members of `scan` could not be ended. */
   private finish({ members, portListeners, now }: TreeStopScan): null {
-    this.reported.resolve(
-      stopReportOf({
-        end: this.target.end(),
-        isEscalated: this.phase.is === 'killing',
-        seenCount: this.seen.size,
-        survivors: members,
-        portListeners: portListeners(),
-        ms: now - this.startedAt,
-      }),
-    );
+    const report = stopReportOf({
+      end: this.target.end(),
+      isEscalated: this.phase.is === 'killing',
+      seenCount: this.seen.size,
+      survivors: members,
+      portListeners: portListeners(),
+      ms: now - this.startedAt,
+    });
+    report.then(this.reported.resolve, this.reported.reject);
     return null;
   }
 }

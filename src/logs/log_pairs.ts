@@ -1,5 +1,5 @@
 // Opens the pairs of files of a log for reading (on disk: format.ts), while the host writes and rotates.
-import { closeSync, constants, fstatSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openRegularFile } from '../settings/state_files.ts';
 import {
@@ -58,7 +58,7 @@ export function openCurrent(folder: string): LogFilePair | undefined {
   for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt += 1) {
     const pair = openPair(join(folder, LOG_FILE), join(folder, INDEX_FILE));
     if (pair) return pair;
-    if (!statSync(folder, { throwIfNoEntry: false })) return undefined;
+    if (!existsSync(folder)) return undefined;
     const latest = openLatestRotated(folder);
     if (latest) return latest;
   }

@@ -4,6 +4,7 @@ import {
   constants,
   fstatSync,
   ftruncateSync,
+  lstatSync,
   mkdirSync,
   readSync,
   renameSync,
@@ -39,7 +40,7 @@ const MARK_SEARCH_RECORDS = 4_096;
 /** An index of marks alone, of a program that starts again and again without output, begins anew. */
 const MAX_MARKS_BYTES = 256 * KIB;
 const NEWLINE = 0x0a;
-const { O_CREAT, O_RDONLY, O_RDWR } = constants;
+const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
 
 /** The current pair, open. */
 interface LogFiles {
@@ -124,11 +125,16 @@ function endOfRotated(folder: string): number {
   return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
+/** Removes what would have the host write into another file: nobody but a stranger links a current log. */
+function removeLink(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) rmSync(path);
+}
+
 /** Throws when either is no file, or cannot be opened. */
 function openPair(logPath: string, indexPath: string, flags: number): Pick<LogFiles, 'log' | 'index'> {
-  const log = openRegularFile(logPath, flags, 0o600);
+  const log = openRegularFile(logPath, flags | O_NOFOLLOW, 0o600);
   try {
-    return { log, index: openRegularFile(indexPath, flags, 0o600) };
+    return { log, index: openRegularFile(indexPath, flags | O_NOFOLLOW, 0o600) };
   } catch (error) {
     closeSync(log);
     throw error;
@@ -142,6 +148,7 @@ function openPair(logPath: string, indexPath: string, flags: number): Pick<LogFi
 function openLogFiles(folder: string, minStart: number, time: number): LogFiles {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const [logPath, indexPath] = [join(folder, LOG_FILE), join(folder, INDEX_FILE)];
+  for (const path of [logPath, indexPath, `${indexPath}.new`]) removeLink(path);
   const extent = indexExtentOf(indexPath);
   const size = sizeOf(logPath);
   let start = minStart;
@@ -289,7 +296,8 @@ export class LogWriter {
   /** Notices files that were removed or truncated from outside. */
   private checkFiles(time: number): void {
     const { files } = this;
-    if (!files || time - this.checkedAt < CHECK_MS) return;
+    // The clock may be set back.
+    if (!files || Math.abs(time - this.checkedAt) < CHECK_MS) return;
     this.checkedAt = time;
     const [log, index] = [fstatSync(files.log), fstatSync(files.index)];
     if (log.nlink === 0 || index.nlink === 0) this.close();

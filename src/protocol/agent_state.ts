@@ -51,6 +51,8 @@ export interface TerminalSignals {
   progress: TerminalProgress | null;
   /** The last one by OSC 9, 777 or 99; `at` in epoch milliseconds. null: none. */
   notification: { text: string; at: number } | null;
+  /** What it says by OSC 7501 that it is doing; null: nothing. Absent from hosts of earlier versions. */
+  status?: { state: ReportedState; at: number } | null;
 }
 
 /** The output of the terminal of a run, as the host has seen it pass. */

@@ -7,10 +7,12 @@ import type {
   GovernedWorkloadsProtocol,
   SleepAnnotations,
   SwitchRecord,
+  WakeOrder,
   WorkloadPolicy,
   WorkloadSubject,
 } from './policies.ts';
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt, WorkloadActivity } from './receipts.ts';
+import type { PodRequests, SavingsProtocol, SleepSpan } from './savings.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
 /**
@@ -103,6 +105,8 @@ export interface ObservedWorkload {
   selector: string;
   /** Its current ReplicaSet, if the status names it. */
   replicaSet: string | null;
+  /** What one of its pods requests. */
+  requests: PodRequests;
   receipt: SleepReceipt | null;
   wakeReceipt: WakeReceipt | null;
   activity: WorkloadActivity | null;
@@ -141,6 +145,8 @@ export interface StoredWorkload {
    * workload.
    */
   undone: number;
+  /** The sleep that its savings are counted of; null: it does not sleep by Berth. */
+  span: SleepSpan | null;
   /** The last switch by its schedule; null: there was none. */
   switched: SwitchRecord | null;
   /** Absent from the cluster in the last listing: kept only for its settings, and not listed. */
@@ -271,7 +277,7 @@ export interface BulkResult extends Pick<ObservedWorkload, 'kind' | 'namespace' 
  * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
  * every stored workload to the views and watches every cluster that was synced before.
  */
-export interface WorkloadsProtocol extends GovernedWorkloadsProtocol {
+export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsProtocol {
   /**
    * Lists both kinds of a cluster again, then watches them. Concurrent calls share one sync. Fails as
    * clusters.sync does.
@@ -374,6 +380,8 @@ export interface WorkloadRow
   wakeReason: string | null;
   /** What governs its sleep; null: nothing but its own setting. */
   policy: WorkloadPolicy | null;
+  /** What it is woken after; null: nothing. */
+  after: WakeOrder | null;
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
 }

@@ -41,6 +41,8 @@ export interface SleepAnnotations {
   awakeUntil?: number;
   /** `berth/exclude`. */
   isExcluded?: boolean;
+  /** `berth/after`, of workloads alone: names of the same namespace, each of which may be `kind/name`. */
+  after?: readonly string[];
   /** What is wrong with them; the rest holds. */
   faults?: readonly string[];
 }
@@ -66,6 +68,14 @@ export interface WorkloadPolicy {
   awakeUntil: number | null;
   nextSwitch: { at: number; to: 'asleep' | 'awake' } | null;
   /** What is wrong with annotations. */
+  faults: readonly string[];
+}
+
+/** What a workload is woken after, as clients see it. */
+export interface WakeOrder {
+  /** As they are named. */
+  workloads: readonly string[];
+  /** What is wrong with the names; it holds up nothing. */
   faults: readonly string[];
 }
 
@@ -122,6 +132,7 @@ export interface GovernedWorkloadsProtocol {
   dueSwitches(message: Record<string, never>): { due: DueSwitch[]; nextAt: number | null };
   /** A switch was made, or is not to be tried again. */
   switched(message: { id: string; to: SwitchRecord['to'] }): null;
+  policyReports(message: Record<string, never>): PolicyReport[];
   /** Fails unknown_policy. */
   policyReport(message: { name: string }): PolicyReport;
   /** Fails unknown_policy. */

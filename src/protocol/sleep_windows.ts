@@ -10,7 +10,7 @@ const DAY_GROUPS: Readonly<Record<string, readonly number[]>> = {
 };
 
 /** Minutes of a day. */
-const DAY_MINUTES = 1_440;
+export const DAY_MINUTES = 1_440;
 /** Windows of one schedule, and the longest text of all of them. */
 const MAX_WINDOWS = 32;
 const MAX_LENGTH = 1_000;

@@ -5,11 +5,23 @@
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
+const SECOND_MS = 1_000;
+
+/** Days of UTC of which a calendar keeps the offsets. */
+const MAX_DAYS = 4_096;
+
+/** What has to be added to UTC on a day of UTC, in ms. No zone has changed it twice on one day. */
+interface OffsetDay {
+  before: number;
+  /** When `after` takes the place of `before`; the end of the day: it does not on this day. */
+  changeAt: number;
+  after: number;
+}
 
 export class ZoneCalendar {
   private readonly format: Intl.DateTimeFormat;
-  /** The offset of each instant that was asked for: the same few days are asked for again and again. */
-  private readonly offsets = new Map<number, number>();
+  /** Reading an offset is dear, and the same days are asked for again and again. */
+  private readonly days = new Map<number, OffsetDay>();
 
   /** Throws a RangeError for an unknown zone. */
   constructor(timezone: string) {
@@ -47,26 +59,46 @@ export class ZoneCalendar {
   /** The instant between `low`, before the clocks go forward, and `high`, after that. */
   private firstAfterGap(low: number, high: number): number {
     const offset = this.offsetAt(low);
-    let [from, to] = [low, high];
-    while (to - from > MINUTE_MS) {
-      const middle = from + Math.floor((to - from) / 2 / MINUTE_MS) * MINUTE_MS;
-      if (this.offsetAt(middle) === offset) from = middle;
-      else to = middle;
-    }
-    return to;
+    return firstSecond(low, high, (at) => this.offsetAt(at) !== offset);
   }
 
   /** What has to be added to UTC, in milliseconds. */
   private offsetAt(at: number): number {
-    const second = Math.floor(at / 1_000) * 1_000;
-    const known = this.offsets.get(second);
-    if (known !== undefined) return known;
+    const day = Math.floor(at / DAY_MS);
+    const { before, changeAt, after } = this.days.get(day) ?? this.readDay(day);
+    return at < changeAt ? before : after;
+  }
+
+  private readDay(day: number): OffsetDay {
+    const start = day * DAY_MS;
+    const end = start + DAY_MS;
+    const before = this.days.get(day - 1)?.after ?? this.readOffset(start);
+    const after = this.days.get(day + 1)?.before ?? this.readOffset(end);
+    const changeAt = before === after ? end : firstSecond(start, end, (at) => this.readOffset(at) !== before);
+    const read = { before, changeAt, after };
+    if (this.days.size >= MAX_DAYS) this.days.clear();
+    this.days.set(day, read);
+    return read;
+  }
+
+  private readOffset(second: number): number {
     const fields = new Map(this.format.formatToParts(second).map(({ type, value }) => [type, value]));
     const field = (name: Intl.DateTimeFormatPartTypes): number => Number(fields.get(name));
     const wall = Date.UTC(field('year'), field('month') - 1, field('day'), field('hour'), field('minute'));
-    const offset = wall + field('second') * 1_000 - second;
-    if (this.offsets.size >= 4_096) this.offsets.clear();
-    this.offsets.set(second, offset);
-    return offset;
+    return wall + field('second') * SECOND_MS - second;
   }
+}
+
+/**
+ * The first whole second after `low` at which `isPast` holds: at `high` it does, at `low` it does not. Before
+ * the zones of today, clocks were set by odd numbers of seconds.
+ */
+function firstSecond(low: number, high: number, isPast: (at: number) => boolean): number {
+  let [from, to] = [low, high];
+  while (to - from > SECOND_MS) {
+    const middle = from + Math.floor((to - from) / 2 / SECOND_MS) * SECOND_MS;
+    if (isPast(middle)) to = middle;
+    else from = middle;
+  }
+  return to;
 }

@@ -53,6 +53,8 @@ export const PROMPT = {
   maxEchoMs: 10_000,
   /** Silence after which a prompt counts as over although the screen shows nothing of it. */
   untakenMs: 30_000,
+  /** For so long a quiet, unknown screen is taken for a pause of the program rather than for a question. */
+  guessMs: 10_000,
   /** How often a program is given the submitting key that it may take for a newline. */
   maxSubmits: 4,
   /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
@@ -80,4 +82,6 @@ export const SESSION = {
   searchMs: 30_000,
   /** The beginning of a title that programs show whole in the title of their window. */
   titleChars: 24,
+  /** The longest that the request which wakes an agent waits for its server to listen. */
+  listenMs: 10_000,
 } as const;

@@ -114,7 +114,7 @@ export const POLICY = {
   maxList: 50,
   maxTextLength: 1_000,
   /** Schedules whose times are kept ready. */
-  maxTimelines: 1_000,
+  maxTimelines: 10_000,
   /** Switches that a preview shows of each workload. */
   previewed: 10,
   /** Longest time between two looks at the clock, while there is a schedule. */
@@ -127,6 +127,31 @@ export const POLICY = {
   retry: { initialDelayMs: 15_000, maxDelayMs: 600_000 },
   /** Interval between listings of the namespaces, whose annotations count too. */
   namespacesMs: 300_000,
+} as const;
+
+/** Order of wakes: docs/reference.md "Order of wakes". */
+export const WAKE_ORDER = {
+  /** Workloads that one comes after, at most. */
+  maxNames: 20,
+  /** Longest wait for all that a workload comes after; the shorter one for a connection, which is held. */
+  waitMs: 60_000,
+  connectionWaitMs: 25_000,
+  /** Time for the end of a wait to be told by who waits. */
+  graceMs: 1_000,
+  /** Workloads that are looked at for a circle of names. */
+  maxLooked: 200,
+} as const;
+
+/** Savings: docs/reference.md "Savings". */
+export const SAVINGS = {
+  /** What was seen within this time was watched: a change happened when it was seen. */
+  watchedMs: 120_000,
+  /** A watch that goes on tells for so long of what has happened before. */
+  catchUpMs: 10_000,
+  /** A receipt of longer ago counts from then on. */
+  maxPastMs: 366 * 86_400_000,
+  /** Of a time without Berth so much counts: the clock may be wrong at the start. */
+  maxUnseenMs: 31 * 86_400_000,
 } as const;
 
 /** The events and the audit log of the cloud part: docs/reference.md "Cloud events". */

@@ -88,8 +88,11 @@ export const SERVICE = {
   askDeadlineMs: 25 * 3_600_000,
   /** Longest wait of a start for the end of a task; the task goes on. */
   taskWaitMs: 24 * 3_600_000,
-  /** On shutdown: time for the ordered stop, then for everything that is left. */
-  shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000 },
+  /**
+   * On shutdown: time for the ordered stop, then for everything that is left. A stop for which the process
+   * host does not answer is asked for again for this long, at this interval: a new host may be on its way.
+   */
+  shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000, hostReturnMs: 10_000, hostRetryMs: 100 },
   /** Time after the signal at which a daemon that is still there ends by that signal. */
   endMs: 60_000,
   /** Time that the removal of a stack waits for its hook. */

@@ -21,7 +21,7 @@ import { openRegularFile } from './state_files.ts';
 import { statePaths } from './state_paths.ts';
 import { untrustedPart } from './trusted_path.ts';
 
-const { O_CREAT, O_TRUNC, O_WRONLY } = constants;
+const { O_CREAT, O_EXCL, O_WRONLY } = constants;
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -135,7 +135,9 @@ export interface AddressRecord {
  */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = statePaths(stateDir).addressFile;
-  const fd = openRegularFile(`${path}.new`, O_WRONLY | O_CREAT | O_TRUNC, 0o600);
+  // Whatever was left there, or linked: it is not written into.
+  rmSync(`${path}.new`, { force: true });
+  const fd = openRegularFile(`${path}.new`, O_WRONLY | O_CREAT | O_EXCL, 0o600);
   try {
     writeFileSync(fd, `${JSON.stringify(content)}\n`);
   } finally {
@@ -144,6 +146,11 @@ export function writeAddressFile(stateDir: string, content: AddressRecord): void
   renameSync(`${path}.new`, path);
 }
 
+/** Without effect where something else is in its place: the daemon ends all the same. */
 export function removeAddressFile(stateDir: string): void {
-  rmSync(statePaths(stateDir).addressFile, { force: true });
+  try {
+    rmSync(statePaths(stateDir).addressFile, { force: true });
+  } catch {
+    // A folder, say, which no reader takes for the file.
+  }
 }

@@ -84,6 +84,7 @@ describe('the document', () => {
       'query wait',
       'query awake',
       'query ifChanged',
+      'query join',
     ]);
     expect(named('GET /v1/events')).toContain('header Last-Event-ID');
     expect(operation('POST /v1/services/{name}/start').parameters?.[1]?.schema).toMatchObject({

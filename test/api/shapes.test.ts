@@ -80,6 +80,11 @@ describe('a registration', () => {
       { port: null, sleep: { afterMinutes: 1 } },
       'sleep needs a port, as a connection to it wakes the service',
     ],
+    ...[-1, 0, 0.01, 43_201, '5', Number.NaN].map((afterMinutes): [object, string] => [
+      { sleep: { afterMinutes } },
+      'sleep.afterMinutes must be a number of minutes, from a second (1/60) to 30 days (43200)',
+    ]),
+    [{ sleep: 15 }, 'sleep must be {afterMinutes: a number of minutes}, or null'],
     [{ kind: 'task', ready: 'tcp://localhost:1' }, 'ready is not for a task, which is done when it ends'],
     [{ kind: 'task', restart: 'always' }, 'restart must not be "always" for a task, which runs to its end'],
     [{ kind: 'job' }, 'kind must be "service" or "task"'],

@@ -185,8 +185,8 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   expect(await user.run('echo typed')).toContain('echo typed\ntyped\n');
 
   await user.until(/READY> $/);
-  user.type('berth agent attach sh\r');
-  await user.until(/Attached to sh[\s\S]*sum 42/);
+  user.type('berth agent attach sh --detach-keys ctrl-p,q\r');
+  await user.until(/Attached to sh; Ctrl-P q leaves\.[\s\S]*sum 42/);
   user.type('exit 3\r');
   await user.until(/sh has ended \(exit 3\)\.\n/);
   expect(await user.run('echo "code $?"')).toContain('code 3');

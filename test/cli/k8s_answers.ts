@@ -24,6 +24,7 @@ const workload = (letter: string, name: string, namespace: string, kind = 'Deplo
   wake_reason: null,
   stale_since: null,
   policy: null,
+  after: null,
 });
 export const WORKLOADS = [
   workload('B', 'web', 'shop'),

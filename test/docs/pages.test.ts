@@ -25,7 +25,7 @@ const wordsOf = (line: string): string[] =>
 /** Every call of `berth` in a block of shell, without what a shell does around it. */
 const calls = pages.flatMap((path) =>
   [...read(path).matchAll(/^\$ (.*)$/gm)]
-    .flatMap(([, line = '']) => line.split(/ && | \| |#/))
+    .flatMap(([, line = '']) => line.split(/ && | \| | > |#/))
     .filter((part) => part.startsWith('berth '))
     .map((part) => [path, part.trim()] as const),
 );

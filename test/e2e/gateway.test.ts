@@ -103,6 +103,24 @@ it('holds its port on both addresses from the start, and says that there is no a
   expect(doctor(daemon)).toContain(`agents are served by host name on port ${port}`);
 });
 
+it('wakes an agent that sleeps, whose server has the requests that came meanwhile', async () => {
+  const daemon = await startDaemon();
+  const port = must(await gatewayPort(daemon));
+  const cwd = newFolder();
+  writeFileSync(join(cwd, 'page'), 'served');
+  // What Berth puts behind it for the conversation is a comment.
+  const cmd = 'sleep 0.3; exec python3 -m http.server $PORT --bind 127.0.0.1 #';
+  const spec = { name: 'bot', agent_type: 'claude', cmd, cwd };
+  expect((await daemon.request('POST', '/v1/agents/spinup', spec)).status).toBe(201);
+  await daemon.request('POST', '/v1/agents/bot/state', { state: 'idle' });
+  await eventually(async () => (await daemon.request('POST', '/v1/agents/bot/sleep')).status === 200);
+  const headers = { host: `bot.agents.localhost:${port}` };
+  const answers = await Promise.all([1, 2].map(() => send(port, 'GET', '/page', { headers })));
+  expect(answers.map(({ status, text }) => [status, text])).toEqual([1, 2].map(() => [200, 'served']));
+  const { events } = (await daemon.request('GET', '/v1/events/history?names=bot&types=agent.woke')).body;
+  expect(events).toHaveLength(1);
+});
+
 it('keeps its port while its thread is restarted, and serves on it again', async () => {
   const daemon = await startDaemon({ env: INSPECTABLE });
   const port = must(await gatewayPort(daemon));

@@ -46,12 +46,22 @@ it.runIf(hasChromium)(
     const added = { name: HOSTILE, kubeconfig: cluster.kubeconfig };
     const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
     await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);
+    const nights = { selector: { namespaces: [namespaceOf(0)] }, idle_timeout_minutes: 600 };
+    await askCloud(daemon, 'PUT', '/k8s/policies/nights', nights);
     const page = await openCloud(daemon);
     const row = (name: string) => page.locator(`.workload-row[data-name=${name}]`);
     await row(nameOf(0)).getByText('awake').waitFor();
     await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
     expect(await page.locator('.workload-row[data-name]').count()).toBeLessThan(60);
     expect(await page.locator('img').count()).toBe(0);
+    // A policy says what it decides on and what it will do.
+    await row(nameOf(0)).getByText('policy:nights').waitFor();
+    await page.getByRole('button', { name: /^policies/ }).click();
+    await page.getByText(`decides on ${Math.ceil(WORKLOADS / NAMESPACES)} of`).waitFor();
+    await page.getByRole('button', { name: 'preview of nights' }).click();
+    await page.locator('.preview-row').first().getByText('policy:nights').waitFor();
+    expect(await page.evaluate('location.hash')).toContain('policy=nights');
+    await page.getByRole('button', { name: /^workloads/ }).click();
     // The last one, which is on the last page, is in sight: what happens to it is shown.
     const last = nameOf(WORKLOADS - 1);
     await page

@@ -24,7 +24,7 @@ const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor(
 
 /** Waits until both are the same, and have `part`. */
 async function isSame(daemon: Daemon, page: Page, name: string, part: string): Promise<void> {
-  const saw = { screen: '', shown: '' };
+  const saw = { program: name, screen: '', shown: '' };
   await eventually(
     async () => {
       saw.screen = await trueScreen(daemon, name);

@@ -59,6 +59,15 @@ export interface RequestOptions {
   port?: number;
 }
 
+export const DAEMON_INFO: FrontOptions['daemonInfo'] = {
+  version: '1.2.3',
+  pid: 42,
+  startedAt: Date.UTC(2030, 0, 1),
+  stateDir: '/state',
+  gatewayPort: 11612,
+  agentDomain: 'agents.localhost',
+};
+
 export interface FrontSetup extends Partial<FrontOptions> {
   kept?: EventRecord[];
   lastId?: number;
@@ -100,14 +109,7 @@ export async function startFront(setup: FrontSetup = {}): Promise<Running> {
     token: '',
     allowedExtensions: [],
     allowedOrigins: [],
-    daemonInfo: {
-      version: '1.2.3',
-      pid: 42,
-      startedAt: Date.UTC(2030, 0, 1),
-      stateDir: '/state',
-      gatewayPort: 11612,
-      agentDomain: 'agents.localhost',
-    },
+    daemonInfo: DAEMON_INFO,
     node: made.node,
     cloud: null,
     logJobs: { search: searchLogs, start: startMergedLogs, read: readMergedLogs },

@@ -9,6 +9,7 @@ import { random } from '../kit/random.ts';
 
 const OUTPUT =
   'text \x1b[1mbold\x1b[0m \x1b]2;one\x07 \x1b]0;two \u{1f600}\x1b\\ more \x1b]9;4;1;40\x07 \x1b]9;May I?\x07' +
+  ' \x1b]7501;state=done:app=a\x1b\\\x1b]7501;state=working:id=part\x07\x1b]7501;state=asleep\x07' +
   ' \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;aGFjaw==\x07 \x1b]777;notify;Title;done\x1b\\ \x1b]2;cut\x18';
 
 it('finds title, progress and notification, however the output is cut', () => {
@@ -18,6 +19,7 @@ it('finds title, progress and notification, however the output is cut', () => {
     title: 'two \u{1f600}',
     progress: { state: 1, percent: 40 },
     notification: { text: 'Title;done', at: 5 },
+    status: { state: 'idle', at: 5 },
   };
   expect(whole.signals()).toEqual(expected);
   const seed = Date.now() % 2 ** 31;
@@ -43,11 +45,15 @@ it('keeps nothing that a terminal would obey, and nothing long', () => {
   expect(scanner.title).toHaveLength(256);
   take(`\x1b]2;${'y'.repeat(100_000)}`);
   take(`${'y'.repeat(100_000)}\x07\x1b]9;4;0\x07\x1b]2;after\x07`);
-  expect(scanner.signals()).toEqual({ title: 'after', progress: null, notification: null });
+  expect(scanner.signals()).toEqual({ title: 'after', progress: null, notification: null, status: null });
   take('\x1b]9;4;3\x07');
   expect(scanner.progress).toEqual({ state: 3, percent: 0 });
   take('\x1b]9;4;7;900\x07\x1b]99;i=1:p=body;kitty\x1b\\');
   expect(scanner.signals()).toMatchObject({ progress: null, notification: { text: 'kitty' } });
+  take('\x1b]7501;state=blocked:kind=permission\x07');
+  expect(scanner.status).toEqual({ state: 'blocked', at: 1 });
+  take('\x1b]7501;state=toString\x07\x1b]7501;state=clear\x07');
+  expect(scanner.status).toBeNull();
 });
 
 it('tells that output moves and pauses, and little else however much is printed', async () => {

@@ -18,15 +18,25 @@ function placeOf(root: Json, path: string): [holder: Json, key: string] {
   return [holder, key];
 }
 
-/** `object` with the steps applied. */
-export function applyJsonPatch(object: Json, steps: readonly Json[]): Json {
+/** As Go writes a string in JSON, in which the API server compares. */
+const goText = (value: string): string =>
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** `object` with the steps applied that `text`, the body of the request, has. */
+export function applyJsonPatch(object: Json, text: string): Json {
+  const steps: readonly Json[] = JSON.parse(text);
   const result = structuredClone(object);
   for (const { op, path, value } of steps) {
     const [holder, key] = placeOf(result, path);
     const isThere = holder[key] !== undefined;
     if (op === 'test') {
       // Its package takes null for a path that is missing.
-      if (!isSame(holder[key] ?? null, value)) throw new PatchFailed(`testing value ${path} failed`);
+      const isText = typeof value !== 'string' || text.includes(goText(value));
+      if (!isText || !isSame(holder[key] ?? null, value))
+        throw new PatchFailed(`testing value ${path} failed`);
     } else if (op === 'remove') {
       if (!isThere) throw new PatchFailed(`${path}: unable to remove nonexistent key`);
       delete holder[key];

@@ -19,6 +19,8 @@ export interface Seen {
   path: string;
   query: URLSearchParams;
   body: Json;
+  /** The body as it was sent. */
+  text: string;
   contentType: string | undefined;
 }
 
@@ -422,6 +424,7 @@ class Server implements Double {
       path: url.pathname,
       query: url.searchParams,
       body: text === '' ? null : JSON.parse(text),
+      text,
       contentType: request.headers['content-type'],
     };
     this.requests.push(seen);
@@ -663,7 +666,7 @@ class Server implements Double {
       return [415, status(415, 'UnsupportedMediaType', 'no JSON patch')];
     let merged: Json;
     try {
-      merged = applyJsonPatch(object, seen.body);
+      merged = applyJsonPatch(object, seen.text);
     } catch (error) {
       if (!(error instanceof PatchFailed)) throw error;
       const message = 'the server rejected our request due to an error in our request';

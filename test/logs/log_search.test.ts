@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { searchLogs } from '../../src/logs/log_search.ts';
 import { LogWriter } from '../../src/logs/writer.ts';
 import type { LogFilterSpec, LogSearchTask } from '../../src/protocol/logs.ts';
+import { EVERY_LINE } from '../kit/log_filter.ts';
 import { random } from '../kit/random.ts';
 
 let folder = '';
@@ -14,15 +15,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const ALL: LogFilterSpec = {
-  q: null,
-  regex: null,
-  level: null,
-  stream: null,
-  since: null,
-  until: null,
-  context: 0,
-};
 const RUN = '00000000000000a1';
 const NEXT_RUN = '00000000000000a2';
 
@@ -45,7 +37,7 @@ function searchTask(names: readonly string[], filter: Partial<LogFilterSpec> = {
   return {
     folder,
     logs: names.map((name) => ({ name, before: null })),
-    filter: { ...ALL, ...filter },
+    filter: { ...EVERY_LINE, ...filter },
     run: null,
     limit: 100,
     budgetMs: 60_000,
@@ -187,12 +179,12 @@ describe('logs of many services', () => {
     for (let at = 0; at < 20; at += 1) print(`line ${at}\n`, at < 10 ? RUN : NEXT_RUN);
     const found = async (task: Partial<LogSearchTask>) =>
       texts(await pages({ ...searchTask(['web']), ...task })).reverse();
-    const between = { ...ALL, since: 1_000_100, until: 1_000_160 };
+    const between = { ...EVERY_LINE, since: 1_000_100, until: 1_000_160 };
     expect(await found({ filter: between })).toEqual(['line 5', 'line 6', 'line 7', 'line 8']);
     expect(await found({ run: 'last', limit: 3 })).toHaveLength(10);
     expect((await found({ run: '2' })).at(-1)).toBe('line 9');
     expect(await found({ run: '3' })).toEqual([]);
-    expect(await found({ run: NEXT_RUN, filter: { ...ALL, q: 'line 1' } })).toHaveLength(10);
+    expect(await found({ run: NEXT_RUN, filter: { ...EVERY_LINE, q: 'line 1' } })).toHaveLength(10);
   });
 
   test('are cut where a line is longer than 64 KiB', async () => {

@@ -9,6 +9,7 @@ import { searchLogs } from '../../src/logs/log_search.ts';
 import { readMergedLogs, startMergedLogs } from '../../src/logs/log_stream.ts';
 import { LogWriter } from '../../src/logs/writer.ts';
 import type { LogFilterSpec, LogPlace } from '../../src/protocol/logs.ts';
+import { EVERY_LINE } from '../kit/log_filter.ts';
 import { must } from '../kit/must.ts';
 import { random } from '../kit/random.ts';
 
@@ -18,15 +19,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const ALL: LogFilterSpec = {
-  q: null,
-  regex: null,
-  level: null,
-  stream: null,
-  since: null,
-  until: null,
-  context: 0,
-};
 const BEGINNING: LogPlace = { offset: 0, marks: 0, open: [null, null], around: 0 };
 const RUN = '00000000000000a1';
 
@@ -48,7 +40,7 @@ class Reader {
 
   constructor(places: Iterable<readonly [string, LogPlace]>, filter: Partial<LogFilterSpec> = {}) {
     this.places = new Map(places);
-    this.filter = { ...ALL, ...filter };
+    this.filter = { ...EVERY_LINE, ...filter };
   }
 
   /** A reader that goes on after the entry with this id. */
@@ -79,7 +71,7 @@ const shown = (rows: readonly Row[]): string[] =>
 /** Everything in a log, as a search finds it. */
 async function everything(names: readonly string[]): Promise<string[]> {
   const logs = names.map((name) => ({ name, before: null }));
-  const task = { folder, logs, filter: ALL, run: null, limit: 100_000, budgetMs: 60_000, ansi: false };
+  const task = { folder, logs, filter: EVERY_LINE, run: null, limit: 100_000, budgetMs: 60_000, ansi: false };
   const { entries } = await searchLogs(task);
   return shown(entries.map(({ json }) => JSON.parse(json) as Row)).sort();
 }
@@ -137,7 +129,7 @@ describe('a stream of many logs', () => {
       now += 20;
     }
     const textsFrom = async (lines: number | null, filter: Partial<LogFilterSpec> = {}) => {
-      const whole = { ...ALL, ...filter };
+      const whole = { ...EVERY_LINE, ...filter };
       const starts = await startMergedLogs({ folder, names: ['web'], filter: whole, run: null, lines });
       const reader = new Reader(
         starts.map(({ name, place }) => [name, place]),

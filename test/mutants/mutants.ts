@@ -53,6 +53,8 @@ const FLOODS = ['test/front/server/floods.test.ts'];
 const GUARD = ['test/front/api/guard.test.ts', 'test/front/api/access.test.ts'];
 const EVENT_STREAMS = ['test/front/streams/event_hub.test.ts', 'test/front/streams/event_streams.test.ts'];
 const GATEWAY = ['test/actors/gateway'];
+const TERMINALS = ['test/front/streams/shared_terminals.test.ts'];
+const AGENT_RIGHTS = ['test/front/api/agent_rights.test.ts'];
 const AUDIT = ['test/actors/cloud/cloud_operations.test.ts'];
 const STORAGE = ['test/adapters/storage'];
 const KUBECONFIG = ['test/adapters/kubeconfig'];
@@ -481,6 +483,86 @@ export const MUTANTS: readonly Mutant[] = [
       '    await this.options.table.put(name, this.rowAsleep(run));\n',
       '    void this.options.table.put(name, this.rowAsleep(run));\n',
       ['test/actors/service/agent_session.test.ts'],
+    ],
+    [
+      'observer-types',
+      'an observer types',
+      'src/front/streams/terminal_sockets.ts',
+      "else if (viewing.mode === 'observe')",
+      'else if (viewing.share !== null)',
+      TERMINALS,
+    ],
+    [
+      'two-writers',
+      'two viewers write',
+      'src/front/streams/terminal_sockets.ts',
+      "viewing.mode === 'write' && !viewing.takesOver && ",
+      "viewing.mode === 'write' && viewing.takesOver && ",
+      TERMINALS,
+    ],
+    [
+      'loser-types-on',
+      'a writer that was taken over from types on',
+      'src/front/streams/terminal_sockets.ts',
+      "    this.drop(before, TAKEN_OVER_CODE, 'another viewer has taken over');\n",
+      '',
+      TERMINALS,
+    ],
+    [
+      'share-stays-open',
+      'those who watch by a share watch on after its end',
+      'src/front/api/share_tokens.ts',
+      '    else opened.cancel = this.clock.after(Math.min(left, SHARE.lookMs), () => this.endInTime(opened));\n',
+      '',
+      TERMINALS,
+    ],
+    [
+      'share-does-all',
+      'a share is good for every request',
+      'src/api/agents.ts',
+      "    answer: 'Typed',\n    errors: ['invalid_spec', 'unknown_agent', 'not_running'],\n    keyKind: 'agent',\n",
+      "    answer: 'Typed',\n    errors: ['invalid_spec', 'unknown_agent', 'not_running'],\n    keyKind: 'agent',\n    isShared: true,\n",
+      TERMINALS,
+    ],
+    [
+      'every-stack',
+      'an agent reaches every stack',
+      'src/front/api/reach.ts',
+      'return stack === this.stack;',
+      'return stack !== undefined;',
+      AGENT_RIGHTS,
+    ],
+    [
+      'token-outlives',
+      'the token of a process that has ended is good',
+      'src/front/api/agent_rights.ts',
+      "if (!reach.isCurrent && app.phase !== 'starting')",
+      "if (!reach.isCurrent && app.phase === 'starting')",
+      AGENT_RIGHTS,
+    ],
+    [
+      'reports-for-others',
+      'an agent reports the state of another one',
+      'src/front/api/agent_rights.ts',
+      'if (key !== reach.agent) throw',
+      "if (key === '') throw",
+      AGENT_RIGHTS,
+    ],
+    [
+      'person-alone',
+      'an agent does what is a person’s alone',
+      'src/front/api/agent_rights.ts',
+      "throw fail('forbidden_owner', `no agent may ${method} ${path}: it is a person's alone`);",
+      'return;',
+      AGENT_RIGHTS,
+    ],
+    [
+      'foreign-dependency',
+      'an agent registers a service that depends on one of another stack',
+      'src/front/api/agent_rights.ts',
+      '  for (const dependency of dependsOn) reach.assertName(dependencyName(dependency));\n',
+      '',
+      AGENT_RIGHTS,
     ],
   ]),
   ...area('audit', [

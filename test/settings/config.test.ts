@@ -16,6 +16,7 @@ import {
   ensureSecret,
   openStateDir,
   readSecret,
+  removeAddressFile,
   stateDirPath,
   writeAddressFile,
 } from '../../src/settings/state_dir.ts';
@@ -211,5 +212,15 @@ describe('the state directory', () => {
       version: 'v',
     });
     expect(statSync(join(folder, 'daemon.json')).mode & 0o777).toBe(0o600);
+  });
+
+  it('holds a daemon.json that is written through no link, and whose end a folder in its place does not hinder', () => {
+    writeFileSync(join(folder, 'victim'), 'mine');
+    symlinkSync(join(folder, 'victim'), join(folder, 'daemon.json.new'));
+    writeAddressFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });
+    expect(readFileSync(join(folder, 'victim'), 'utf8')).toBe('mine');
+    rmSync(join(folder, 'daemon.json'));
+    mkdirSync(join(folder, 'daemon.json'));
+    expect(() => removeAddressFile(folder)).not.toThrow();
   });
 });

@@ -56,9 +56,9 @@ class Policies {
     this.lookSoon();
   }
 
-  list(): Promise<PolicyReport[]> {
-    const names = [...this.rows.keys()].sort();
-    return Promise.all(names.map((name) => this.workloads.ask('policyReport', { name })));
+  async list(): Promise<PolicyReport[]> {
+    const reports = await this.workloads.ask('policyReports', {});
+    return reports.sort((one, other) => (one.policy.name < other.policy.name ? -1 : 1));
   }
 
   async put(name: string, input: PolicyInput): Promise<PolicyReport> {

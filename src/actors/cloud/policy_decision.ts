@@ -1,5 +1,6 @@
 // Which policy, annotation or setting decides when a workload sleeps: docs/reference.md "Policies". Pure.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
+import { parseSelector } from '../../protocol/labels.ts';
 import {
   type PolicySource,
   type SleepAnnotations,
@@ -8,7 +9,6 @@ import {
   sourceName,
 } from '../../protocol/policies.ts';
 import type { SleepSchedule } from '../../protocol/sleep_windows.ts';
-import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
 import { SCHEDULE } from '../../settings/limits.ts';
 import type { SleepTimeline } from './sleep_timeline.ts';
 
@@ -31,11 +31,14 @@ export function inOrder(policies: readonly StoredPolicy[]): SelectingPolicy[] {
   );
   return sorted.map((policy) => {
     const { clusterIds, namespaces, labels } = policy.selector;
-    const isSelected = selectorOfWorkloads({ clusterId: null, namespaces, states: null, selector: labels });
+    const hasLabels = labels === null ? null : parseSelector(labels);
     return {
       policy,
-      has: (row) =>
-        (clusterIds === null || clusterIds.includes(row.clusterId)) && isSelected({ ...row, ...row.seen }),
+      // Every policy asks every workload: nothing is made here.
+      has: ({ clusterId, seen }) =>
+        (clusterIds === null || clusterIds.includes(clusterId)) &&
+        (namespaces === null || namespaces.includes(seen.namespace)) &&
+        (hasLabels === null || hasLabels(seen.labels)),
     };
   });
 }

@@ -8,10 +8,11 @@ import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { type DaemonPod, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
 
-export interface ScaleChangesOwner {
+export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly clock: Clock;
   /** The name of this Berth. */
   readonly self: string;
@@ -36,8 +37,16 @@ export class ScaleChanges {
   /** Wakes under way that later requests may join: no sleep was asked for since. */
   private readonly waking = new Map<string, Promise<ObservedWorkload>>();
 
+  /** Wakes that wait for what comes before them, by workload. A sleep that is asked for overtakes them. */
+  private readonly preparing = new Map<string, Set<{ isOvertaken: boolean }>>();
+  readonly orders: WakeOrders;
+
   constructor(owner: ScaleChangesOwner) {
     this.owner = owner;
+    this.orders = new WakeOrders(owner, async (id, request) => {
+      if (request.by === 'connection') this.refuseWhileHeld(id);
+      await this.wakeAlone(id, request);
+    });
   }
 
   /** See WorkloadsProtocol. */
@@ -45,6 +54,7 @@ export class ScaleChanges {
     const { id, by } = message;
     // A wake that is asked for from now on belongs after this sleep.
     this.waking.delete(id);
+    for (const wake of this.preparing.get(id) ?? []) wake.isOvertaken = true;
     return this.mutex.runExclusive(id, async () => {
       const { owner } = this;
       const before = owner.get(id);
@@ -72,11 +82,11 @@ export class ScaleChanges {
     operation: string | undefined,
     policy?: string,
   ): Promise<Pick<ObservedWorkload, 'replicas'>> {
+    const request = { by, operation, policy };
     if (by === 'connection') this.refuseWhileHeld(id);
     // Nobody joins it: it may leave the workload asleep.
-    if (by === 'schedule')
-      return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation, policy));
-    return this.waking.get(id) ?? this.startWake(id, by, operation);
+    if (by === 'schedule') return this.wakeInOrder(id, request);
+    return this.waking.get(id) ?? this.startWake(id, request);
   }
 
   /** See WorkloadsProtocol. */
@@ -125,14 +135,34 @@ export class ScaleChanges {
     });
   }
 
-  private startWake(id: string, by: WakeCause, operation: string | undefined): Promise<ObservedWorkload> {
-    const woken = this.mutex
-      .runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation))
-      .finally(() => {
-        if (this.waking.get(id) === woken) this.waking.delete(id);
-      });
+  private startWake(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
+    const woken = this.wakeInOrder(id, request).finally(() => {
+      if (this.waking.get(id) === woken) this.waking.delete(id);
+    });
     this.waking.set(id, woken);
     return woken;
+  }
+
+  /** Wakes what it comes after, then itself. Throws workload_conflict when it is put to sleep meanwhile. */
+  private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
+    const row = this.owner.get(id);
+    if (row.seen.replicas > 0 || !row.seen.sleep?.after) return this.wakeAlone(id, request);
+    const wake = { isOvertaken: false };
+    const all = this.preparing.get(id) ?? new Set();
+    this.preparing.set(id, all.add(wake));
+    try {
+      await this.orders.prepare(row, request);
+    } finally {
+      all.delete(wake);
+      if (all.size === 0) this.preparing.delete(id);
+    }
+    if (!wake.isOvertaken) return this.wakeAlone(id, request);
+    const name = targetName(row.seen);
+    throw fail('workload_conflict', `${name} was put to sleep while its wake waited for what it comes after`);
+  }
+
+  private wakeAlone(id: string, { by, operation, policy }: WakeRequestOf): Promise<ObservedWorkload> {
+    return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation, policy));
   }
 
   private async patchAwake(

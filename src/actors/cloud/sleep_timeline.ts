@@ -1,6 +1,11 @@
 // When a schedule of a policy puts workloads to sleep and wakes them: docs/reference.md "Policies". Pure.
-import { dayNumber, type SleepException, type SleepSchedule } from '../../protocol/sleep_windows.ts';
-import { ZoneCalendar } from '../../protocol/zone_calendar.ts';
+import {
+  DAY_MINUTES,
+  dayNumber,
+  type SleepSchedule,
+  type SleepWindow,
+} from '../../protocol/sleep_windows.ts';
+import type { ZoneCalendar } from '../../protocol/zone_calendar.ts';
 
 /** What a schedule wants at some time. Epoch milliseconds. */
 export interface SleepPhase {
@@ -11,18 +16,15 @@ export interface SleepPhase {
   until: number | null;
 }
 
-/** From, to: asleep. */
+/** From, to: asleep. In minutes after midnight, or in epoch milliseconds. */
 type Interval = readonly [from: number, to: number];
 
-/** Days that are looked at, in either direction; more where nothing changes in fewer. */
-const LOOKS: readonly number[] = [9, 60, 400];
+/** Days that are looked at, in either direction, for a change. */
+const MAX_DAYS = 400;
+/** Phases that are kept: what a preview shows, and some more. */
+const MAX_KNOWN = 16;
 
-/** What is left of `intervals` without `hole`. */
-const without = (intervals: readonly Interval[], [from, to]: Interval): Interval[] =>
-  intervals.flatMap(([start, end]): Interval[] => [
-    ...(start < Math.min(end, from) ? [[start, Math.min(end, from)] as const] : []),
-    ...(Math.max(start, to) < end ? [[Math.max(start, to), end] as const] : []),
-  ]);
+const WEEKDAYS: readonly number[] = [0, 1, 2, 3, 4, 5, 6];
 
 /** The same time in intervals that do not touch, in order. */
 function merged(intervals: readonly Interval[]): Interval[] {
@@ -35,84 +37,126 @@ function merged(intervals: readonly Interval[]): Interval[] {
   return result;
 }
 
+/** When windows are asleep on a day of the week, in minutes after its midnight. */
+function minutesOn(weekday: number, windows: readonly SleepWindow[]): Interval[] {
+  const intervals = windows.flatMap(({ days, start, end }): Interval[] => {
+    const isHere = days.includes(weekday);
+    if (start < end) return isHere ? [[start, end]] : [];
+    const isMorning = isHere || days.includes((weekday + 6) % 7);
+    return [...(isMorning ? [[0, end] as const] : []), ...(isHere ? [[start, DAY_MINUTES] as const] : [])];
+  });
+  return merged(intervals);
+}
+
+/** The days `first` to `last` are asleep, or awake, as a whole. */
+interface ExceptionalDays {
+  first: number;
+  last: number;
+  state: SleepPhase['to'];
+}
+
+/**
+ * Anybody who may annotate a workload writes schedules, so the dearest of them must be cheap: windows are
+ * merged once for each day of the week, and days are looked at one by one, no further than to a change.
+ */
 export class SleepTimeline {
-  private readonly schedule: SleepSchedule;
   private readonly calendar: ZoneCalendar;
-  private known: SleepPhase | null = null;
+  private readonly week: readonly (readonly Interval[])[];
+  /** The first that has a day decides. */
+  private readonly exceptions: readonly ExceptionalDays[];
+  private readonly known: SleepPhase[] = [];
 
-  /** Throws a RangeError for an unknown time zone. */
-  constructor(schedule: SleepSchedule) {
-    this.schedule = schedule;
-    this.calendar = new ZoneCalendar(schedule.timezone);
+  /** `calendar`: of the time zone of the schedule. */
+  constructor({ windows, exceptions }: SleepSchedule, calendar: ZoneCalendar) {
+    this.calendar = calendar;
+    this.week = WEEKDAYS.map((weekday) => minutesOn(weekday, windows));
+    // Both were checked to be dates.
+    this.exceptions = exceptions
+      .map(({ from, to, state }) => ({ first: dayNumber(from) ?? 0, last: dayNumber(to) ?? 0, state }))
+      .reverse();
   }
 
-  /** The phase at `at`. The last answer is kept: nearly always it is asked for again. */
+  /** The phase at `at`. The last answers are kept: nearly always they are asked for again. */
   phaseAt(at: number): SleepPhase {
-    const { known } = this;
-    if (known && known.since <= at && (known.until === null || at < known.until)) return known;
-    this.known = this.compute(at);
-    return this.known;
-  }
-
-  private compute(at: number): SleepPhase {
-    const day = this.calendar.dayAt(at);
-    let phase: SleepPhase = { to: 'awake', since: 0, until: null };
-    for (const days of LOOKS) {
-      phase = this.phaseWithin(at, this.asleepBetween(day - days, day + days), day - days, day + days);
-      if (phase.since > 0 && phase.until !== null) break;
-    }
+    const known = this.known.find(({ since, until }) => since <= at && (until === null || at < until));
+    if (known) return known;
+    const phase = this.compute(at);
+    this.known.unshift(phase);
+    this.known.splice(MAX_KNOWN);
     return phase;
   }
 
-  /** The phase at `at` by the intervals of these days; what begins or ends at their border is not known. */
-  private phaseWithin(at: number, asleep: readonly Interval[], first: number, last: number): SleepPhase {
-    const [low, high] = [this.calendar.instant(first, 0), this.calendar.instant(last + 1, 0)];
-    const current = asleep.find(([from, to]) => from <= at && at < to);
-    if (current)
-      return {
-        to: 'asleep',
-        since: current[0] <= low ? 0 : current[0],
-        until: current[1] >= high ? null : current[1],
-      };
-    const since = asleep.filter(([, to]) => to <= at).at(-1)?.[1] ?? 0;
-    return { to: 'awake', since, until: asleep.find(([from]) => from > at)?.[0] ?? null };
+  private compute(at: number): SleepPhase {
+    const day = this.dayOf(at);
+    const isAsleep = this.asleepOn(day).some(([from, to]) => from <= at && at < to);
+    return isAsleep
+      ? { to: 'asleep', since: this.asleepSince(at, day), until: this.asleepUntil(at, day) }
+      : { to: 'awake', since: this.awakeSince(at, day), until: this.awakeUntil(at, day) };
   }
 
-  /** When it is asleep on the days `first` to `last`. */
-  private asleepBetween(first: number, last: number): Interval[] {
-    const { calendar } = this;
-    const bounds: Interval = [calendar.instant(first, 0), calendar.instant(last + 1, 0)];
-    let intervals: Interval[] = [];
-    // A window of the day before may last until the first of them.
-    for (let day = first - 1; day <= last; day += 1) intervals.push(...this.windowsOf(day));
-    for (const exception of this.schedule.exceptions) {
-      const span = this.spanOf(exception);
-      intervals = without(intervals, span);
-      if (exception.state === 'asleep') intervals.push(span);
+  private asleepUntil(at: number, today: number): number | null {
+    let end = at;
+    for (let day = today; day <= today + MAX_DAYS; day += 1) {
+      for (const [from, to] of this.asleepOn(day)) {
+        if (from > end) return end;
+        end = Math.max(end, to);
+      }
+      if (end < this.midnight(day + 1)) return end;
     }
-    return merged(intervals).flatMap(([from, to]): Interval[] => {
-      const cut = [Math.max(from, bounds[0]), Math.min(to, bounds[1])] as const;
-      return cut[0] < cut[1] ? [cut] : [];
-    });
+    return null;
   }
 
-  private windowsOf(day: number): Interval[] {
-    const { calendar } = this;
-    const weekday = calendar.weekday(day);
-    return this.schedule.windows.flatMap(({ days, start, end }): Interval[] => {
-      if (!days.includes(weekday)) return [];
-      if (start < end) return [[calendar.instant(day, start), calendar.instant(day, end)]];
-      return [
-        [calendar.instant(day, 0), calendar.instant(day, end)],
-        [calendar.instant(day, start), calendar.instant(day + 1, end)],
-      ];
-    });
+  private asleepSince(at: number, today: number): number {
+    let start = at;
+    for (let day = today; day >= today - MAX_DAYS; day -= 1) {
+      for (const [from, to] of this.asleepOn(day).reverse()) {
+        if (to < start) return start;
+        start = Math.min(start, from);
+      }
+      if (start > this.midnight(day)) return start;
+    }
+    return 0;
   }
 
-  private spanOf({ from, to }: SleepException): Interval {
+  private awakeUntil(at: number, today: number): number | null {
+    for (let day = today; day <= today + MAX_DAYS; day += 1) {
+      const next = this.asleepOn(day).find(([from]) => from > at);
+      if (next) return next[0];
+    }
+    return null;
+  }
+
+  private awakeSince(at: number, today: number): number {
+    for (let day = today; day >= today - MAX_DAYS; day -= 1) {
+      const last = this.asleepOn(day).findLast(([, to]) => to <= at);
+      if (last) return last[1];
+    }
+    return 0;
+  }
+
+  private midnight(day: number): number {
+    return this.calendar.instant(day, 0);
+  }
+
+  /** The day with `at` between its midnight and the next. Clocks set back may show the day before. */
+  private dayOf(at: number): number {
+    let day = this.calendar.dayAt(at);
+    while (this.midnight(day) > at) day -= 1;
+    while (this.midnight(day + 1) <= at) day += 1;
+    return day;
+  }
+
+  /** When it is asleep on a day, in order. */
+  private asleepOn(day: number): Interval[] {
     const { calendar } = this;
-    // Both were checked to be dates.
-    return [calendar.instant(dayNumber(from) ?? 0, 0), calendar.instant((dayNumber(to) ?? 0) + 1, 0)];
+    const exception = this.exceptions.find(({ first, last }) => first <= day && day <= last);
+    if (exception) return exception.state === 'asleep' ? [[this.midnight(day), this.midnight(day + 1)]] : [];
+    const minutes = this.week[calendar.weekday(day)] ?? [];
+    return minutes.flatMap(([start, end]): Interval[] => {
+      const [from, to] = [calendar.instant(day, start), calendar.instant(day, end)];
+      // A window may be within the hour that clocks skip.
+      return from < to ? [[from, to]] : [];
+    });
   }
 }
 

@@ -2,12 +2,15 @@
 // something.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import { SAVINGS } from '../../settings/cloud_limits.ts';
 
 interface ScopeState {
   readonly scope: WorkloadScope;
   position: WatchPosition | null;
   /** From when on changes may be missing; null: it is current. */
   staleSince: number | null;
+  /** Since when it is current, in monotonic milliseconds, and from when on changes were missing before. */
+  current: { since: number; missedFrom: number } | null;
 }
 
 export class WatchStates {
@@ -24,19 +27,29 @@ export class WatchStates {
     this.of(position.clusterId, position).position = position;
   }
 
-  /** Returns whether that is news. */
-  setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): boolean {
+  /** Returns whether that is news. `now`: monotonic milliseconds. */
+  setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null, now: number): boolean {
     const state = this.of(clusterId, scope);
     const isNews = state.staleSince !== since;
+    if (since !== null) state.current = null;
+    else if (state.staleSince !== null) state.current = { since: now, missedFrom: state.staleSince };
     state.staleSince = since;
     return isNews;
   }
 
-  staleSinceOf({ clusterId, seen: { kind, namespace } }: StoredWorkload): number | null {
-    const states = this.states.get(clusterId);
-    const state =
-      states?.get(scopeKey({ kind, namespace: null })) ?? states?.get(scopeKey({ kind, namespace }));
-    return state?.staleSince ?? null;
+  staleSinceOf(row: StoredWorkload): number | null {
+    return this.stateOf(row)?.staleSince ?? null;
+  }
+
+  /**
+   * From when on changes of `row` may have been missed that are told now (`now`: monotonic milliseconds). A
+   * watch that goes on tells of them first. null: from now on. Minus infinity: nothing was seen before.
+   */
+  missedFrom(row: StoredWorkload, now: number): number | null {
+    const { staleSince = null, current = null, position = null } = this.stateOf(row) ?? {};
+    if (staleSince === null && position === null) return Number.NEGATIVE_INFINITY;
+    const isCatchingUp = current !== null && now - current.since < SAVINGS.catchUpMs;
+    return staleSince ?? (isCatchingUp ? current.missedFrom : null);
   }
 
   /** Keeps what is known of `scopes` alone; returns those of which a position was known. */
@@ -48,11 +61,16 @@ export class WatchStates {
     return dropped.flatMap(([, { scope, position }]) => (position ? [scope] : []));
   }
 
+  private stateOf({ clusterId, seen: { kind, namespace } }: StoredWorkload): ScopeState | undefined {
+    const states = this.states.get(clusterId);
+    return states?.get(scopeKey({ kind, namespace: null })) ?? states?.get(scopeKey({ kind, namespace }));
+  }
+
   private of(clusterId: string, { kind, namespace }: WorkloadScope): ScopeState {
     const states = this.states.get(clusterId) ?? new Map<string, ScopeState>();
     this.states.set(clusterId, states);
     const scope = { kind, namespace };
-    const state = states.get(scopeKey(scope)) ?? { scope, position: null, staleSince: null };
+    const state = states.get(scopeKey(scope)) ?? { scope, position: null, staleSince: null, current: null };
     states.set(scopeKey(scope), state);
     return state;
   }

@@ -6,8 +6,10 @@ import type { CloudBatch, CloudStore, WorkloadView } from '../../adapters/storag
 import type { StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredSavings } from '../../protocol/savings.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import type { SavingsTotals } from './savings.ts';
 
 /** Has the workloads as they are now. */
 export interface CommitSource {
@@ -27,6 +29,8 @@ interface RowChange {
   readonly isRecord: boolean;
   /** What the changes are told by. */
   readonly events: readonly CommittedCloudEvent[];
+  /** What has ended of its sleep, to be added up. */
+  readonly saved: readonly StoredSavings[];
 }
 
 interface PositionChange {
@@ -51,7 +55,11 @@ const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): Cluster
 /** One change after another of the same workload. */
 const joined = (first: RowChange | undefined, second: RowChange): RowChange =>
   first
-    ? { isRecord: first.isRecord || second.isRecord, events: [...first.events, ...second.events] }
+    ? {
+        isRecord: first.isRecord || second.isRecord,
+        events: [...first.events, ...second.events],
+        saved: [...first.saved, ...second.saved],
+      }
     : second;
 
 export class WorkloadCommits {
@@ -62,25 +70,29 @@ export class WorkloadCommits {
   /** The run that takes what waits now; null: it has begun. */
   private next: Promise<void> | null = null;
   private last: Promise<void> = Promise.resolve();
+  /** The sums that are committed. */
+  private readonly saved: SavingsTotals;
   private delayed: { dueAt: number; cancel: () => void } | null = null;
 
-  constructor(store: CloudStore, source: CommitSource) {
+  /** `saved`: the sums that are committed. */
+  constructor(store: CloudStore, source: CommitSource, saved: SavingsTotals) {
+    this.saved = saved;
     this.store = store;
     this.source = source;
   }
 
   /**
-   * The record of a workload has changed, of which `events` tell. It is committed within `withinMs`, or
-   * (null) at once.
+   * The record of a workload has changed, of which `events` tell, and with which `saved` is counted. It is
+   * committed within `withinMs`, or (null) at once.
    */
   rowChanged(
     clusterId: string,
     id: string,
-    events: readonly CommittedCloudEvent[],
+    { events = [], saved = [] }: Partial<Omit<RowChange, 'isRecord'>>,
     withinMs: number | null,
   ): void {
     const { rows } = changesOf(this.changes, clusterId);
-    rows.set(id, joined(rows.get(id), { isRecord: true, events }));
+    rows.set(id, joined(rows.get(id), { isRecord: true, events, saved }));
     if (withinMs === null) this.commitSoon();
     else this.commitWithin(withinMs);
   }
@@ -88,7 +100,7 @@ export class WorkloadCommits {
   /** What is shown of workloads has changed, their records have not. */
   viewsChanged(clusterId: string, ids: Iterable<string>): void {
     const { rows } = changesOf(this.changes, clusterId);
-    for (const id of ids) rows.set(id, joined(rows.get(id), { isRecord: false, events: [] }));
+    for (const id of ids) rows.set(id, joined(rows.get(id), { isRecord: false, events: [], saved: [] }));
     this.commitSoon();
   }
 
@@ -184,6 +196,7 @@ export class WorkloadCommits {
       this.putBack(taken);
       throw error;
     }
+    this.saved.replace(batch.savings);
     this.source.onShown(batch.views);
   }
 
@@ -201,6 +214,7 @@ export class WorkloadCommits {
         return view === undefined ? [] : [{ id, view }];
       }),
       events: rows.flatMap(([, { events }]) => events),
+      savings: this.saved.with(rows.flatMap(([, { saved }]) => saved)),
       positions: positions.flatMap(({ position }) => position ?? []),
       lostPositions: positions.flatMap(({ clusterId, scope, position }) =>
         position ? [] : [{ clusterId, ...scope }],

@@ -15,6 +15,7 @@ import type {
   WorkloadPolicy,
 } from '../../protocol/policies.ts';
 import { parseSchedule, type SleepSchedule } from '../../protocol/sleep_windows.ts';
+import { ZoneCalendar } from '../../protocol/zone_calendar.ts';
 import type { Clock, Context, Handlers, ReplyOf } from '../../runtime/actor.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';
 import {
@@ -50,8 +51,26 @@ interface Heard {
   namespaces: ReadonlyMap<string, SleepAnnotations> | null;
 }
 
-/** Workloads that are looked at without a turn of the event loop between. */
-const ROWS_PER_TURN = 2_000;
+/** Work on many workloads after which others have their turn, in ms. */
+const SLICE_MS = 5;
+/** Changed policies whose selectors say which workloads they concern; after more, all are shown again. */
+const MAX_ASKED = 4;
+/** Time zones whose days are kept ready. */
+const MAX_CALENDARS = 64;
+
+/** The policies that are in one of both alone, or are not the same in both. */
+function differences(
+  before: readonly SelectingPolicy[],
+  after: readonly SelectingPolicy[],
+): SelectingPolicy[] {
+  const textsOf = (all: readonly SelectingPolicy[]): Set<string> =>
+    new Set(all.map(({ policy }) => JSON.stringify(policy)));
+  const [old, present] = [textsOf(before), textsOf(after)];
+  return [
+    ...before.filter(({ policy }) => !present.has(JSON.stringify(policy))),
+    ...after.filter(({ policy }) => !old.has(JSON.stringify(policy))),
+  ];
+}
 
 const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
   replicas === 0 && receipt?.by === 'schedule';
@@ -59,9 +78,12 @@ const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
 export class WorkloadPolicies {
   private readonly owner: WorkloadPoliciesOwner;
   private policies: readonly SelectingPolicy[] = [];
+  /** The first policy that has a workload, by its record, which is replaced when anything of it changes. */
+  private firstPolicies = new WeakMap<StoredWorkload, StoredPolicy | null>();
   private readonly heard = new Map<string, Heard>();
   /** By the text of the schedule. */
   private readonly timelines = new Map<string, KeyedTimeline>();
+  private readonly calendars = new Map<string, ZoneCalendar>();
 
   constructor(owner: WorkloadPoliciesOwner) {
     this.owner = owner;
@@ -71,9 +93,11 @@ export class WorkloadPolicies {
   setPolicies(policies: readonly StoredPolicy[]): void {
     const before = this.policies;
     this.policies = inOrder(policies);
-    const isConcerned = (row: StoredWorkload): boolean =>
-      [...before, ...this.policies].some((policy) => policy.has(row));
-    const rows = this.owner.table().rows().filter(isConcerned);
+    this.firstPolicies = new WeakMap();
+    const changed = differences(before, this.policies);
+    const isConcerned = (row: StoredWorkload): boolean => changed.some((policy) => policy.has(row));
+    const all = this.owner.table().rows();
+    const rows = changed.length > MAX_ASKED ? all : all.filter(isConcerned);
     this.owner.table().showAgain(rows.map(({ id }) => id));
   }
 
@@ -113,8 +137,7 @@ export class WorkloadPolicies {
 
   decisionOf(row: StoredWorkload): Decision {
     const namespace = this.heard.get(row.clusterId)?.namespaces?.get(row.seen.namespace) ?? null;
-    const policy = this.policies.find(({ has }) => has(row))?.policy ?? null;
-    return decide(row, namespace, policy);
+    return decide(row, namespace, this.firstPolicy(row));
   }
 
   /** The idle timeout of a workload with who gives it; null: it has none, or none now. */
@@ -160,18 +183,14 @@ export class WorkloadPolicies {
   async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
-    let count = 0;
-    for (const { id } of this.owner.table().rows()) {
-      count += 1;
-      if (count % ROWS_PER_TURN === 0) await nextTurn();
+    await this.eachRow(({ id }) => {
       const row = this.owner.table().get(id);
-      if (!row || !this.isReady(row.clusterId)) continue;
+      if (!row || !this.isReady(row.clusterId)) return;
       const one = this.dueOf(row);
       if (one) due.push(one);
       const until = this.nextChange(row);
       if (until !== null) nextAt = Math.min(nextAt ?? until, until);
-    }
-    if (this.timelines.size > POLICY.maxTimelines) this.timelines.clear();
+    });
     return { due, nextAt };
   }
 
@@ -185,38 +204,79 @@ export class WorkloadPolicies {
     this.keep(row, wanted?.to === to ? wanted : made);
   }
 
-  report(name: string): PolicyReport {
-    const found = this.policies.find(({ policy }) => policy.name === name);
-    if (!found) throw fail('unknown_policy', `there is no policy ${name}`);
-    const selected = this.owner
-      .table()
-      .rows()
-      .filter((row) => found.has(row));
-    const who = `policy:${name}`;
-    const decided = selected.filter((row) => {
-      const { schedule, idle } = this.decisionOf(row);
-      return schedule?.who === who || idle?.who === who;
+  async reports(): Promise<PolicyReport[]> {
+    const reports = new Map(
+      this.policies.map((one) => [one, { policy: one.policy, selected: 0, decided: 0 }]),
+    );
+    await this.eachRow((row) => {
+      for (const [one, report] of reports) if (one.has(row)) this.count(row, report);
     });
-    return { policy: found.policy, selected: selected.length, decided: decided.length };
+    return [...reports.values()];
+  }
+
+  async report(name: string): Promise<PolicyReport> {
+    const { policy, has } = this.named(name);
+    const report = { policy, selected: 0, decided: 0 };
+    await this.eachRow((row) => {
+      if (has(row)) this.count(row, report);
+    });
+    return report;
   }
 
   /** The next switches of the workloads that a policy selects, at most CLOUD.maxBulk of them. */
-  preview(name: string): { report: PolicyReport; rows: PreviewRow[] } {
-    const report = this.report(name);
-    const found = this.policies.find(({ policy }) => policy.name === name);
-    const rows = this.owner
-      .table()
-      .rows()
-      .filter((row) => found?.has(row));
+  async preview(name: string): Promise<{ report: PolicyReport; rows: PreviewRow[] }> {
+    const { policy, has } = this.named(name);
+    const report = { policy, selected: 0, decided: 0 };
+    const rows: PreviewRow[] = [];
+    await this.eachRow((row) => {
+      if (!has(row)) return;
+      this.count(row, report);
+      if (rows.length < CLOUD.maxBulk) rows.push(this.previewRow(row));
+    });
+    return { report, rows };
+  }
+
+  private previewRow(row: StoredWorkload): PreviewRow {
     return {
-      report,
-      rows: rows.slice(0, CLOUD.maxBulk).map((row) => ({
-        ...{ id: row.id, clusterId: row.clusterId, state: row.state },
-        ...{ kind: row.seen.kind, namespace: row.seen.namespace, name: row.seen.name },
-        policy: this.shown(row),
-        switches: this.switchesOf(row, POLICY.previewed),
-      })),
+      ...{ id: row.id, clusterId: row.clusterId, state: row.state },
+      ...{ kind: row.seen.kind, namespace: row.seen.namespace, name: row.seen.name },
+      policy: this.shown(row),
+      switches: this.switchesOf(row, POLICY.previewed),
     };
+  }
+
+  private named(name: string): SelectingPolicy {
+    const found = this.policies.find(({ policy }) => policy.name === name);
+    if (!found) throw fail('unknown_policy', `there is no policy ${name}`);
+    return found;
+  }
+
+  /** Counts a workload that the policy of `report` selects. */
+  private count(row: StoredWorkload, report: PolicyReport): void {
+    const { schedule, idle } = this.decisionOf(row);
+    const who = `policy:${report.policy.name}`;
+    report.selected += 1;
+    if (schedule?.who === who || idle?.who === who) report.decided += 1;
+  }
+
+  /** Looks at every workload there is now, with turns of the event loop between. */
+  private async eachRow(look: (row: StoredWorkload) => void): Promise<void> {
+    const { clock } = this.owner;
+    let startedAt = clock.monotonic();
+    for (const row of this.owner.table().rows()) {
+      look(row);
+      if (clock.monotonic() - startedAt < SLICE_MS) continue;
+      await nextTurn();
+      startedAt = clock.monotonic();
+    }
+  }
+
+  private firstPolicy(row: StoredWorkload): StoredPolicy | null {
+    const known = this.firstPolicies.get(row);
+    if (known !== undefined) return known;
+    const first = this.policies.find(({ has }) => has(row))?.policy ?? null;
+    this.firstPolicies.set(row, first);
+    return first;
   }
 
   private heardOf(clusterId: string): Heard {
@@ -275,8 +335,18 @@ export class WorkloadPolicies {
     const parsed: SleepSchedule | string = typeof schedule === 'string' ? parseSchedule(schedule) : schedule;
     if (typeof parsed === 'string') return null;
     const key = createHash('sha256').update(text).digest('base64url').slice(0, 12);
-    const made = { key, timeline: new SleepTimeline(parsed) };
+    const made = { key, timeline: new SleepTimeline(parsed, this.calendarOf(parsed.timezone)) };
+    if (this.timelines.size >= POLICY.maxTimelines) this.timelines.clear();
     this.timelines.set(text, made);
+    return made;
+  }
+
+  private calendarOf(timezone: string): ZoneCalendar {
+    const known = this.calendars.get(timezone);
+    if (known) return known;
+    const made = new ZoneCalendar(timezone);
+    if (this.calendars.size >= MAX_CALENDARS) this.calendars.clear();
+    this.calendars.set(timezone, made);
     return made;
   }
 }
@@ -295,6 +365,7 @@ export const governedHandlers = (
     policies.onSwitched(id, to);
     return null;
   },
-  policyReport: ({ name }) => policies.report(name),
-  previewPolicy: ({ name }) => policies.preview(name),
+  policyReports: () => context.replyLater(policies.reports()),
+  policyReport: ({ name }) => context.replyLater(policies.report(name)),
+  previewPolicy: ({ name }) => context.replyLater(policies.preview(name)),
 });

@@ -1,7 +1,7 @@
 // Workloads as records: what an observation makes of one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
-import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
 import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
@@ -36,7 +36,7 @@ function undoneText(seen: ObservedWorkload): string {
 }
 
 /** The receipt of the current sleep, or of one that was just undone. */
-const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
+export const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
   isReceiptSpent ? null : seen.receipt;
 
 /**
@@ -100,7 +100,7 @@ export function wakeReasonOf({ seen }: StoredWorkload, self: string): string | n
 }
 
 /** The count that a receipt has saved, if the workload can have had it. docs/reference.md "Wake". */
-const savedCountOf = (after: StoredWorkload): number | null => {
+export const savedCountOf = (after: StoredWorkload): number | null => {
   const receipt = currentReceiptOf(after);
   if (after.seen.replicas > 0 || receipt === null) return null;
   return receipt.replicas <= Math.max(after.maxReplicas, CLOUD.trustedReplicas) ? receipt.replicas : null;
@@ -133,6 +133,7 @@ function newWorkload(clusterId: string, seen: ObservedWorkload, now: number): St
     maxReplicas: seen.replicas,
     isReceiptSpent: false,
     undone: 0,
+    span: null,
     switched: null,
     gone: false,
   };
@@ -158,16 +159,27 @@ export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWork
   const lastUse =
     usedAt ?? Math.max(awakeSince ?? 0, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
   const { generation = 0, labels = '', replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
-  const { sleep = null } = stored.seen;
+  const { sleep = null, requests = { cpu: 0, memory: 0 } } = stored.seen;
   const saved: EarlierReceipt | null = stored.seen.receipt;
   const receipt = saved && { from: null, holdUntil: null, ...saved };
-  const seen = { ...stored.seen, generation, labels, replicaSet, receipt, wakeReceipt, activity, sleep };
+  const seen = {
+    ...stored.seen,
+    generation,
+    labels,
+    replicaSet,
+    receipt,
+    wakeReceipt,
+    activity,
+    sleep,
+    requests,
+  };
   return {
     ...newWorkload(stored.clusterId, seen, now),
     ...row,
     seen,
     usedAt: Math.min(lastUse, now),
     scaledAt: Math.min(scaledAt, now),
+    span: row.span ? { ...row.span, since: Math.min(row.span.since, now) } : null,
     maxReplicas: row.maxReplicas ?? Math.max(seen.replicas, row.desiredReplicas ?? 0),
   };
 }
@@ -220,7 +232,7 @@ const isOtherWish = (before: ObservedWorkload, after: ObservedWorkload): boolean
 
 /** The record of a workload that is no longer in its cluster; null: it has no settings worth keeping. */
 export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
-  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, gone: true } : null;
+  row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, span: null, gone: true } : null;
 
 /**
  * The record with other settings, null for one that stays. Idleness counts from when auto-sleep was switched
@@ -263,12 +275,13 @@ export function workloadRow(
   self: string,
   staleSince: number | null,
   policy: WorkloadPolicy | null,
+  after: WakeOrder | null,
 ): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, labels, replicas, ready } = row.seen;
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
     ...{ kind, namespace, name, labels, replicas, ready },
-    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy },
+    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy, after },
   };
 }

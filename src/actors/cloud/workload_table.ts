@@ -6,13 +6,14 @@ import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_stor
 import type { ObservedWorkload, StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
-import type { WorkloadPolicy } from '../../protocol/policies.ts';
+import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
+import { CLOUD, SAVINGS } from '../../settings/cloud_limits.ts';
 import { ChangeAllowances } from './change_allowances.ts';
 import { scopesOf } from './cluster_scopes.ts';
+import { countSleep, type EndedSpan, SavingsTotals, type Sight, savingsOf, savingsUntil } from './savings.ts';
 import { WatchStates } from './watch_states.ts';
 import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
 import { changeEvents } from './workload_events.ts';
@@ -34,8 +35,8 @@ export interface WorkloadTableOwner {
   readonly steady: Clock;
   /** The name of this Berth. */
   readonly self: string;
-  /** What governs the sleep of a workload. */
-  policyOf(row: StoredWorkload): WorkloadPolicy | null;
+  /** What governs the sleep of a workload, and what it is woken after. */
+  rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'>;
   /**
    * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
    * cluster.
@@ -68,6 +69,9 @@ export class WorkloadTable implements CommitSource {
   private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
   private readonly watches = new WatchStates();
   private readonly commits: WorkloadCommits;
+  /** Of all sleeps, or parts of them, that have ended; the second has those that are committed. */
+  private readonly savings = new SavingsTotals();
+  private readonly savedOnDisk = new SavingsTotals();
   private readonly allowances: ChangeAllowances;
 
   /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
@@ -82,7 +86,7 @@ export class WorkloadTable implements CommitSource {
     this.store = store;
     this.views = views;
     this.owner = owner;
-    this.commits = new WorkloadCommits(store, this);
+    this.commits = new WorkloadCommits(store, this, this.savedOnDisk);
     this.allowances = new ChangeAllowances(owner.clock);
   }
 
@@ -92,11 +96,17 @@ export class WorkloadTable implements CommitSource {
     for await (const part of this.store.workloads(clusterId))
       for (const row of part) this.add(loadedWorkload(row, now));
     // Until it is watched again.
-    for (const one of scopesOf(scope ?? null)) this.watches.setStaleSince(clusterId, one, lastSyncAt);
+    for (const one of scopesOf(scope ?? null))
+      this.watches.setStaleSince(clusterId, one, lastSyncAt, this.clock.monotonic());
     for (const position of await this.store.positions(clusterId)) {
       this.watches.setPosition(position);
-      this.watches.setStaleSince(clusterId, position, position.at);
+      this.watches.setStaleSince(clusterId, position, position.at, this.clock.monotonic());
     }
+    for (const row of await this.store.savings(clusterId)) {
+      this.savings.add(row);
+      this.savedOnDisk.add(row);
+    }
+    for (const entry of this.ofCluster(clusterId)) this.resumeCount(entry);
     const ids = this.ofCluster(clusterId).map(({ row }) => row.id);
     this.views.tell('workloadsRetained', { clusterId, ids });
     this.commits.viewsChanged(clusterId, ids);
@@ -163,7 +173,7 @@ export class WorkloadTable implements CommitSource {
    * current.
    */
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
-    if (!this.watches.setStaleSince(clusterId, scope, since)) return;
+    if (!this.watches.setStaleSince(clusterId, scope, since, this.clock.monotonic())) return;
     const within = this.ofKind(clusterId, scope.kind).filter(({ row }) => isWithin(scope, row.seen));
     this.commits.viewsChanged(
       clusterId,
@@ -209,9 +219,15 @@ export class WorkloadTable implements CommitSource {
       this.commits.positionChanged(clusterId, scope, null);
     for (const { row } of this.ofCluster(clusterId)) {
       this.delete(row);
-      this.commits.rowChanged(clusterId, row.id, [], null);
+      this.commits.rowChanged(clusterId, row.id, {}, null);
       this.owner.onRowChange(row.id, row, undefined);
     }
+    for (const totals of [this.savings, this.savedOnDisk]) totals.forgetCluster(clusterId);
+  }
+
+  /** What has been saved until now, ordered by month, cluster and namespace. */
+  savingsOf(selection: SavingsSelection): StoredSavings[] {
+    return savingsUntil(this.savings, this.rows(), this.owner.steady.now(), selection);
   }
 
   /** Resolves when every change so far is on disk and shown. Fails storage_full. */
@@ -227,7 +243,8 @@ export class WorkloadTable implements CommitSource {
     const entry = this.entries.get(id);
     if (!entry || entry.row.gone) return null;
     const stale = this.watches.staleSinceOf(entry.row);
-    const row = workloadRow(entry.row, this.owner.self, stale, this.owner.policyOf(entry.row));
+    const { policy, after } = this.owner.rulesOf(entry.row);
+    const row = workloadRow(entry.row, this.owner.self, stale, policy, after);
     return isDeepStrictEqual(row, entry.shown) ? undefined : row;
   }
 
@@ -259,22 +276,58 @@ export class WorkloadTable implements CommitSource {
     return WORKLOAD_KINDS.flatMap((kind) => this.ofKind(clusterId, kind));
   }
 
+  /** What is known of the time of a change of `row`. */
+  private sightOf(row: StoredWorkload): Sight {
+    const now = this.owner.steady.now();
+    const missedFrom = this.watches.missedFrom(row, this.clock.monotonic());
+    const countedTo = this.savings.countedTo(row.clusterId, row.seen.namespace);
+    return { now, seenAt: Math.min(missedFrom ?? now, now), countedTo };
+  }
+
+  /**
+   * Goes on with the count of a record of an earlier life: of the time since then not more than
+   * SAVINGS.maxUnseenMs counts.
+   */
+  private resumeCount(entry: WorkloadEntry): void {
+    const { row } = entry;
+    const sight = this.sightOf(row);
+    const { now, seenAt } = sight;
+    // A version that did not count has left none.
+    const { span } = row.span
+      ? row
+      : countSleep(undefined, row, { ...sight, seenAt: Number.NEGATIVE_INFINITY });
+    if (row.gone || span === null) return;
+    const lostMs = Math.max(0, now - Math.max(seenAt, span.since) - SAVINGS.maxUnseenMs);
+    entry.row = { ...row, span: { ...span, since: Math.min(span.since + lostMs, now) } };
+    if (row.span === null) this.commits.rowChanged(row.clusterId, row.id, {}, CLOUD.activityFlushMs);
+  }
+
+  /** Adds up what has ended, in the commit that has it end. */
+  private count(ended: EndedSpan | null): StoredSavings[] {
+    const saved = ended ? savingsOf(ended) : [];
+    for (const row of saved) this.savings.add(row);
+    return saved;
+  }
+
   private put(row: StoredWorkload): void {
     this.write(row);
     const entry = this.entries.get(row.id);
     if (entry) entry.observedAt = this.clock.monotonic();
   }
 
-  private write(row: StoredWorkload, lazily = false): void {
-    const entry = this.entries.get(row.id);
+  private write(changed: StoredWorkload, lazily = false): void {
+    const entry = this.entries.get(changed.id);
     const before = entry?.row.gone ? undefined : entry?.row;
+    const { span, ended } = countSleep(before, changed, this.sightOf(changed));
+    const row = span === changed.span ? changed : { ...changed, span };
     if (entry) entry.row = row;
     else this.add(row);
     const at = this.clock.now();
     const changes = before ? changeEvents(before, row, this.owner.self) : [];
     const events = this.allowances.admit(row.clusterId, changes);
     const committed = events.map((event) => ({ key: newUlid(at), at, event }));
-    this.commits.rowChanged(row.clusterId, row.id, committed, lazily ? CLOUD.activityFlushMs : null);
+    const change = { events: committed, saved: this.count(ended) };
+    this.commits.rowChanged(row.clusterId, row.id, change, lazily ? CLOUD.activityFlushMs : null);
     this.owner.onRowChange(row.id, before, row);
   }
 
@@ -282,7 +335,8 @@ export class WorkloadTable implements CommitSource {
     const kept = tombstoneOf(row);
     if (kept) this.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
     else this.delete(row);
-    this.commits.rowChanged(row.clusterId, row.id, [], null);
+    const { ended } = countSleep(row, undefined, this.sightOf(row));
+    this.commits.rowChanged(row.clusterId, row.id, { saved: this.count(ended) }, null);
     this.owner.onRowChange(row.id, row, undefined);
   }
 

@@ -13,12 +13,12 @@ import {
   type ObservedWorkload,
   type StoredWorkload,
   type TetherTarget,
+  type WorkloadRow,
   type WorkloadsProtocol,
 } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { WorkloadPolicy } from '../../protocol/policies.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   actor,
@@ -64,9 +64,9 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly clusters: Ref<ClustersProtocol>;
   private readonly store: CloudStore;
   private readonly teller: CommitTeller;
-  private readonly table: WorkloadTable;
+  readonly table: WorkloadTable;
   private readonly connections: ClusterConnections;
-  private readonly readyWait: ReadyWait;
+  readonly readyWait: ReadyWait;
   private readonly activityReports: ActivityReports;
   private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
@@ -304,8 +304,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return isIdle(current, this.policies.idleOf(current)?.minutes ?? null, now);
   }
 
-  policyOf(row: StoredWorkload): WorkloadPolicy | null {
-    return this.policies.shown(row);
+  rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'> {
+    return { policy: this.policies.shown(row), after: this.scale.orders.shown(row) };
   }
 
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
@@ -362,6 +362,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   onRowChange(id: string, before?: StoredWorkload, after?: StoredWorkload): void {
     this.readyWait.onChange(id);
     this.policies.onRowChange(before, after);
+    this.scale.orders.onRowChange(before, after);
     if (before && after && isUndone(before, after))
       nameAutoscaler(this, after).catch((error: unknown) => this.onDefect(error));
   }
@@ -385,6 +386,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     ...governedHandlers(context, workloads.policies),
+    savings: (selection) => workloads.table.savingsOf(selection),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),

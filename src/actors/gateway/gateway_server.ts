@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
 import { ServiceDialer } from '../../adapters/service_dialer.ts';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
+import { SESSION } from '../../settings/agent_limits.ts';
 import { DESCRIPTORS } from '../../settings/limits.ts';
 import type { ErrorPage } from './error_pages.ts';
 import {
@@ -92,6 +93,8 @@ export class Gateway {
   private port = 0;
 
   private readonly wake: WakeAgent;
+  /** Agents that are being woken, by name. */
+  private readonly waking = new Map<string, Promise<GatewayRoute['pid']>>();
 
   /** Makes a gateway that does not listen yet. */
   constructor(settings: GatewaySettings, wake: WakeAgent) {
@@ -194,13 +197,28 @@ export class Gateway {
       new ProxiedRequest({ request, response, route: to, head, hasBody, isChunked }, this.pool).start();
     const refuse = (error: Error): void =>
       sendErrorPage(request, response, unreachablePage(route, error.message));
-    if (route.isAsleep) this.awake(route).then(begin, refuse);
-    else begin(route);
+    if (this.isAwake(route)) begin(route);
+    else this.awake(route).then(begin, refuse);
   }
 
-  /** `route` as it is once its agent is awake. Rejects as the wake does. */
+  /** It does not sleep, nor does its server start after a sleep. */
+  private isAwake({ isAsleep, name }: GatewayRoute): boolean {
+    return !isAsleep && !this.waking.has(name);
+  }
+
+  /** `route` as it is once its agent is awake and listens. Rejects as the wake does. */
   private async awake(route: GatewayRoute): Promise<GatewayRoute> {
-    return route.isAsleep ? { ...route, isAsleep: false, ...(await this.wake(route.name)) } : route;
+    if (this.isAwake(route)) return route;
+    return { ...route, isAsleep: false, pid: await (this.waking.get(route.name) ?? this.wakeUp(route)) };
+  }
+
+  /** Wakes an agent for all requests that come meanwhile. Resolves with its first process once it listens. */
+  private wakeUp({ name, port }: GatewayRoute): Promise<GatewayRoute['pid']> {
+    const waking = this.wake(name)
+      .then(({ pid }) => this.dialer.listening(port, SESSION.listenMs).then(() => pid))
+      .finally(() => this.waking.delete(name));
+    this.waking.set(name, waking);
+    return waking;
   }
 
   private onUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {

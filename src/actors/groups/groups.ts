@@ -236,10 +236,19 @@ class Groups {
   private async stopAll(): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const order = new DependencyOrder(reverseDependencies(members));
+    const { clock } = this.context;
+    const until = clock.monotonic() + SERVICE.shutdown.hostReturnMs;
     const stopOne = async (member: string): Promise<void> => {
       const stopped = this.service(member).ask('stop', { graceMs: null, last: true }, DEADLINE);
       // A member that cannot be stopped must not keep the others running.
-      await tolerateFailure(stopped, () => null);
+      const failed = await tolerateFailure(
+        stopped.then(() => null),
+        (failure) => failure,
+      );
+      // A new process host may be on its way.
+      if (failed?.code !== 'daemon_busy' || clock.monotonic() >= until) return;
+      await new Promise<void>((resolve) => clock.after(SERVICE.shutdown.hostRetryMs, resolve));
+      await stopOne(member);
     };
     const ordered = walkInOrder(order, stopOne);
     await withTimeout(SERVICE.shutdown.orderedStopMs, ordered, this.context.clock);

@@ -1,12 +1,7 @@
 // The holder of a port, in the words of the port.conflict event: docs/reference.md "Ports and conflicts".
-import {
-  isLocalAddress,
-  type ListeningSocket,
-  mayServe,
-  socketHolder,
-  treeHasOpen,
-} from '../../adapters/process/listeners.ts';
+import { isLocalAddress, type ListeningSocket, mayServe } from '../../adapters/process/listeners.ts';
 import { environOf, type ProcessRow, processRow } from '../../adapters/process/process_table.ts';
+import { socketHolder, treeHasOpen } from '../../adapters/process/socket_holder.ts';
 import { userName } from '../../adapters/process/users.ts';
 import type { LedgerRun } from '../../protocol/host.ts';
 import type { PortUse } from '../../protocol/ports.ts';
@@ -35,8 +30,8 @@ const listenersOn = (port: number, table: readonly ListeningSocket[]): Listening
   table.filter((row) => row.port === port && isLocalAddress(row.address));
 
 /** The holder of a socket of this user, or of any that may be inspected; undefined where it is not found. */
-function holderOf({ inode }: ListeningSocket): PortHolder | undefined {
-  const owner = socketHolder(inode);
+async function holderOf({ inode }: ListeningSocket): Promise<PortHolder | undefined> {
+  const owner = await socketHolder(inode);
   if (!owner) return undefined;
   const line = lineOf(owner);
   return { pid: owner.pid, label: `pid ${owner.pid} (${owner.comm})`, mark: markIn(line), line };
@@ -47,10 +42,13 @@ const unseen = (label: string): PortHolder => ({ pid: null, label, mark: null, l
 const holderOfOther = ({ uid }: ListeningSocket): PortHolder => unseen(`user ${userName(uid)}`);
 
 /** The process that would answer a connection to `port` on localhost; null when there is none. */
-export function portHolderOf(port: number, table: readonly ListeningSocket[]): PortHolder | null {
+export async function portHolderOf(
+  port: number,
+  table: readonly ListeningSocket[],
+): Promise<PortHolder | null> {
   const sockets = listenersOn(port, table);
   for (const socket of sockets) {
-    const holder = socket.uid === process.getuid?.() ? holderOf(socket) : holderOfOther(socket);
+    const holder = socket.uid === process.getuid?.() ? await holderOf(socket) : holderOfOther(socket);
     if (holder) return holder;
   }
   return sockets.length > 0 ? unseen('unknown') : null;
@@ -60,20 +58,28 @@ export function portHolderOf(port: number, table: readonly ListeningSocket[]): P
  * Those of another user who listen on the port of a run: docs/reference.md "Ports and conflicts". Undefined
  * where there are none.
  */
-export const otherUserOn = (
+export async function otherUserOn(
   { port, pid }: PortUse,
   table: readonly ListeningSocket[],
-): PortHolder | undefined =>
-  listenersOn(port, table)
-    .filter((socket) => !mayServe(socket, pid))
-    .map(holderOfOther)[0];
+): Promise<PortHolder | undefined> {
+  for (const socket of listenersOn(port, table))
+    if (!(await mayServe(socket, pid))) return holderOfOther(socket);
+  return undefined;
+}
 
 /** The processes outside the tree of a run that listen on its port, without those that bear its mark. */
-export const strangersOn = ({ port, pid, run }: PortUse, table: readonly ListeningSocket[]): PortHolder[] =>
-  listenersOn(port, table)
-    .filter((socket) => !treeHasOpen(pid, socket.inode))
-    .flatMap((socket) => holderOf(socket) ?? [])
-    .filter(({ mark }) => mark?.run !== run);
+export async function strangersOn(
+  { port, pid, run }: PortUse,
+  table: readonly ListeningSocket[],
+): Promise<PortHolder[]> {
+  const strangers: PortHolder[] = [];
+  for (const socket of listenersOn(port, table)) {
+    if (await treeHasOpen(pid, socket.inode)) continue;
+    const holder = await holderOf(socket);
+    if (holder && holder.mark?.run !== run) strangers.push(holder);
+  }
+  return strangers;
+}
 
 /** The live run that the process is of, by its ancestors and its session; undefined: of none. */
 export const runOfHolder = ({ line }: PortHolder, runs: readonly LedgerRun[]): LedgerRun | undefined =>

@@ -88,6 +88,7 @@ class Ports {
   private readonly store: PortsConfig['store'];
   private readonly config: PortsConfig;
   private stopTimer: (() => void) | undefined;
+  private isLooking = false;
   private readonly claims = new PortClaims();
   private readonly listening: () => ListeningSocket[];
 
@@ -134,7 +135,7 @@ class Ports {
   }
 
   async listener(port: number): Promise<ReplyOf<PortsProtocol, 'listener'>> {
-    const found = portHolderOf(port, this.listening());
+    const found = await portHolderOf(port, this.listening());
     if (!found) return { listener: null };
     const { pid, label } = found;
     // The daemon itself listens for a service that has a door.
@@ -149,9 +150,9 @@ class Ports {
    */
   async foreignHolder(use: PortUse): Promise<string | null> {
     const table = this.listening();
-    const other = otherUserOn(use, table);
+    const other = await otherUserOn(use, table);
     if (other) return other.label;
-    for (const holder of strangersOn(use, table)) {
+    for (const holder of await strangersOn(use, table)) {
       const service = await this.serviceOf(holder);
       if (service !== null && service !== use.owner) return service;
     }
@@ -176,19 +177,29 @@ class Ports {
     if (this.config.watched.size === 0) {
       this.stopTimer?.();
       this.stopTimer = undefined;
-    } else this.stopTimer ??= this.context.clock.every(WATCH_MS, () => this.lookForOthers());
+    } else this.stopTimer ??= this.context.clock.every(WATCH_MS, () => this.lookSoon());
+  }
+
+  private lookSoon(): void {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    this.lookForOthers().then(
+      () => {
+        this.isLooking = false;
+      },
+      (error: unknown) => this.context.crash(error),
+    );
   }
 
   /** Other users who have come to the port of a run; the event is once for the run. */
-  private lookForOthers(): void {
+  private async lookForOthers(): Promise<void> {
     const { watched } = this.config;
     const foreign = this.listening().filter(({ uid }) => !isTrustedUser(uid));
     if (foreign.length === 0) return;
     const events: NewEvent[] = [];
     for (const use of watched.values()) {
-      const other = otherUserOn(use, foreign);
-      if (!other) continue;
-      watched.delete(use.run);
+      const other = await otherUserOn(use, foreign);
+      if (!other || !watched.delete(use.run)) continue;
       events.push(portConflictEvent(use.port, { name: use.owner, run: use.run }, other.label));
     }
     if (events.length > 0) this.context.ref('events').tell('append', { events });

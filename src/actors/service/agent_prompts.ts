@@ -31,6 +31,8 @@ interface SubmittedPrompt {
   run: string;
   /** Epoch milliseconds. */
   at: number;
+  /** As `at`, in monotonic milliseconds: the clock may be set meanwhile. */
+  since: number;
   /** The lines that were there before; null: the client does not want any. */
   before: string[] | null;
 }
@@ -109,7 +111,9 @@ export class AgentPrompts {
     // Reading took a moment.
     this.assertTypable(prompt, run);
     const from = await this.typist.type(prompt, bytes, typing, before, () => this.assertUnasked(run));
-    const submitted = { run, at: this.options.clock.now(), before: isAnswered ? before : null };
+    const { clock } = this.options;
+    const times = { at: clock.now(), since: clock.monotonic() };
+    const submitted = { run, ...times, before: isAnswered ? before : null };
     this.submitted = submitted;
     await this.typist.untilMoved(prompt, from);
     return submitted;
@@ -146,7 +150,8 @@ export class AgentPrompts {
   private unsettledMs({ lastOutputAt, since, state }: AgentStatus): number {
     const now = this.options.clock.now();
     const { startedAt, typing } = this.options.terminal();
-    const isNew = typing.pauseMs > 0 && now < startedAt + PROMPT.newMs;
+    // A start of the future is from before the clock was set back.
+    const isNew = typing.pauseMs > 0 && now >= startedAt && now < startedAt + PROMPT.newMs;
     if (state !== 'idle' || !isNew) return 0;
     return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - now);
   }
@@ -180,8 +185,20 @@ export class AgentPrompts {
     const { submitted } = this;
     const isOther = submitted?.run !== this.options.terminal().run;
     if (!submitted || isOther || since > submitted.at) return { found: true };
-    const quietMs = this.options.clock.now() - Math.max(submitted.at, lastOutputAt ?? 0);
+    const { clock } = this.options;
+    const sinceOutput = clock.now() - (lastOutputAt ?? 0);
+    const sinceSubmitted = clock.monotonic() - submitted.since;
+    // Output of the future is from before the clock was set back.
+    const quietMs = sinceOutput < 0 ? sinceSubmitted : Math.min(sinceOutput, sinceSubmitted);
     return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
+  }
+
+  /** How long to wait before `blocked` is believed that nothing but an unknown, quiet screen tells. */
+  private guessedMs({ reason, since, state }: AgentStatus): number {
+    if (state !== 'blocked' || reason.authority !== 'output') return 0;
+    const lastedMs = this.options.clock.now() - since;
+    // One of the future is from before the clock was set back.
+    return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
   }
 
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
@@ -192,9 +209,10 @@ export class AgentPrompts {
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
       const hasChanged = status.since > at;
+      const guessedMs = this.guessedMs(status);
+      if (guessedMs > 0 && prompt.wait === 'idle') return { againMs: guessedMs };
       if (prompt.wait === 'change' ? hasChanged : hasChanged && status.state !== 'working')
         return status.state === 'starting' ? NOT_YET : { found: status };
-      if (prompt.wait === 'change') return NOT_YET;
       const restMs = untaken === log.end() ? PROMPT.untakenMs : AGENT_STATE.outputMs;
       const idle = this.lookIdle(status, restMs);
       return 'found' in idle ? { found: status } : idle;

@@ -165,7 +165,8 @@ export class AgentSession {
     const { sleep } = stored.spec;
     if (!sleep || doing !== 'idle' || viewers > 0 || this.sleeping) return;
     const idleMs = Math.max(SESSION.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
-    const leftMs = Math.max(0, since + idleMs - context.clock.now());
+    // Never longer than that, should the clock be set back.
+    const leftMs = Math.min(idleMs, Math.max(0, since + idleMs - context.clock.now()));
     this.cancelIdle = context.clock.after(leftMs, () => this.inBackground(this.sleep(false)));
   }
 

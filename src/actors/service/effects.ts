@@ -307,12 +307,11 @@ export class ServiceEffects {
   }
 
   /** Journals that the run is ready, and notes it in the host's ledger for a later daemon. */
-  async announce(run: LiveRun, now: number): Promise<void> {
+  async announce(run: LiveRun, clock: Context['clock']): Promise<void> {
     await this.appendEvent(events.startedEvent(this.name, run));
     const { session, wokeAt } = run.metadata;
-    if (wokeAt !== undefined)
-      await this.appendEvent(events.wokeEvent(this.name, run.id, Math.max(0, now - wokeAt)));
-    const ms = Math.max(0, now - run.startedAt);
+    if (wokeAt !== undefined) await this.appendEvent(events.wokeEvent(this.name, run, wokeAt, clock));
+    const ms = Math.max(0, clock.now() - run.startedAt);
     if (session?.woke) await this.appendEvent(events.agentWokeEvent(this.name, run.id, session.id, ms));
     this.note(run, { passed: true });
   }

@@ -12,7 +12,7 @@ import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
 
-const CLIENTS_RESTART = { action: 'restart', cascade: false };
+const CLIENTS_RESTART = { action: 'restart', cascade: false } as const;
 
 export interface FileWatchOptions {
   context: Context;
@@ -43,8 +43,10 @@ export class FileWatch {
   /** The request that the watcher has; null: none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
-  /** A change that nothing has been done about. */
+  /** A change that nothing has been done about, or the second half of a restart. */
   private isDue = false;
+  /** What is due is the restart that an earlier daemon had begun. */
+  private owesRestart = false;
   /** The services that depend on this one are restarted once it runs again. */
   private owesCascade = false;
   /** The run that is being stopped for a restart. */
@@ -77,7 +79,7 @@ export class FileWatch {
     if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
     // An earlier daemon was killed before it could ask for the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';
-    if (isUp && state.run.metadata.relaunch) this.isDue = true;
+    if (isUp && state.run.metadata.relaunch) this.isDue = this.owesRestart = true;
     this.update();
   }
 
@@ -86,7 +88,7 @@ export class FileWatch {
     const isOurs = this.relaunching?.id === id;
     this.relaunching = null;
     if (!metadata.relaunch || isOurs || this.isReleased) return;
-    this.isWanted = this.isDue = true;
+    this.isWanted = this.isDue = this.owesRestart = true;
   }
 
   /** The service is about to be stopped and started: a later daemon starts it, if this one is killed. */
@@ -104,7 +106,7 @@ export class FileWatch {
 
   /** Somebody stops the service: changes are of no interest until it is started. */
   release(): void {
-    this.isWanted = this.isDue = this.owesCascade = false;
+    this.isWanted = this.isDue = this.owesRestart = this.owesCascade = false;
     this.isReleased = true;
     if (this.relaunching) this.options.effects.note(this.relaunching, { relaunch: false });
     this.askWatcher();
@@ -139,6 +141,12 @@ export class FileWatch {
     return this.options.life.snapshot().stored?.spec.watch ?? null;
   }
 
+  /** How what is due is answered: a restart that a client has asked for is none of the rule's signals. */
+  private get rule(): Pick<WatchSpec, 'action' | 'cascade'> {
+    const { spec } = this;
+    return spec === null || (this.owesRestart && spec.action !== 'restart') ? CLIENTS_RESTART : spec;
+  }
+
   /** Has the watcher know what is wanted now. */
   private askWatcher(): void {
     const { context, life, name } = this.options;
@@ -168,19 +176,18 @@ export class FileWatch {
   /** Answers the change, or waits for the next phase in which that is possible. */
   private act(): void {
     if (!this.isDue) return;
-    // Without a rule, what is due is the restart that a client has asked an earlier daemon for.
-    const spec = this.spec ?? CLIENTS_RESTART;
+    const spec = this.rule;
     const { life, start } = this.options;
     const { state } = life.snapshot();
     switch (state.phase) {
       case 'checking':
       case 'running':
-        this.isDue = false;
+        this.isDue = this.owesRestart = false;
         this.answer(state.run, spec, state.phase === 'running');
         return;
       case 'idle':
       case 'waiting':
-        this.isDue = false;
+        this.isDue = this.owesRestart = false;
         // Whoever needs a sleeping service wakes it: it begins with the files as they are then.
         if (spec.action !== 'restart' || life.view().status === 'sleeping') return;
         this.owesCascade = spec.cascade;
@@ -188,7 +195,7 @@ export class FileWatch {
         return;
       case 'stopping':
         // The process that follows begins with the files as they are now.
-        if (state.late === null) this.isDue = false;
+        if (state.late === null) this.isDue = this.owesRestart = false;
         return;
       case 'lost':
       case 'launching':

@@ -140,7 +140,7 @@ export class ServiceLifecycle {
   private announce(run: LiveRun): void {
     const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
-      this.options.effects.announce(run, this.options.context.clock.now()).then(
+      this.options.effects.announce(run, this.options.context.clock).then(
         () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
           // The service runs all the same. A later comparison with the host's ledger announces it.

@@ -21,6 +21,8 @@ export interface Run {
   timeoutMs: number | null;
   /** Monotonic milliseconds at which the host was asked for it; null: by an earlier incarnation. */
   askedAt: number | null;
+  /** Monotonic milliseconds at which the wake was asked for; absent: none was, or of an earlier daemon. */
+  wokeSince?: number;
   /** The offset in the log from which its output begins, or an earlier one. */
   logFrom: number;
   /** Settles when the process exists, or when it is certain that none will. */

@@ -3,6 +3,7 @@ import type { AgentStateName, StateReason } from '../../protocol/agent_state.ts'
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
+import type { Clock } from '../../runtime/actor.ts';
 import { type LiveRun, publicPort } from './run.ts';
 
 /** One event per run and type, however often it is appended. */
@@ -42,9 +43,17 @@ export const sleptEvent = (name: string): NewEvent => ({
   data: JSON.stringify({ name }),
 });
 
-/** The run was started by a wake, which took `ms` milliseconds. */
-export const wokeEvent = (name: string, run: string, ms: number): NewEvent =>
-  runEvent('service.woke', name, run, { name, ms });
+/** The run is up, whose wake was asked for at `wokeAt`, epoch milliseconds. */
+export function wokeEvent(
+  name: string,
+  { id, wokeSince }: Pick<LiveRun, 'id' | 'wokeSince'>,
+  wokeAt: number,
+  clock: Clock,
+): NewEvent {
+  // Only the wake of an earlier daemon is measured by the time of day, which may have been set meanwhile.
+  const ms = wokeSince === undefined ? clock.now() - wokeAt : clock.monotonic() - wokeSince;
+  return runEvent('service.woke', name, id, { name, ms: Math.max(0, Math.round(ms)) });
+}
 
 /** An agent was woken in `ms` milliseconds, and goes on with its conversation. */
 export const agentWokeEvent = (name: string, run: string, sessionId: string, ms: number): NewEvent =>

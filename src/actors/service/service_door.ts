@@ -56,7 +56,7 @@ export class ServiceDoor {
   /** A client waits for the end of the process that is being stopped. */
   private isKnocked = false;
   /** Since when the service is being woken; epoch milliseconds, as its run keeps it. */
-  private wakingSince: number | null = null;
+  private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
   private closing: Promise<null> = Promise.resolve(null);
   private cancelRetry = (): void => {};
@@ -117,7 +117,10 @@ export class ServiceDoor {
 
   /** Makes the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
   async spawn(run: Run, stored: StoredService, last: LastEnd | null): ReturnType<ServiceEffects['spawn']> {
-    if (this.wakingSince !== null) run.metadata = { ...run.metadata, wokeAt: this.wakingSince };
+    if (this.wakingSince !== null) {
+      run.metadata = { ...run.metadata, wokeAt: this.wakingSince.at };
+      run.wokeSince = this.wakingSince.monotonic;
+    }
     await this.prepare(run, stored.spec);
     return this.options.effects.spawn(run, stored, last);
   }
@@ -183,8 +186,9 @@ export class ServiceDoor {
   /** A start has begun that was asked for by a wake. */
   waking(): void {
     const { known, context } = this.options;
+    const { clock } = context;
     const { state, end } = known();
-    if (this.isAsleep(state, end)) this.wakingSince ??= context.clock.now();
+    if (this.isAsleep(state, end)) this.wakingSince ??= { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   /** The wake that a client has asked for failed: nobody waits any longer. */

@@ -103,8 +103,8 @@ export class StateEvidence {
       screen: reading?.screen && { at, ...reading.screen },
     };
     const authorities = SPEAKERS.map((authority): AuthorityView => {
-      const { state = null, rule = null } = words[authority] ?? {};
-      const { at: saidAt = null, file = null, lines = [] } = said[authority] ?? {};
+      const { state = null, rule = null, at: toldAt = null } = words[authority] ?? {};
+      const { at: saidAt = toldAt, file = null, lines = [] } = said[authority] ?? {};
       return { authority, state, rule, at: saidAt, file, lines };
     });
     const { state, reason } = decideState({ ...facts, hook: null, drawn: null });

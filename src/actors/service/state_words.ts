@@ -51,35 +51,49 @@ export interface DecidedState {
 /** When the output has been quiet for long enough not to count as work. */
 const quietAt = ({ terminal }: StateFacts): number => (terminal.lastOutputAt ?? 0) + AGENT_STATE.outputMs;
 
+/** What was drawn shows what has become of the moment `time`. */
+const isDrawnSince = ({ drawn }: StateFacts, time: number | null): boolean =>
+  time !== null && drawn !== null && drawn.at > time;
+
+/** Somebody has typed since the question that was told at `at`, and the screen shows something else. */
+function isAnswered(facts: StateFacts, at: number): boolean {
+  const { drawn, typedAt } = facts;
+  const shown = drawn?.reading.screen?.state;
+  return (typedAt ?? 0) > at && isDrawnSince(facts, typedAt) && shown !== undefined && shown !== 'blocked';
+}
+
 /**
  * What a hook has said last, as long as the screen does not show that it is over: a question that a person
  * has answered, or work that ended without a word, as by an interrupt.
  */
 function hookWord(facts: StateFacts): StateWord | null {
-  const { drawn, hook, now, typedAt } = facts;
+  const { drawn, hook, now } = facts;
   if (!hook) return null;
-  const shown = drawn?.reading.screen?.state;
-  const isDrawnSince = (time: number | null): boolean => time !== null && drawn !== null && drawn.at > time;
-  const isAnswered =
-    hook.state === 'blocked' &&
-    (typedAt ?? 0) > hook.at &&
-    isDrawnSince(typedAt) &&
-    shown !== undefined &&
-    shown !== 'blocked';
-  const isInterrupted =
-    hook.state === 'working' && shown === 'idle' && now >= quietAt(facts) && isDrawnSince(hook.at);
-  return isAnswered || isInterrupted ? null : { state: hook.state, rule: 'reported', at: hook.at };
+  const isOver =
+    hook.state === 'blocked'
+      ? isAnswered(facts, hook.at)
+      : hook.state === 'working' &&
+        drawn?.reading.screen?.state === 'idle' &&
+        now >= quietAt(facts) &&
+        isDrawnSince(facts, hook.at);
+  return isOver ? null : { state: hook.state, rule: 'reported', at: hook.at };
 }
 
-/** A rule on the title or the last notification, or the progress that the program shows. */
-function oscWord({ drawn, now, terminal, typedAt }: StateFacts): StateWord | null {
-  const { notification, progress } = terminal.signals;
+/**
+ * A rule on the title or the last notification, the status that the program tells, or the progress that it
+ * shows. That it is idle counts only where no rule knows better: it says so before it takes prompts.
+ */
+function oscWord(facts: StateFacts): StateWord | null {
+  const { drawn, now, terminal, typedAt } = facts;
+  const { notification, progress, status } = terminal.signals;
   const match = drawn?.reading.beside;
   // A notification is about the moment: what a person types is the answer to it.
   const isOver = match?.within === 'notification' && (typedAt ?? 0) >= (notification?.at ?? 0);
+  if (status?.state === 'blocked' && !isAnswered(facts, status.at)) return { ...status, rule: 'status' };
   if (match && !isOver) return { state: match.state, rule: match.name, at: drawn?.at ?? 0 };
   const isShown = progress?.state === 1 || progress?.state === 3;
   const isFresh = terminal.lastOutputAt !== null && now < terminal.lastOutputAt + AGENT_STATE.progressMs;
+  if (status?.state === 'working' && isFresh) return { ...status, rule: 'status' };
   return isShown && isFresh ? { state: 'working', rule: 'progress', at: terminal.lastOutputAt ?? 0 } : null;
 }
 
@@ -124,6 +138,7 @@ export function decideState(facts: StateFacts): DecidedState {
   if (terminal.lastOutputAt === null && now < firstOutputDue)
     return decided('starting', 'process', 'no-output', firstOutputDue);
   if (now < quiet) return decided('working', 'output', 'moving', quiet);
+  if (terminal.signals.status?.state === 'idle') return decided('idle', 'osc', 'status');
   // Rules that know the prompt's screens, and not this one, are shown a question that they do not know.
   return facts.hasRecordedRules && facts.drawn !== null
     ? decided('blocked', 'output', 'no-prompt')

@@ -63,12 +63,12 @@ async function isHeldByOtherUser(name: string): Promise<boolean> {
   const inode = socketInode(name);
   if (inode === undefined) return false;
   // Loaded only where two starts meet.
-  const { socketHolder } = await import('../process/listeners.ts');
-  let holder = socketHolder(inode);
+  const { socketHolder } = await import('../process/socket_holder.ts');
+  let holder = await socketHolder(inode);
   if (!holder) {
     await pause(SOCKET_RELEASE_MS);
     if (socketInode(name) !== inode) return false;
-    holder = socketHolder(inode);
+    holder = await socketHolder(inode);
   }
   // What a process of another user has open cannot be seen.
   if (!holder) return true;

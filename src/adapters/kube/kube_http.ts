@@ -116,6 +116,16 @@ function interimAnswers(): () => void {
   };
 }
 
+/**
+ * JSON as Go writes it. API servers compare the value of a patch's test as text with what they would write
+ * themselves: an older one finds that `a<b` is not `a<b`, for it writes `a\u003cb`.
+ */
+const jsonText = (value: object): string =>
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
 /** The Status in `body`; undefined for a proxy's page, of which only the HTTP status counts. */
 function parseStatus(body: Buffer): unknown {
   try {
@@ -310,7 +320,7 @@ class PooledKubeHttp implements KubeHttp {
         ...(request.body ? { 'content-type': request.contentType ?? CONTENT_TYPES[method] } : {}),
         ...this.dialer.headers(),
       },
-      body: request.body ? JSON.stringify(request.body) : null,
+      body: request.body ? jsonText(request.body) : null,
       headersTimeout: TIMEOUTS[method].headersMs,
       onInfo: interimAnswers(),
       signal,

@@ -12,6 +12,7 @@ import {
   WAKE_ANNOTATION,
 } from './annotations.ts';
 import { type KubeStatus, WireError } from './kube_errors.ts';
+import { podRequestsOf } from './pod_requests.ts';
 import { readSleepAnnotations } from './sleep_annotations.ts';
 import { arrayOrEmpty, boundedCount, boundedText, oneLine } from './untrusted_values.ts';
 import {
@@ -153,6 +154,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
     labels: labelText(metadata?.labels),
     selector: selectorOf({ ...spec?.selector?.matchLabels }, spec?.selector?.matchExpressions),
     replicaSet: replicaSetOf(status?.conditions),
+    requests: podRequestsOf(spec?.template?.spec),
     receipt: parseReceipt(metadata?.annotations?.[RECEIPT_ANNOTATION]),
     wakeReceipt: parseWakeReceipt(metadata?.annotations?.[WAKE_ANNOTATION]),
     activity: parseActivity(metadata?.annotations?.[ACTIVITY_ANNOTATION]),

@@ -4,7 +4,7 @@
 import type { SleepAnnotations } from '../../protocol/policies.ts';
 import { parseSchedule } from '../../protocol/sleep_windows.ts';
 import { parseTime } from '../../protocol/timestamps.ts';
-import { CLOUD } from '../../settings/cloud_limits.ts';
+import { CLOUD, WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import { oneLine } from './untrusted_values.ts';
 
 /** In how far a fault shows the value. */
@@ -41,11 +41,23 @@ function readSchedule(text: string): SleepAnnotations | string {
 const readFlag: Read = (text) =>
   text === 'true' || text === 'false' ? { isExcluded: text === 'true' } : 'must be "true" or "false"';
 
+const NAME = /^(?:(?:deployment|statefulset)\/)?(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/i;
+
+function readAfter(text: string): SleepAnnotations | string {
+  const names = [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== '');
+  const isGood =
+    names.length > 0 && names.length <= WAKE_ORDER.maxNames && names.every((name) => NAME.test(name));
+  return isGood
+    ? { after: names }
+    : `must be 1 to ${WAKE_ORDER.maxNames} names of workloads, as db, statefulset/cache`;
+}
+
 const READERS: Readonly<Record<string, Read>> = {
   'berth/auto-sleep': readIdle,
   'berth/schedule': readSchedule,
   'berth/awake-until': readTime,
   'berth/exclude': readFlag,
+  'berth/after': readAfter,
 };
 
 /** What the annotations of an object say; null: nothing. */

@@ -5,6 +5,7 @@ import type { V1Deployment, V1StatefulSet } from '@kubernetes/client-node';
 
 export type {
   CoreV1Event,
+  V1Container,
   V1ContainerStatus,
   V1DeploymentCondition,
   V1HorizontalPodAutoscaler,
@@ -14,7 +15,9 @@ export type {
   V1OwnerReference,
   V1Pod,
   V1PodCondition,
+  V1PodSpec,
   V1ReplicaSet,
+  V1ResourceRequirements,
   V1ResourceRule,
   V1SelfSubjectAccessReview,
   V1SelfSubjectRulesReview,

@@ -16,7 +16,7 @@ export interface ListenerLookup {
 }
 
 /** Without netlink or koffi, nothing is known. */
-const UNKNOWN_LISTENERS: ListenerLookup = { find: () => undefined, close: () => undefined };
+export const UNKNOWN_LISTENERS: ListenerLookup = { find: () => undefined, close: () => undefined };
 
 /** Opens a netlink socket to ask on. Never rejects. */
 export async function openListenerLookup(): Promise<ListenerLookup> {

@@ -1,7 +1,7 @@
 // Which TCP ports are listened on, and by which process, from /proc. Without /proc (macOS) there seem to be
 // none.
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
-import { type ProcessRow, processRow } from './process_table.ts';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { treeHasOpen } from './socket_holder.ts';
 
 export interface ListeningSocket {
   port: number;
@@ -92,66 +92,17 @@ export function isLocalAddress(address: string): boolean {
 }
 
 /**
- * The process that holds the socket `inode`; undefined where it belongs to another user or is gone. Searches
- * all processes that this one may inspect, which takes some 20 ms for 300.
- */
-export function socketHolder(inode: number): ProcessRow | undefined {
-  const target = `socket:[${inode}]`;
-  for (const name of readdirSync('/proc')) {
-    const pid = Number(name);
-    if (Number.isInteger(pid) && hasOpen(pid, target)) return processRow(pid);
-  }
-  return undefined;
-}
-
-/**
  * Whether a listener may serve for the run whose first process is `pid` (null: none): it is of this user, of
  * root (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
  */
-export function mayServe(
+export async function mayServe(
   { uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>,
   pid: number | null,
-): boolean {
-  return isTrustedUser(uid) || (pid !== null && treeHasOpen(pid, inode));
+): Promise<boolean> {
+  return isTrustedUser(uid) || (pid !== null && (await treeHasOpen(pid, inode)));
 }
 
 /**
  * Whether programs of `uid` may do what they like with this user's services anyway, or are this user's own.
  */
 export const isTrustedUser = (uid: number): boolean => uid === process.getuid?.() || uid === ROOT_UID;
-
-/** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may look. */
-export function treeHasOpen(pid: number, inode: number): boolean {
-  return hasOpen(pid, `socket:[${inode}]`) || childrenOf(pid).some((child) => treeHasOpen(child, inode));
-}
-
-/** The children of a process; none where it is gone or the system does not tell. */
-function childrenOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
-        .trim()
-        .split(' ')
-        .filter(Boolean)
-        .map(Number),
-    );
-  } catch {
-    return [];
-  }
-}
-
-function hasOpen(pid: number, target: string): boolean {
-  let fds: string[];
-  try {
-    fds = readdirSync(`/proc/${pid}/fd`);
-  } catch {
-    return false;
-  }
-  return fds.some((fd) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`) === target;
-    } catch {
-      return false;
-    }
-  });
-}

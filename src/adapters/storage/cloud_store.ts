@@ -5,6 +5,7 @@ import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
+import type { StoredSavings } from '../../protocol/savings.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { VaultCanary } from './vault.ts';
 
@@ -19,6 +20,8 @@ export interface CloudBatch {
   /** Scopes whose records are of no single version any more. */
   readonly lostPositions: readonly (WorkloadScope & { readonly clusterId: string })[];
   readonly events: readonly CommittedCloudEvent[];
+  /** Sums, each in place of the one of its cluster, namespace and month. */
+  readonly savings: readonly StoredSavings[];
 }
 
 export interface WorkloadView {
@@ -45,13 +48,15 @@ export interface CloudStore {
   addCluster(row: StoredCluster): Promise<boolean>;
   /** Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. */
   saveCluster(row: StoredCluster): Promise<void>;
-  /** Removes the cluster with the records of its workloads and the positions of its watches. */
+  /** Removes the cluster with its workloads' records and savings and the positions of its watches. */
   removeCluster(id: string): Promise<void>;
   /** The records of a cluster's workloads, a part at a time; the thread does other work in between. */
   workloads(clusterId: string): AsyncIterable<readonly StoredWorkload[]>;
   /** Where the watches of a cluster go on; to be read after its `workloads`. */
   positions(clusterId: string): Promise<WatchPosition[]>;
-  /** Commits a batch. One without records, positions and events costs no access to the disk. */
+  /** What the workloads of a cluster have saved. */
+  savings(clusterId: string): Promise<StoredSavings[]>;
+  /** Commits a batch. One without records, positions, events and savings costs no access to the disk. */
   save(batch: CloudBatch): Promise<void>;
   /**
    * Calls `onCommit` with everything that is committed from now on, before its `save` resolves. The views of

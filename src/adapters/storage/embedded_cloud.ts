@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredSavings } from '../../protocol/savings.ts';
 import { timeOfUlid } from '../../protocol/ulid.ts';
 import type { CloudBatch, CloudCommit, CloudStore } from './cloud_store.ts';
 import type { Store } from './store_tables.ts';
@@ -11,6 +12,9 @@ const ignore = (): void => {};
 
 const positionKey = ({ clusterId, ...scope }: WorkloadScope & { clusterId: string }): string =>
   `${clusterId}/${scopeKey(scope)}`;
+
+const savingsKey = ({ clusterId, month, namespace }: StoredSavings): string =>
+  `${clusterId}/${month}/${namespace}`;
 
 /** Additions of clusters and changes of them. */
 function clusterTable(store: Store) {
@@ -44,20 +48,29 @@ function workloadTables(store: Store) {
   const workloads = store.table('workloads');
   const watches = store.table('watches');
   const outbox = store.table('outbox');
+  const savings = store.table('savings');
   const followers = new Set<(commit: CloudCommit) => void>();
 
   /** Requested in one turn, so the changes form one commit. */
-  const write = ({ records, positions, lostPositions, events }: CloudBatch): Promise<void>[] => [
-    ...records.map(({ id, record }) => (record ? workloads.put(id, record) : workloads.remove(id))),
-    ...lostPositions.map((scope) => watches.remove(positionKey(scope))),
-    ...positions.map((position) => watches.put(positionKey(position), position)),
-    ...events.map((event) => outbox.put(event.key, event)),
+  const write = (batch: CloudBatch): Promise<void>[] => [
+    ...batch.records.map(({ id, record }) => (record ? workloads.put(id, record) : workloads.remove(id))),
+    ...batch.lostPositions.map((scope) => watches.remove(positionKey(scope))),
+    ...batch.positions.map((position) => watches.put(positionKey(position), position)),
+    ...batch.events.map((event) => outbox.put(event.key, event)),
+    ...batch.savings.map((row) => savings.put(savingsKey(row), row)),
   ];
 
   async function positionsOf(clusterId: string): Promise<WatchPosition[]> {
     const found: WatchPosition[] = [];
     for await (const part of store.parts('watches', `${clusterId}/`))
       for (const [, position] of part) if (position) found.push(position);
+    return found;
+  }
+
+  async function savingsOf(clusterId: string): Promise<StoredSavings[]> {
+    const found: StoredSavings[] = [];
+    for await (const part of store.parts('savings', `${clusterId}/`))
+      for (const [, row] of part) if (row) found.push(row);
     return found;
   }
 
@@ -75,6 +88,7 @@ function workloadTables(store: Store) {
   return {
     workloads: workloadsOf,
     positions: positionsOf,
+    savings: savingsOf,
     async save(batch: CloudBatch) {
       await Promise.all(write(batch));
       for (const follower of followers) follower({ views: batch.views, events: batch.events });
@@ -109,6 +123,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
     ...ofWorkloads,
     async removeCluster(id) {
       const positions = await ofWorkloads.positions(id);
+      const savings = await ofWorkloads.savings(id);
       const ids: string[] = [];
       for await (const part of ofWorkloads.workloads(id)) ids.push(...part.map((row) => row.id));
       // Requested in one turn, so they form one commit.
@@ -116,6 +131,7 @@ export function embeddedCloudStore(store: Store): CloudStore {
         store.table('clusters').remove(id),
         ...ids.map((key) => store.table('workloads').remove(key)),
         ...positions.map((position) => store.table('watches').remove(positionKey(position))),
+        ...savings.map((row) => store.table('savings').remove(savingsKey(row))),
       ]);
     },
     tethers: async () => tethers.all().map(([, row]) => row),

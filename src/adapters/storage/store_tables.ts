@@ -9,6 +9,7 @@ import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
+import type { StoredSavings } from '../../protocol/savings.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
 import type { StoredStack } from '../../protocol/stacks.ts';
@@ -44,6 +45,8 @@ export interface StoreTables {
   watches: WatchPosition;
   /** Events that the journal may lack, by their keys. */
   outbox: CommittedCloudEvent;
+  /** By cluster, month and namespace. */
+  savings: StoredSavings;
   tethers: StoredTether;
   operations: StoredOperation;
   /** By name. */
@@ -80,6 +83,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   workloads: { isText: true, isEssential: false },
   watches: { isText: true, isEssential: false },
   outbox: { isText: true, isEssential: false },
+  savings: { isText: true, isEssential: false },
   tethers: { isText: true, isEssential: false },
   operations: { isText: true, isEssential: false },
   policies: { isText: true, isEssential: false },

@@ -24,7 +24,7 @@ import { namedServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
 const columnsOf = ({ label }: StackScope): readonly Column<Agent>[] => [
-  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true, keepsEnd: true },
   {
     title: 'ACTIVE',
     cell: ({ active }) => (active ? 'yes' : 'no'),

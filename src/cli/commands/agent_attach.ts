@@ -1,14 +1,22 @@
 // berth agent attach
 
 import type { TerminalEnd } from '../../client/attach_terminal.ts';
-import { attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
-import { defineCommand, flagOption } from '../kit/command.ts';
+import { type AgentViewing, attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
+import { defineCommand, flagOption, type Option } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
+import { DEFAULT_DETACH_KEYS, parseDetachKeys } from '../kit/detach_keys.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stdout } from '../kit/standard_streams.ts';
 
 const TAKING_OVER = { mode: 'write', takeover: true } as const;
+
+const DETACH_KEYS_OPTION: Option<AgentViewing['detachKeys']> = {
+  flags: '--detach-keys <keys>',
+  about: 'what leaves, instead of Ctrl-]: a key such as ctrl-q, or several such as ctrl-p,ctrl-q',
+  defaultValue: undefined,
+  parse: parseDetachKeys,
+};
 
 /** Says how a session with `name` has ended; returns the exit code. */
 function reportEnd({ out }: CommandContext, name: string, end: TerminalEnd): number {
@@ -25,11 +33,12 @@ export const agentAttachCommand = defineCommand({
     'agent ends. The agent keeps running when you leave. Several people may be attached and type.',
   args: [{ syntax: '<name>', about: 'the agent', completes: 'agent' }],
   options: {
-    observe: flagOption('--observe', 'watch only: what you type goes nowhere, but for Ctrl-]'),
+    observe: flagOption('--observe', 'watch only: what you type goes nowhere, but for the detach keys'),
     takeover: flagOption('--takeover', 'be its only writer; the writer that there is has to leave'),
+    detachKeys: DETACH_KEYS_OPTION,
     ...SCOPE_OPTIONS,
   },
-  run: async (context, [name = ''], { observe, takeover, ...choice }) => {
+  run: async (context, [name = ''], { observe, takeover, detachKeys = DEFAULT_DETACH_KEYS, ...choice }) => {
     if (observe && takeover) throw new UsageError('--observe and --takeover exclude each other');
     if (!process.stdin.isTTY || !stdout().isTTY) {
       throw new UsageError(
@@ -41,7 +50,8 @@ export const agentAttachCommand = defineCommand({
     const viewing = observe ? ({ mode: 'observe' } as const) : takeover ? TAKING_OVER : {};
     const called = (await stackScope(client, choice)).full(name);
     const onOpen = (): void =>
-      context.out.note(`${observe ? 'Watching' : 'Attached to'} ${name}; Ctrl-] leaves.`);
-    return reportEnd(context, name, await attachAgent(context, client, called, { ...viewing, onOpen }));
+      context.out.note(`${observe ? 'Watching' : 'Attached to'} ${name}; ${detachKeys.text} leaves.`);
+    const end = await attachAgent(context, client, called, { ...viewing, onOpen, detachKeys });
+    return reportEnd(context, name, end);
   },
 });

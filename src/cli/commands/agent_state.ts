@@ -23,7 +23,7 @@ const rank = ({ state }: Agent): number => {
 };
 
 const columnsOf = ({ label }: StackScope): readonly Column<Agent>[] => [
-  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true, keepsEnd: true },
   { title: 'STATE', cell: ({ state }) => state, style: agentStateStyle },
   { title: 'FOR', cell: ({ stateSince }) => stateSince && formatElapsed(stateSince), alignRight: true },
   { title: 'TYPE', cell: ({ agent_type }) => agent_type },

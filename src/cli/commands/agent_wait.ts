@@ -8,7 +8,7 @@ import { namedServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
 const columnsOf = ({ label }: StackScope): readonly Column<AgentStanding>[] => [
-  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true, keepsEnd: true },
   { title: 'STATE', cell: ({ state }) => state },
   { title: 'QUESTION', cell: ({ question }) => question[0] ?? null, canShrink: true },
 ];

@@ -1,15 +1,34 @@
 // berth down
 import { dirname } from 'node:path';
+import type { ServiceDetail } from '../../client/records.ts';
 import { reverseDependencies, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { isHook } from '../../protocol/stacks.ts';
-import { batchReporter } from '../kit/batch.ts';
+import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, textOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
-import { describeStop } from '../kit/format.ts';
+import { describeStop, relativePath } from '../kit/format.ts';
 import { projectFilePath } from '../kit/load_project.ts';
 import { createProgress } from '../kit/progress.ts';
-import { projectFileOf } from '../kit/project_file.ts';
+import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
+import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
+
+/** Says that nothing of `path` is registered, and what is of a file that it replaces. */
+function nothingUp(path: string, all: readonly ServiceDetail[]): string {
+  const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
+  const replaced = owners.find((owner) => isReplacedBy(path, owner));
+  const nothing = `Nothing of ${path} is up.`;
+  return replaced === undefined
+    ? nothing
+    : `${nothing} \`berth down -f ${relativePath(replaced)}\` ends what is.`;
+}
+
+/** The result for a service that another command has removed first. */
+const goneMeanwhile = (name: string): BatchResult => ({
+  record: { name, removed: true },
+  text: 'was removed by another command meanwhile',
+  isUnchanged: true,
+});
 
 export const downCommand = defineCommand({
   about:
@@ -35,7 +54,10 @@ export const downCommand = defineCommand({
     const stack = await chosenStack(client, { ...choice, mayBeNew: true, folder: dirname(path) });
     const { full, label } = scopeOf(stack, all);
     const wanted = names.map(full);
-    const details = await Promise.all(all.map(({ name }) => client.service(name)));
+    const details = await detailsOf(
+      client,
+      all.map(({ name }) => name),
+    );
     const ours = details.filter(
       (one) =>
         projectFileOf(one.labels) === path &&
@@ -52,8 +74,9 @@ export const downCommand = defineCommand({
     const outcomes = await runInDependencyOrder(reverseDependencies(ours), async ({ name }) => {
       progress.begin(label(name), 'stopping');
       try {
-        const stopped = await client.stop(name, { grace });
-        if (!keep) await client.remove(name);
+        const stopped = await unlessRemoved(client.stop(name, { grace }));
+        if (!stopped) return report.done(name, goneMeanwhile(name));
+        if (!keep) await unlessRemoved(client.remove(name));
         const text = keep
           ? describeStop(stopped)
           : `${describeStop(stopped).replace('stopped', 'stopped and removed')}`;
@@ -71,7 +94,7 @@ export const downCommand = defineCommand({
         );
     }
     removeInterrupt();
-    if (ours.length === 0) context.out.note(`Nothing of ${path} is up.`);
+    if (ours.length === 0) context.out.note(nothingUp(path, details));
     return report.end();
   },
 });

@@ -39,7 +39,7 @@ function matchingTypes(given: readonly string[]): EventType[] {
 export const eventsCommand = defineCommand({
   about:
     'Shows events until Ctrl-C, across restarts of the daemon. Leaves out the statistics of each running ' +
-    'service, sent every 2 s, unless --type names them.',
+    'service, sent every 2 s, unless --type names them. --json prints one object a line, also with --past.',
   args: [{ syntax: '[names...]', about: 'only events of these services', completes: 'service' }],
   options: {
     type: listOption('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),

@@ -87,7 +87,8 @@ function printCloudEvent({ out }: CommandContext, event: CloudEvent): void {
 
 export const cloudEventsCommand = defineCommand({
   about:
-    'Prints what has happened in the clusters: sleeps, wakes, conflicts, clusters that cannot be reached.',
+    'Prints what has happened in the clusters: sleeps, wakes, conflicts, clusters that cannot be reached. ' +
+    '--json prints one object a line.',
   args: [workloadArgument],
   options: { follow: flagOption('-f, --follow', 'print new events until Ctrl-C'), ...selectionOptions },
   examples: [

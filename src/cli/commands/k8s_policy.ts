@@ -2,6 +2,7 @@
 import type { Client } from '../../client/create_client.ts';
 import type { Policy, PolicyBody, PolicyPreview } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
+import { policySelects, policyWindows, whoDecides } from '../../presentation/policy_text.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import { defineCommand, durationOption, listOption, repeatedOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
@@ -12,29 +13,15 @@ import type { Column } from '../kit/output.ts';
 const ACTIONS = ['ls', 'set', 'rm', 'preview'] as const;
 const MINUTE_MS = 60_000;
 
-const selectorText = ({ selector }: Policy): string =>
-  [
-    ...(selector.cluster_ids ? [`clusters ${selector.cluster_ids.join(',')}`] : []),
-    ...(selector.namespaces ? [`namespaces ${selector.namespaces.join(',')}`] : []),
-    ...(selector.labels === undefined ? [] : [selector.labels]),
-  ].join('; ');
-
-const whenText = ({ windows, timezone, exceptions, awake_until }: Policy): string =>
-  [
-    ...(windows ? [`${windows.join(', ')} ${timezone}`] : []),
-    ...(exceptions ? [countText(exceptions.length, 'exception')] : []),
-    ...(awake_until === null ? [] : [`awake until ${localTime(Date.parse(awake_until))}`]),
-  ].join('; ');
-
 const COLUMNS: readonly Column<Policy>[] = [
   { title: 'NAME', cell: ({ name }) => name },
-  { title: 'SELECTS', cell: selectorText, canShrink: true },
+  { title: 'SELECTS', cell: policySelects, canShrink: true },
   {
     title: 'WORKLOADS',
     cell: ({ decided, selected }) => `${decided} of ${selected}`,
     style: ({ warning }) => (warning === null ? 'green' : 'yellow'),
   },
-  { title: 'ASLEEP', cell: whenText, canShrink: true },
+  { title: 'ASLEEP', cell: policyWindows, canShrink: true },
   {
     title: 'UNUSED',
     cell: ({ idle_timeout_minutes: minutes }) => (minutes === null ? null : `${minutes}m`),
@@ -64,7 +51,7 @@ const PREVIEW_COLUMNS: readonly Column<SwitchRow>[] = [
   { title: 'WORKLOAD', cell: ({ workload }) => workloadName(workload) },
   {
     title: 'DECIDES',
-    cell: ({ workload: { policy } }) => policy?.excluded_by ?? policy?.schedule ?? policy?.idle ?? null,
+    cell: ({ workload }) => whoDecides(workload) || null,
   },
   { title: 'AT', cell: ({ next }) => next && switchTime(Date.parse(next.at)) },
   { title: 'BECOMES', cell: ({ next }) => next?.to ?? null },

@@ -1,27 +1,8 @@
 // berth open
-import { spawn } from 'node:child_process';
 import { defineCommand, flagOption } from '../kit/command.ts';
 import { CommandError } from '../kit/exit_codes.ts';
+import { browserOpener, spawnOpener } from '../kit/open_browser.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
-
-/** The program that opens a URL; undefined on a machine without a browser. */
-function browserOpener(): string | undefined {
-  if (process.env['BROWSER']) return process.env['BROWSER'];
-  if (process.platform === 'darwin') return 'open';
-  return process.env['DISPLAY'] || process.env['WAYLAND_DISPLAY'] ? 'xdg-open' : undefined;
-}
-
-/** Resolves with whether `program` could be run. */
-function spawnOpener(program: string, url: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const child = spawn(program, [url], { detached: true, stdio: 'ignore' });
-    child.on('error', () => resolve(false));
-    child.on('spawn', () => {
-      child.unref();
-      resolve(true);
-    });
-  });
-}
 
 export const openCommand = defineCommand({
   about:

@@ -15,8 +15,8 @@ function groupInStack({ group, stack }: Service): string | null {
 }
 
 const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Service>[] => [
-  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
-  { title: 'STACK', cell: ({ stack }) => stack, canShrink: true, wideOnly: !isAll },
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true, keepsEnd: true },
+  { title: 'STACK', cell: ({ stack }) => stack, canShrink: true, keepsEnd: true, wideOnly: !isAll },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'GROUP', cell: groupInStack, canShrink: true },
   { title: 'PID', cell: ({ pid }) => pid, alignRight: true },

@@ -11,7 +11,7 @@ import { stdout } from '../kit/standard_streams.ts';
 const REFRESH_MS = 2_000;
 
 const columnsOf = ({ label }: StackScope): readonly Column<Service>[] => [
-  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true },
+  { title: 'NAME', cell: ({ name }) => label(name), canShrink: true, keepsEnd: true },
   { title: 'STATUS', cell: describeStatus, style: statusStyle },
   { title: 'CPU', cell: ({ cpu }) => cpuText(cpu), alignRight: true },
   { title: 'MEMORY', cell: formatServiceMemory, alignRight: true },

@@ -1,45 +1,38 @@
 // berth up
 
-import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
 import { BerthError } from '../../client/errors.ts';
 import type { ServiceDetail } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
-import { ProjectError } from '../../project/project_error.ts';
 import type { ProjectService } from '../../project/project_service.ts';
 import type { Project } from '../../project/read_project.ts';
 import { nearestWord } from '../../project/spelling.ts';
 import { awaited, runInDependencyOrder, withDependencies } from '../../protocol/dependency_order.ts';
-import { AGENTS_GROUP } from '../../protocol/names.ts';
-import { isHook, shortName } from '../../protocol/stacks.ts';
 import { ensureDaemon, isDaemonThere } from '../kit/background_daemon.ts';
 import { type BatchResult, batchReporter } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
-import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
+import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { loadProject } from '../kit/load_project.ts';
 import { followLogs } from '../kit/print_logs.ts';
 import { createProgress } from '../kit/progress.ts';
-import { projectFileOf } from '../kit/project_file.ts';
 import { markForNewPorts, plannedStack, registerStack, servicesInStack } from '../kit/project_stack.ts';
-import {
-  type PlannedChange,
-  planRegistration,
-  type RegistrationResult,
-  registerService,
-} from '../kit/registration_diff.ts';
+import { type PlannedChange, planRegistration, type RegistrationResult } from '../kit/registration_diff.ts';
+import { detailsOf, whileRegistered } from '../kit/removed_meanwhile.ts';
 import { registerHooks, runCreateHook } from '../kit/stack_hooks.ts';
-import {
-  chosenStack,
-  STACK_OPTIONS,
-  type StackChoice,
-  type StackScope,
-  scopeOf,
-  UNREGISTERED,
-} from '../kit/stack_scope.ts';
+import { chosenStack, STACK_OPTIONS, type StackChoice, scopeOf, UNREGISTERED } from '../kit/stack_scope.ts';
 import { restartService, startContinuesNote, startService, whenStarted } from '../kit/start_service.ts';
 import { UncheckedStarts } from '../kit/unchecked_starts.ts';
+import {
+  checkClaims,
+  registerAll,
+  removeStale,
+  renamedServices,
+  staleServices,
+  takeOverRenamed,
+  type UpPlan,
+} from '../kit/up_registrations.ts';
 
 /** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
@@ -55,17 +48,7 @@ function selectedServices(project: Project, names: readonly string[]): ProjectSe
   return project.services.filter(({ name }) => wanted.has(name));
 }
 
-/** What one `up` is about. */
-interface Plan {
-  project: Project;
-  /** With their registered names. */
-  services: ProjectService[];
-  stack: string;
-  scope: StackScope;
-  isWhole: boolean;
-}
-
-function planOf(project: Project, names: readonly string[], stack: string): Plan {
+function planOf(project: Project, names: readonly string[], stack: string): UpPlan {
   const services = servicesInStack({ ...project, services: selectedServices(project, names) }, stack);
   return { project, services, stack, scope: scopeOf(stack, []), isWhole: names.length === 0 };
 }
@@ -73,35 +56,11 @@ function planOf(project: Project, names: readonly string[], stack: string): Plan
 /** Every registered service, by name. */
 async function registeredServices(client: Client): Promise<Map<string, ServiceDetail>> {
   const all = await client.services();
-  const details = await Promise.all(all.map(({ name }) => client.service(name)));
+  const details = await detailsOf(
+    client,
+    all.map(({ name }) => name),
+  );
   return new Map(details.map((detail) => [detail.name, detail]));
-}
-
-/**
- * Why a name is not free for this project; undefined if it is. A deleted project file no longer holds its
- * names.
- */
-function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
-  if (!before) return undefined;
-  if (before.group === AGENTS_GROUP) return 'an agent has this name; `berth agent rm` removes it';
-  const owner = projectFileOf(before.labels);
-  if (owner === file || adopt) return undefined;
-  if (owner === undefined) return 'a service of this name was registered by hand; --adopt takes it over';
-  return existsSync(owner)
-    ? `${owner} has a service of this name too; rename one, or --adopt takes it over`
-    : undefined;
-}
-
-function checkClaims(
-  { project, services, scope }: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-  adopt: boolean,
-): void {
-  const problems = services.flatMap(({ name, at }) => {
-    const why = claimRefusal(project.file, registered.get(name), adopt);
-    return why === undefined ? [] : [{ at, message: `services.${scope.label(name)}: ${why}` }];
-  });
-  if (problems.length > 0) throw new ProjectError(project.file, '', problems);
 }
 
 interface BringUpOptions {
@@ -115,7 +74,7 @@ interface BringUpOptions {
 /** Starts or restarts one service as its registration requires. */
 async function bringUp(
   client: Client,
-  { detail, change, mustRestart }: RegistrationResult,
+  { detail, change, mustRestart, hasOldEnvironment }: RegistrationResult,
   { timeout, wait, start, force }: BringUpOptions,
   onWaiting: (about: string) => void,
 ): Promise<BatchResult> {
@@ -139,7 +98,8 @@ async function bringUp(
   }
   const ifChanged = detail.kind === 'task' && !force;
   const done = await startService(client, name, onWaiting, { timeout, wait, ifChanged });
-  const again = isUp && change === 'updated' ? ', with a new registration that needs no restart' : '';
+  const isCalm = isUp && change === 'updated' && !hasOldEnvironment;
+  const again = isCalm ? ', with a new registration that needs no restart' : '';
   return {
     ...done,
     record: { ...record, ...done.record },
@@ -148,91 +108,19 @@ async function bringUp(
   };
 }
 
-/**
- * Registers all services before any starts, so that a wrong registration starts nothing. Throws a
- * CommandError.
- */
-async function registerAll(
-  client: Client,
-  { project: { file }, services, scope }: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): Promise<Map<string, RegistrationResult>> {
-  const rows = await Promise.all(
-    services.map(async (service): Promise<[string, RegistrationResult]> => {
-      try {
-        return [service.name, await registerService(client, file, service, registered.get(service.name))];
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        const message = `${scope.label(service.name)} cannot be registered: ${reason}`;
-        throw new CommandError(message, 'Nothing was started.');
-      }
-    }),
-  );
-  return new Map(rows);
-}
-
-/** The registered services of the stack that its file no longer has. */
-function staleServices(
-  { project, stack, isWhole }: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): readonly ServiceDetail[] {
-  const names = new Set<string | null>(project.services.map(({ name }) => name));
-  return [...registered.values()].filter(
-    (one) =>
-      isWhole &&
-      projectFileOf(one.labels) === project.file &&
-      one.stack === stack &&
-      !names.has(one.service) &&
-      !isHook(one.service),
-  );
-}
-
-/**
- * The services that an earlier version registered for this file under their short names, by the names they
- * have now.
- */
-function renamedServices(
-  { project, services, stack }: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): Map<string, ServiceDetail> {
-  const found = services.flatMap(({ name }): [string, ServiceDetail][] => {
-    const before = registered.get(shortName(name, stack) ?? '');
-    const isOurs = before && before.stack === null && projectFileOf(before.labels) === project.file;
-    return isOurs ? [[name, before]] : [];
+/** Says which services run on in another environment of the shell: `up` restarts nothing because of it. */
+function noteOldEnvironment(
+  context: CommandContext,
+  { services, scope }: UpPlan,
+  specs: ReadonlyMap<string, RegistrationResult>,
+): void {
+  const old = services.filter(({ name }) => {
+    const spec = specs.get(name);
+    return spec?.hasOldEnvironment && !spec.mustRestart;
   });
-  return new Map(found);
-}
-
-/** Registers them anew with the ports that they had, and notes it in `registered`. */
-async function takeOverRenamed(
-  context: CommandContext,
-  client: Client,
-  plan: Plan,
-  registered: Map<string, ServiceDetail>,
-): Promise<void> {
-  const { file } = plan.project;
-  for (const [name, before] of renamedServices(plan, registered)) {
-    const service = plan.services.find((one) => one.name === name);
-    if (!service) continue;
-    await client.remove(before.name);
-    context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
-    const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
-    registered.set(name, (await registerService(client, file, kept, undefined)).detail);
-  }
-}
-
-/** Removes the services that the project file no longer has. */
-async function removeStale(
-  context: CommandContext,
-  client: Client,
-  plan: Plan,
-  registered: ReadonlyMap<string, ServiceDetail>,
-): Promise<void> {
-  for (const { name } of staleServices(plan, registered)) {
-    await client.remove(name);
-    const label = plan.scope.label(name);
-    context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
-  }
+  if (old.length === 0) return;
+  const names = old.map(({ name }) => scope.label(name)).join(' ');
+  context.out.note(`The environment of your shell has changed; \`berth restart ${names}\` applies it.`);
 }
 
 /** Why a service is not started that needs `name`. */
@@ -242,7 +130,7 @@ const dependencyFailed = (name: string): BerthError =>
 async function bringUpAll(
   context: CommandContext,
   client: Client,
-  { services, scope }: Plan,
+  { services, scope }: UpPlan,
   specs: ReadonlyMap<string, RegistrationResult>,
   options: BringUpOptions,
 ): Promise<number | undefined> {
@@ -266,7 +154,7 @@ async function bringUpAll(
       const onWaiting = (about: string): void => progress.update(scope.label(name), about);
       // What needs a task needs its end, whatever else is waited for.
       const wait = options.wait || (kind === 'task' && whole.has(name));
-      const work = bringUp(client, spec, { ...options, wait }, onWaiting);
+      const work = whileRegistered(name, bringUp(client, spec, { ...options, wait }, onWaiting));
       const done = await (early.has(name) && !spec.mustRestart
         ? whenStarted(client, name, work, onStarted)
         : work);
@@ -297,7 +185,7 @@ const planText = ({ change, fields, restarts }: PlannedChange): string => {
 };
 
 /** Prints what `up` would do. Without a daemon, everything is new. */
-async function printPlan(context: CommandContext, plan: Plan, adopt: boolean): Promise<undefined> {
+async function printPlan(context: CommandContext, plan: UpPlan, adopt: boolean): Promise<undefined> {
   const isThere = await isDaemonThere(context);
   if (!isThere) context.out.note('No daemon runs; `berth up` would start one.');
   const registered = isThere ? await registeredServices(await context.client()) : new Map();
@@ -326,7 +214,7 @@ async function dryPlan(
   project: Project,
   names: readonly string[],
   choice: StackChoice,
-): Promise<Plan> {
+): Promise<UpPlan> {
   const planned = plannedStack(project, choice);
   if (!(await isDaemonThere(context))) return planOf(project, names, planned);
   const folder = dirname(project.file);
@@ -377,6 +265,7 @@ export const upCommand = defineCommand({
     const { services, scope } = plan;
     if (services.length === 0) context.out.note(`${project.file} has no services.`);
     const exitCode = await bringUpAll(context, client, plan, specs, { timeout, wait, start, force });
+    noteOldEnvironment(context, plan, specs);
     if (!attach || services.length === 0) return exitCode;
     context.out.note(`Following ${countText(services.length, 'log')}; Ctrl-C ends this, not the services.`);
     const followed = services.map(({ name }) => name);

@@ -4,11 +4,10 @@ import type { Client } from '../../client/create_client.ts';
 import { howEnded } from '../../presentation/format.ts';
 import { TAKEN_OVER_CODE } from '../../protocol/terminal.ts';
 import type { CommandContext } from './context.ts';
+import { DEFAULT_DETACH_KEYS, type DetachKeys, DetachMatcher } from './detach_keys.ts';
 import { stdout } from './standard_streams.ts';
+import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
-
-/** Ctrl-], as in telnet: hardly any program uses it. */
-const DETACH_KEY = 0x1d;
 
 /** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
 function writeToScreen(text: string): Promise<void> | undefined {
@@ -34,32 +33,50 @@ export function describeTerminalEnd(
 export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
   /** Called before the first output is shown. */
   onOpen?: () => void;
+  /** What leaves; default: Ctrl-]. */
+  detachKeys?: DetachKeys;
 }
 
 /**
  * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
- * Resolves when the user has left with Ctrl-] or the session has ended, with the terminal as it was
- * before.
+ * Resolves when the user has left with the detach keys or the session has ended, with the terminal as it
+ * was before. Stopped from outside, it gives the terminal back, and attaches again when it is continued.
  */
 export async function attachAgent(
   context: CommandContext,
   client: Client,
   called: string,
-  { onOpen, ...viewing }: AgentViewing,
+  viewing: AgentViewing,
 ): Promise<TerminalEnd> {
+  for (;;) {
+    const end = await attachOnce(context, client, called, viewing);
+    if (end !== 'stopped') return end;
+    await stopUntilContinued(process.pid);
+  }
+}
+
+/** One connection. */
+async function attachOnce(
+  context: CommandContext,
+  client: Client,
+  called: string,
+  { onOpen, detachKeys = DEFAULT_DETACH_KEYS, ...viewing }: AgentViewing,
+): Promise<TerminalEnd | 'stopped'> {
   const { stdin } = process;
   const screen = stdout();
   const filter = new TerminalFilter();
+  const matcher = new DetachMatcher(detachKeys);
   let isEntered = false;
   const output = (bytes: Uint8Array) => {
     if (!isEntered) {
       onOpen?.();
-      screen.write(enterScreen(`${called}: Ctrl-] leaves`));
+      screen.write(enterScreen(`${called}: ${detachKeys.text} leaves`));
     }
     isEntered = true;
     return writeToScreen(filter.filter(bytes));
   };
-  const terminal = await client.attach(called, { ...viewing, onOutput: output });
+  const end = new AbortController();
+  const terminal = await client.attach(called, { ...viewing, onOutput: output, signal: end.signal });
   const resize = (): void => terminal.resize(screen.columns, screen.rows);
   const restore = (): void => {
     stdin.setRawMode(false);
@@ -67,19 +84,26 @@ export async function attachAgent(
     if (isEntered) screen.write(leaveScreen(screen.columns));
   };
   const type = (keys: Buffer): void => {
-    const at = keys.indexOf(DETACH_KEY);
-    if (at !== 0) terminal.write(at < 0 ? keys : keys.subarray(0, at));
-    if (at >= 0) terminal.detach();
+    const { typed, isLeaving } = matcher.take(keys);
+    if (typed.length > 0) terminal.write(typed);
+    if (isLeaving) terminal.detach();
   };
+  let stop = (): void => {};
+  const stopped = new Promise<'stopped'>((resolve) => {
+    stop = () => resolve('stopped');
+  });
   const removeInterrupt = context.onInterrupt(restore);
+  process.on('SIGTSTP', stop);
   stdin.setRawMode(true);
   stdin.on('data', type);
   stdin.resume();
   screen.on('resize', resize);
   resize();
-  return terminal.ended.finally(() => {
+  return Promise.race([terminal.ended, stopped]).finally(() => {
+    process.off('SIGTSTP', stop);
     screen.off('resize', resize);
     stdin.off('data', type);
+    end.abort();
     restore();
     removeInterrupt();
   });

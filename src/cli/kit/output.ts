@@ -2,7 +2,7 @@
 // terminal.
 import { styleText } from 'node:util';
 import { safeJson, sanitize, sanitizeColouredLines, sanitizeLine } from './sanitize.ts';
-import { displayWidth, truncateText } from './text_width.ts';
+import { displayWidth, truncateMiddle, truncateText } from './text_width.ts';
 
 export const FORMATS = ['table', 'wide', 'json', 'jsonl'] as const;
 export type Format = (typeof FORMATS)[number];
@@ -18,6 +18,8 @@ export interface Column<T> {
   wideOnly?: boolean;
   /** Cells may be cut so that a row fits the terminal. */
   canShrink?: boolean;
+  /** Where a cell is cut, its end stays too: names of one stack differ there. */
+  keepsEnd?: boolean;
 }
 
 export interface Output {
@@ -84,7 +86,8 @@ export function formatTable<T>(
   );
   const widths = fitWidths(natural, columns, maxWidth);
   const pad = (whole: string, at: number): string => {
-    const text = truncateText(whole, widths[at] ?? 0);
+    const cut = columns[at]?.keepsEnd ? truncateMiddle : truncateText;
+    const text = cut(whole, widths[at] ?? 0);
     const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - displayWidth(text)));
     if (columns[at]?.alignRight) return space + text;
     return at === columns.length - 1 ? text : text + space;

@@ -1,4 +1,6 @@
 // Marks services with the project file they came from.
+import { dirname } from 'node:path';
+import { importerOf } from '../../project/importers.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import { UsageError } from './exit_codes.ts';
 
@@ -19,3 +21,10 @@ export function projectLabel(file: string): string {
 /** The project file that a service came from; undefined if it came from none. */
 export const projectFileOf = (labels: readonly string[]): string | undefined =>
   labels.find((label) => label.startsWith(PROJECT_LABEL_PREFIX))?.slice(PROJECT_LABEL_PREFIX.length);
+
+/**
+ * Whether the services of `owner`, a file of another tool, are those of `file` now: `berth.yaml` was made in
+ * its folder after `up` had used it.
+ */
+export const isReplacedBy = (file: string, owner: string): boolean =>
+  dirname(owner) === dirname(file) && importerOf(owner) !== undefined && importerOf(file) === undefined;

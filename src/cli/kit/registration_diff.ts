@@ -10,6 +10,7 @@ import {
   SPEC_FIELDS,
 } from '../../protocol/registration.ts';
 import { NO_RESTART_LABEL, projectLabel } from './project_file.ts';
+import { whileRegistered } from './removed_meanwhile.ts';
 
 type RegistrationSpec = { [K in keyof Registration]-?: Exclude<Registration[K], undefined> };
 
@@ -39,7 +40,7 @@ const isSameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JS
 
 async function registerAndRead(client: Client, spec: Registration): Promise<ServiceDetail> {
   await client.register(spec);
-  return client.service(spec.name);
+  return whileRegistered(spec.name, client.service(spec.name));
 }
 
 /** The `port` of a registration: 0 for a free one. */
@@ -68,6 +69,8 @@ export interface RegistrationResult {
    * The running process was started from an older registration that differs in what a process is made from.
    */
   mustRestart: boolean;
+  /** The process runs on in another environment of the shell than that which is registered now. */
+  hasOldEnvironment?: boolean;
 }
 
 export interface PlannedChange {
@@ -149,13 +152,16 @@ export async function registerService(
   const mustRestart = alive && !needsNoRestart;
   const isRecordChanged = RECORD_FIELDS.some(isChanged) || labelsChanged;
   const isMarked = withEnv.labels.includes(NO_RESTART_LABEL);
+  // Everything that a caller can read is as it was, so it was the environment of the shell that changed.
+  const hasOldEnvironment = alive && !envChanged && withEnv.revision !== before.revision;
   // What the process starts from may have changed, which restarts nothing.
   const mustMark = alive && needsNoRestart && (isRecordChanged || withEnv.stale);
   const isMarkWrong = mustMark ? !isMarked : isMarked && mustRestart;
   if (!isRecordChanged && !isMarkWrong) {
     const change = withEnv.revision === before.revision ? 'unchanged' : 'updated';
-    return { detail: withEnv, change, mustRestart };
+    return { detail: withEnv, change, mustRestart, hasOldEnvironment };
   }
   const labels = mustMark ? [...goal.labels, NO_RESTART_LABEL] : goal.labels;
-  return { detail: await registerAndRead(client, { ...goal, labels }), change: 'updated', mustRestart };
+  const detail = await registerAndRead(client, { ...goal, labels });
+  return { detail, change: 'updated', mustRestart, hasOldEnvironment };
 }

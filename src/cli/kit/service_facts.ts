@@ -49,6 +49,7 @@ export function factRows(service: ServiceDetail, explanation: Explanation): Fact
     ['stack', service.stack ?? ''],
     ['group', service.group === service.stack ? '' : (service.group ?? '')],
     ['needs', service.dependsOn.map(dependencyText).join(', ')],
+    ['variables', [...service.envKeys, ...service.envFile].join(', ')],
     ['schedule', scheduleText(service)],
     ['inputs', service.inputs.join(', ')],
     [

@@ -8,6 +8,7 @@ import type { CommandContext } from './context.ts';
 import { createProgress } from './progress.ts';
 import { hooksInStack } from './project_stack.ts';
 import { registerService } from './registration_diff.ts';
+import { unlessRemoved, whileRegistered } from './removed_meanwhile.ts';
 import { startContinuesNote } from './start_service.ts';
 
 /** Registers the hooks of `project` in `stack`. One that the file no longer has is removed. */
@@ -21,7 +22,8 @@ export async function registerHooks(
   for (const hook of hooks) await registerService(client, project.file, hook, registered.get(hook.name));
   const names = hooks.map(({ name }) => name);
   const gone = Object.values(HOOKS).map((hook) => nameInStack(stack, hook));
-  for (const name of gone) if (!names.includes(name) && registered.has(name)) await client.remove(name);
+  for (const name of gone)
+    if (!names.includes(name) && registered.has(name)) await unlessRemoved(client.remove(name));
 }
 
 /**
@@ -36,7 +38,7 @@ export async function runCreateHook(
 ): Promise<void> {
   if (!hooks.some(({ name }) => name === HOOKS.create)) return;
   const name = nameInStack(stack, HOOKS.create);
-  if ((await client.service(name)).status === 'completed') return;
+  if ((await whileRegistered(name, client.service(name))).status === 'completed') return;
   const progress = createProgress(context.out);
   const removeInterrupt = context.onInterrupt(() => {
     progress.stop();
@@ -44,7 +46,7 @@ export async function runCreateHook(
   });
   progress.begin(HOOKS.create, 'running');
   try {
-    await client.start(name, { ifChanged: true });
+    await whileRegistered(name, client.start(name, { ifChanged: true }));
   } finally {
     progress.stop();
     removeInterrupt();

@@ -6,7 +6,6 @@ import type { Explanation, StartResult } from '../../client/records.ts';
 import { tookText } from '../../presentation/format.ts';
 import type { BatchResult } from './batch.ts';
 import { hasErrorCode } from './context.ts';
-import { CommandError } from './exit_codes.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
@@ -56,26 +55,8 @@ export interface StartServiceOptions {
 }
 
 /**
- * Waits until a service that is already starting runs; with `wait` false not at all. Throws a CommandError if
- * it ends.
- */
-async function awaitRunning(client: Client, name: string, wait: boolean): Promise<StartResult> {
-  for (;;) {
-    const { status, pid } = await client.service(name);
-    if (status === 'running' || status === 'completed' || (status === 'starting' && !wait))
-      return { name, status, pid: pid ?? null };
-    if (status !== 'starting') {
-      throw new CommandError(
-        `was starting already, and is ${status} now`,
-        `\`berth status ${name}\` says why.`,
-      );
-    }
-    await pause(POLL_MS);
-  }
-}
-
-/**
- * Starts the service `name`. If it already runs, that is the result; if it is starting, waits for that start.
+ * Starts the service `name`. If it already runs, that is the result; if it is starting, joins that start and
+ * fails as it does.
  */
 export async function startService(
   client: Client,
@@ -85,22 +66,21 @@ export async function startService(
 ): Promise<BatchResult> {
   const began = performance.now();
   let isAlreadyStarted = false;
+  const options = {
+    timeout,
+    wait: wait && undefined,
+    awake: awake || undefined,
+    ifChanged: ifChanged || undefined,
+  };
   const answer = await withWaitReports(
     client,
     name,
     onWaiting,
-    client
-      .start(name, {
-        timeout,
-        wait: wait && undefined,
-        awake: awake || undefined,
-        ifChanged: ifChanged || undefined,
-      })
-      .catch((error: unknown) => {
-        if (strict || !hasErrorCode(error, 'already_running')) throw error;
-        isAlreadyStarted = true;
-        return awaitRunning(client, name, wait);
-      }),
+    client.start(name, options).catch((error: unknown) => {
+      if (strict || !hasErrorCode(error, 'already_running')) throw error;
+      isAlreadyStarted = true;
+      return client.start(name, { ...options, join: true });
+    }),
   );
   if (answer.status === 'completed') return completedResult(answer);
   const { ready, url } = await client.service(name);

@@ -23,3 +23,17 @@ export function truncateText(text: string, width: number): string {
   if (width <= 0) return '';
   return displayWidth(text) <= width ? text : cutText(text, width - 1) + ELLIPSIS;
 }
+
+/**
+ * `text`, or its beginning and end with an ellipsis between them, in `width` columns: for names, which often
+ * differ in their ends alone.
+ */
+export function truncateMiddle(text: string, width: number): string {
+  if (width <= 0) return '';
+  if (displayWidth(text) <= width) return text;
+  const head = cutText(text, Math.floor(width / 2));
+  const room = width - 1 - displayWidth(head);
+  const characters = Array.from(text.slice(head.length));
+  while (displayWidth(characters.join('')) > room) characters.shift();
+  return head + ELLIPSIS + characters.join('');
+}

@@ -3,7 +3,7 @@
 import { isOfAgents } from '../../presentation/sections.ts';
 import { faultOfPrompt } from '../../protocol/prompt_text.ts';
 import { targetOf } from './list_rows.ts';
-import { selectedRow } from './list_steps.ts';
+import { markedRows, selectedRow, shownWorkload } from './list_steps.ts';
 import { type Action, faultOf, type Model, type Step, type Target, viewOf } from './model.ts';
 
 const say = (model: Model, text: string): Step => [{ ...model, notice: { tone: 'bad', text } }];
@@ -18,9 +18,19 @@ function shownName(model: Model): string | null {
   return row?.kind === 'service' ? row.service.name : null;
 }
 
-/** What the actions are for now; null: nothing that has actions is in sight. */
+/** What the actions are for now: what is marked in the list, or else selected, or what is in sight. */
+function shownTargets(model: Model): readonly Target[] {
+  const view = viewOf(model);
+  if (view.kind !== 'list') return [shownTarget(model)].filter((target) => target !== null);
+  const marked = markedRows(model);
+  const rows = marked.length > 0 ? marked : [selectedRow(model)];
+  return rows.map(targetOf).filter((target) => target !== null);
+}
+
+/** What the view above the list shows; null: nothing that has actions. */
 function shownTarget(model: Model): Target | null {
-  if (viewOf(model).kind === 'list') return targetOf(selectedRow(model));
+  const workload = shownWorkload(model);
+  if (workload) return targetOf({ kind: 'workload', key: '', workload });
   const name = shownName(model);
   const service = model.services?.find((one) => one.name === name);
   if (!service) return null;
@@ -43,22 +53,38 @@ function questionBefore(action: Action, { kind, label }: Target): string | null 
   return `${action} ${label}?`;
 }
 
+/** What is asked before an action for several; null: it is done at once. */
+function questionBeforeMany(action: Action, count: number): string | null {
+  if (action === 'remove') return `Stop the ${count} marked and remove them with their logs?`;
+  return action === 'start' || action === 'wake' ? null : `${action} the ${count} marked?`;
+}
+
 /** What an action is called while it is under way. */
 export const actionTitle = (action: Action, { label }: Pick<Target, 'label'>): string => `${action} ${label}`;
 
-/** Does an action with what is in sight, or asks first. */
+/** Asks for an action for `targets`, of which none is marked any more. */
+export const acting = (model: Model, action: Action, targets: readonly Target[]): Step => [
+  { ...model, marked: new Set(), dialog: null },
+  ...targets.map((target) => ({ kind: 'act', action, target }) as const),
+];
+
+/** Does an action with what is marked or in sight, or asks first. */
 export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
-  const target = shownTarget(model);
+  const [target, ...others] = shownTargets(model);
   if (!target) return say(model, 'Nothing is selected that can be started or stopped.');
-  const action = wanted === 'sleepOrWake' ? (target.isAsleep ? 'wake' : 'sleep') : wanted;
-  if (IMPOSSIBLE[target.kind]?.includes(action))
-    return say(model, `There is no ${action} for ${target.label}.`);
+  const all = [target, ...others];
+  const areAsleep = all.every(({ isAsleep }) => isAsleep);
+  const action = wanted === 'sleepOrWake' ? (areAsleep ? 'wake' : 'sleep') : wanted;
+  const unable = all.find(({ kind }) => IMPOSSIBLE[kind]?.includes(action));
+  if (unable) return say(model, `There is no ${action} for ${unable.label}.`);
   const fault = faultOf(model.connection);
   if (fault !== null) return say(model, `Nothing was done: ${fault}.`);
-  if (model.underWay.includes(actionTitle(action, target))) return [model];
-  const question = questionBefore(action, target);
-  if (question === null) return [model, { kind: 'act', action, target }];
-  return [{ ...model, dialog: { kind: 'confirm', question, action, target } }];
+  const targets = all.filter((one) => !model.underWay.includes(actionTitle(action, one)));
+  if (targets.length === 0) return [model];
+  const question =
+    others.length > 0 ? questionBeforeMany(action, all.length) : questionBefore(action, target);
+  if (question === null) return acting(model, action, targets);
+  return [{ ...model, dialog: { kind: 'confirm', question, action, targets } }];
 }
 
 /** The name of the agent in sight, or why there is none. */

@@ -9,7 +9,7 @@ const isOf = (view: View, name: string): view is Extract<View, { kind: 'details'
 /** Moves the text in sight `steps` lines down, at most to its end. */
 export function scrollText(model: Model, steps: number): Step {
   const view = viewOf(model);
-  if (view.kind !== 'details' && view.kind !== 'help') return [model];
+  if (view.kind === 'list' || view.kind === 'log') return [model];
   const last = Math.max(0, textLines(view, model).length - layoutOf(model.size).bodyRows);
   const top = Math.max(0, Math.min(last, view.top + steps));
   return [{ ...model, views: [...model.views.slice(0, -1), { ...view, top }] }];
@@ -30,6 +30,30 @@ export const takeDetails = (
   message.kind === 'details'
     ? withDetails(model, message.name, { details: message.details })
     : withDetails(model, message.name, { trouble: message.reason });
+
+/** Shows the policies. No other daemon is made to load its cloud part. */
+export function openPolicies(model: Model): Step {
+  if (model.workloads.length === 0)
+    return [
+      { ...model, notice: { tone: 'bad', text: 'There are no workloads that policies could be for.' } },
+    ];
+  const view = { kind: 'policies', policies: null, trouble: '', top: 0 } as const;
+  return [{ ...model, views: [...model.views, view] }, { kind: 'readPolicies' }];
+}
+
+/** Takes the policies that were read, or why they could not be. */
+export const takePolicies = (
+  model: Model,
+  message: Extract<Message, { kind: 'policies' | 'noPolicies' }>,
+): Model => ({
+  ...model,
+  views: model.views.map((view) => {
+    if (view.kind !== 'policies') return view;
+    return message.kind === 'policies'
+      ? { ...view, trouble: '', policies: message.policies }
+      : { ...view, trouble: message.reason };
+  }),
+});
 
 /** Reads the open details again if something has happened to one of `names`. */
 export function refreshDetails(model: Model, names: ReadonlySet<string>): Step {

@@ -45,7 +45,10 @@ const CALLS: Readonly<Record<Target['kind'], Calls>> = {
 const DETAIL_EVENTS = 20;
 
 /** The effects that need the daemon alone. */
-export type DaemonEffect = Exclude<Effect, { kind: 'quit' | 'suspend' | 'redraw' | 'attach' }>;
+export type DaemonEffect = Exclude<
+  Effect,
+  { kind: 'quit' | 'suspend' | 'redraw' | 'attach' | 'copy' | 'openUrl' }
+>;
 
 /** Does the effects that need the daemon, and tells what has come of them. */
 export class DaemonEffects {
@@ -72,6 +75,9 @@ export class DaemonEffects {
         break;
       case 'readDetails':
         void this.readDetails(effect.name);
+        break;
+      case 'readPolicies':
+        void this.readPolicies();
         break;
       case 'openLog':
         this.closeLog();
@@ -133,6 +139,17 @@ export class DaemonEffects {
       client.promptAgent(name, { text, wait: false, queue: true }),
     );
     if (isSent) this.tell({ kind: 'said', tone: 'good', text: `${name} has the prompt.` });
+  }
+
+  private async readPolicies(): Promise<void> {
+    const client = this.clientNow();
+    if (!client) return;
+    const { signal } = this;
+    try {
+      this.tell({ kind: 'policies', policies: await client.cloud.policies({ signal }) });
+    } catch (error) {
+      if (!signal.aborted) this.tell({ kind: 'noPolicies', reason: troubleText(error) });
+    }
   }
 
   private async readDetails(name: string): Promise<void> {

@@ -1,7 +1,8 @@
 // The keys of each view: what they do, and what the help and the line below say of them.
 import { act, askForPrompt, attach } from './action_steps.ts';
-import { scrollText } from './details_steps.ts';
-import { moveBy, moveToAttention, nextOrder, openSelected, toggleFold, withFilter } from './list_steps.ts';
+import { copyLine, copyShown, openShownUrl } from './copy_steps.ts';
+import { openPolicies, scrollText } from './details_steps.ts';
+import { endSelection, moveBy, moveToAttention, nextOrder, openSelected, toggleMark } from './list_steps.ts';
 import { findInLog } from './log_find.ts';
 import {
   changeLog,
@@ -118,6 +119,8 @@ const ACTION_KEYS: readonly KeyRow[] = [
   { keys: ['l'], label: 'l', about: 'log, of a section all of its logs', hint: 'log', run: openSelectedLog },
   { keys: ['a'], label: 'a', about: 'terminal of an agent; Ctrl-] comes back', hint: 'attach', run: attach },
   { keys: ['p'], label: 'p', about: 'prompt for an agent', hint: 'prompt', run: askForPrompt },
+  { keys: ['u'], label: 'u', about: 'open its URL in the browser', run: openShownUrl },
+  { keys: ['y'], label: 'y', about: 'copy its URL, or the name where it has none', run: copyShown },
 ];
 
 /** Moving by `move`, which takes steps down. */
@@ -196,6 +199,9 @@ const LOG_KEYS: readonly KeyRow[] = [
   },
 ];
 
+/** Keys of a text that is scrolled. */
+const textKeys: readonly KeyRow[] = [...movingKeys(scrollText), ...endKeys(scrollText), ...EVERYWHERE, BACK];
+
 /** The keys of each view, those that matter most first. */
 export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
   list: [
@@ -207,7 +213,7 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
       run: (model) => ask(model, 'filter'),
     },
     ...ACTION_KEYS,
-    { keys: ['Escape'], label: 'Esc', about: 'end the filter', run: (model) => [withFilter(model, '')] },
+    { keys: ['Escape'], label: 'Esc', about: 'end the marks, then the filter', run: endSelection },
     {
       keys: ['Enter', 'd'],
       label: 'Enter, d',
@@ -215,18 +221,25 @@ export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
       hint: 'details',
       run: openSelected,
     },
-    { keys: [' '], label: 'Space', about: 'fold a section', run: toggleFold },
+    { keys: [' '], label: 'Space', about: 'mark for the next action; fold a section', run: toggleMark },
     { keys: ['o'], label: 'o', about: 'order by name, state, CPU or memory', run: nextOrder },
     { keys: ['n'], label: 'n', about: 'next that has crashed or is blocked', run: moveToAttention },
     { keys: ['L'], label: 'L', about: 'log of all services', run: openWholeLog },
+    { keys: ['P'], label: 'P', about: 'policies of workloads', run: openPolicies },
     ...movingKeys(moveBy),
     ...endKeys(moveBy),
     ...EVERYWHERE,
     QUIT,
   ],
-  details: [...ACTION_KEYS, ...movingKeys(scrollText), ...endKeys(scrollText), ...EVERYWHERE, BACK],
+  details: [...ACTION_KEYS, ...textKeys],
+  workload: [
+    ...ACTION_KEYS.filter(({ keys: [key] }) => ['s', 'x', 'z', 'y'].includes(key ?? '')),
+    ...textKeys,
+  ],
+  policies: textKeys,
   log: [
     ...LOG_KEYS,
+    { keys: ['y'], label: 'y', about: 'copy the found line, or the last one in sight', run: copyLine },
     START,
     STOP,
     RESTART,

@@ -1,6 +1,7 @@
 // Moving in the list, and how it stays in place while what it shows changes.
+import type { Workload } from '../../client/records.ts';
 import { listRowsOf, needsAttention } from './list_rows.ts';
-import { type HeadMembers, layoutOf, type Model, ORDERS, type Step, type UiRow } from './model.ts';
+import { type HeadMembers, layoutOf, type Model, ORDERS, type Step, type UiRow, viewOf } from './model.ts';
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
@@ -10,6 +11,16 @@ const selectedIndex = ({ rows, selected }: Model): number => rows.findIndex(({ k
 /** The selected row. */
 export const selectedRow = ({ rows, selected }: Model): UiRow | undefined =>
   rows.find(({ key }) => key === selected);
+
+/** The marked rows that the list shows. */
+export const markedRows = ({ rows, marked }: Model): readonly UiRow[] =>
+  marked.size === 0 ? [] : rows.filter(({ key }) => marked.has(key));
+
+/** The workload whose details are in sight; undefined: none are. */
+export function shownWorkload(model: Model): Workload | undefined {
+  const view = viewOf(model);
+  return view.kind === 'workload' ? model.workloads.find(({ id }) => id === view.id) : undefined;
+}
 
 /** The model with the selected row in sight, and no empty lines below the last row. */
 export function inSight(model: Model): Model {
@@ -55,8 +66,21 @@ export function moveToAttention(model: Model): Step {
   return [{ ...model, notice: { tone: 'good', text: 'Nothing has crashed, and no agent is blocked.' } }];
 }
 
+/** Marks the selected row for the next action, or unmarks it, and goes on to the next; folds a section. */
+export function toggleMark(model: Model): Step {
+  const row = selectedRow(model);
+  if (!row || row.kind === 'head') return toggleFold(model);
+  const marked = new Set(model.marked);
+  if (!marked.delete(row.key)) marked.add(row.key);
+  return moveBy({ ...model, marked }, 1);
+}
+
+/** Ends what narrows the list: the marks, then the filter. */
+export const endSelection = (model: Model): Step =>
+  model.marked.size > 0 ? [{ ...model, marked: new Set() }] : [withFilter(model, '')];
+
 /** Hides the members of the selected section, or shows them again. */
-export function toggleFold(model: Model): Step {
+function toggleFold(model: Model): Step {
   const row = selectedRow(model);
   if (row?.kind !== 'head') return [model];
   if (model.filter !== '')
@@ -84,10 +108,12 @@ export function nextOrder(model: Model): Step {
   return [{ ...withRows({ ...model, order }), notice: { tone: 'good', text: `ordered by ${order}` } }];
 }
 
-/** Opens what is selected: the details of a service, or the members of a section. */
+/** Opens what is selected: the details of a service or a workload, or the members of a section. */
 export function openSelected(model: Model): Step {
   const row = selectedRow(model);
   if (row?.kind === 'head') return toggleFold(model);
+  if (row?.kind === 'workload')
+    return [{ ...model, views: [...model.views, { kind: 'workload', id: row.workload.id, top: 0 }] }];
   if (row?.kind !== 'service') return [model];
   const { name } = row.service;
   const views = [...model.views, { kind: 'details', name, details: null, trouble: '', top: 0 } as const];

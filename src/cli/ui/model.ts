@@ -1,5 +1,13 @@
 // The state of the terminal interface, what changes it, and what it asks for.
-import type { Agent, Explanation, LogEntry, Service, ServiceDetail, Workload } from '../../client/records.ts';
+import type {
+  Agent,
+  Explanation,
+  LogEntry,
+  Policy,
+  Service,
+  ServiceDetail,
+  Workload,
+} from '../../client/records.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import type { LogLevel } from '../../protocol/logs.ts';
 import type { TypedInput } from './keys.ts';
@@ -103,6 +111,8 @@ export interface OpenLog {
 export type View =
   | { kind: 'list' }
   | { kind: 'details'; name: string; details: Details | null; trouble: string; top: number }
+  | { kind: 'workload'; id: string; top: number }
+  | { kind: 'policies'; policies: readonly Policy[] | null; trouble: string; top: number }
   | { kind: 'log'; log: OpenLog }
   | { kind: 'help'; keys: readonly { label: string; about: string }[]; top: number };
 
@@ -115,7 +125,7 @@ export interface Purpose {
 
 /** What must be answered before anything else. */
 export type Dialog =
-  | { kind: 'confirm'; question: string; action: Action; target: Target }
+  | { kind: 'confirm'; question: string; action: Action; targets: readonly Target[] }
   | { kind: 'input'; purpose: Purpose; text: string };
 
 /** By what the rows of a section are ordered, in turn. */
@@ -155,6 +165,8 @@ export interface Model {
   rows: readonly UiRow[];
   /** The key of the selected row. */
   selected: string;
+  /** The keys of the rows that the next action is for, in place of the selected one; empty: that one. */
+  marked: ReadonlySet<string>;
   /** The first row in sight. */
   top: number;
   /** The last one is in sight. */
@@ -178,6 +190,8 @@ export type Message =
   | { kind: 'happened'; names: ReadonlySet<string> }
   | { kind: 'details'; name: string; details: Details }
   | { kind: 'noDetails'; name: string; reason: string }
+  | { kind: 'policies'; policies: readonly Policy[] }
+  | { kind: 'noPolicies'; reason: string }
   | { kind: 'logged'; entries: readonly LogEntry[] }
   | { kind: 'logTrouble'; trouble: string }
   | { kind: 'logRead'; selection: ShownLogs; reading: LineReading['kind']; page: LogPageRead }
@@ -194,6 +208,10 @@ export type Effect =
   | { kind: 'prompt'; name: string; text: string }
   | { kind: 'attach'; name: string }
   | { kind: 'readDetails'; name: string }
+  | { kind: 'readPolicies' }
+  /** Puts a text on the clipboard of the user's terminal. */
+  | { kind: 'copy'; text: string }
+  | { kind: 'openUrl'; url: string }
   /** Follows a log: after the entry `after`, or from its last lines. */
   | { kind: 'openLog'; selection: ShownLogs; after?: string }
   | { kind: 'readLog'; selection: ShownLogs; reading: LineReading }
@@ -219,6 +237,7 @@ export const initialModel = (size: Size, now: number, address: string, filter: s
   folded: new Set(),
   rows: [],
   selected: '',
+  marked: new Set(),
   top: 0,
   views: [{ kind: 'list' }],
   dialog: null,

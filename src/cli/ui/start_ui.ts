@@ -5,6 +5,7 @@ import type { Client } from '../../client/create_client.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
 import { attachAgent, describeTerminalEnd } from '../kit/attach_agent.ts';
 import type { CommandContext } from '../kit/context.ts';
+import { browserOpener, spawnOpener } from '../kit/open_browser.ts';
 import { DaemonEffects } from './effects.ts';
 import { followDaemon } from './follow_daemon.ts';
 import { type Effect, initialModel, type Message, type Model } from './model.ts';
@@ -126,6 +127,8 @@ class Interface {
     if (effect.kind === 'quit') this.finish(effect.code);
     else if (effect.kind === 'suspend') this.terminal.suspend();
     else if (effect.kind === 'redraw') this.terminal.redraw();
+    else if (effect.kind === 'copy') this.terminal.copy(effect.text);
+    else if (effect.kind === 'openUrl') void this.openUrl(effect.url);
     else if (effect.kind === 'attach') void this.attach(effect.name);
     else this.effects.run(effect);
   }
@@ -148,6 +151,13 @@ class Interface {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  private async openUrl(url: string): Promise<void> {
+    const program = browserOpener();
+    const isOpened = program !== undefined && (await spawnOpener(program, url));
+    if (isOpened) this.tell({ kind: 'said', tone: 'good', text: `${url} opens in the browser.` });
+    else this.tell({ kind: 'said', tone: 'bad', text: `There is no browser here; y copies ${url}` });
   }
 
   /** Shows the terminal of an agent until the user leaves it. */

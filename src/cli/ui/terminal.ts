@@ -1,6 +1,6 @@
 // The terminal that the interface is drawn on: raw mode, the alternate screen, its size, and how it is left.
-import { constants } from 'node:os';
 import { stdout } from '../kit/standard_streams.ts';
+import { stopUntilContinued } from '../kit/stop_process.ts';
 import { KeyReader, type TypedInput } from './keys.ts';
 import type { Size } from './model.ts';
 
@@ -9,8 +9,6 @@ const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l\x1b[0m\x1b[2J';
 const LEAVE = '\x1b[0m\x1b[?7h\x1b[?2004l\x1b[?25h\x1b[?1049l';
 /** An escape that nothing has followed for so long is the Escape key. */
 const ESCAPE_MS = 50;
-/** A suspended process goes on when it is continued; if it was not suspended at all, after so long. */
-const RESUME_MS = 200;
 const FALLBACK: Size = { columns: 80, rows: 24 };
 
 /** Has Node measure the terminal: nobody tells a stopped process, or one in the background, of a new size. */
@@ -67,6 +65,11 @@ export class UserTerminal {
     stdout().write(text);
   }
 
+  /** Puts `text` on the clipboard of the terminal, as far as that lets programs (OSC 52). */
+  copy(text: string): void {
+    this.write(`\x1b]52;c;${Buffer.from(text).toString('base64')}\x07`);
+  }
+
   /** Takes screen and keyboard. */
   enter(): void {
     if (this.isEntered) return;
@@ -115,17 +118,8 @@ export class UserTerminal {
 
   /** Leaves the terminal, stops `target` (0: the job), and takes the terminal again when it is continued. */
   private stopItself(target: number): void {
-    // Without a listener the signal stops the process again.
     this.leave();
-    let timer: NodeJS.Timeout | undefined;
-    const resume = (): void => {
-      clearTimeout(timer);
-      process.off('SIGCONT', resume);
-      this.enter();
-    };
-    process.on('SIGCONT', resume);
-    timer = setTimeout(resume, RESUME_MS);
-    process.kill(target, constants.signals.SIGTSTP);
+    void stopUntilContinued(target).then(() => this.enter());
   }
 
   /** Draws everything again. A shell may have changed the modes while this process was stopped. */

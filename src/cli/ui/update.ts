@@ -1,6 +1,6 @@
 // What a message makes of the state. Pure: everything else is asked for as an effect.
-import { sendPrompt } from './action_steps.ts';
-import { refreshDetails, scrollText, takeDetails } from './details_steps.ts';
+import { acting, sendPrompt } from './action_steps.ts';
+import { refreshDetails, scrollText, takeDetails, takePolicies } from './details_steps.ts';
 import { KEY_TABLE } from './key_table.ts';
 import type { TypedInput } from './keys.ts';
 import { inSight, withFilter, withRows } from './list_steps.ts';
@@ -56,8 +56,8 @@ function typeInto(model: Model, dialog: Input, key: string): Step {
   return isCharacter ? withText(model, dialog, text + key) : [model];
 }
 
-function answer(model: Model, { action, target }: Extract<Dialog, { kind: 'confirm' }>, key: string): Step {
-  if (key === 'y' || key === 'Y') return [closed(model), { kind: 'act', action, target }];
+function answer(model: Model, { action, targets }: Extract<Dialog, { kind: 'confirm' }>, key: string): Step {
+  if (key === 'y' || key === 'Y') return acting(model, action, targets);
   return key === 'n' || key === 'N' || key === 'Escape' || key === 'q' ? [closed(model)] : [model];
 }
 
@@ -128,6 +128,8 @@ const HANDLERS: { [K in Message['kind']]: (model: Model, message: Extract<Messag
   happened: (model, { names }) => refreshDetails(model, names),
   details: (model, message) => [takeDetails(model, message)],
   noDetails: (model, message) => [takeDetails(model, message)],
+  policies: (model, message) => [takePolicies(model, message)],
+  noPolicies: (model, message) => [takePolicies(model, message)],
   logged: (model, { entries }) => takeLogged(model, entries),
   logRead: takeLogRead,
   logTrouble: (model, { trouble }) => [withLog(model, (log) => ({ ...log, trouble }))],

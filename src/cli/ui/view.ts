@@ -72,10 +72,11 @@ function selectedQuestion(model: Model): string {
 }
 
 function saidPieces(model: Model): Piece[] {
-  const { notice, underWay, filter, connection } = model;
+  const { notice, underWay, filter, connection, marked } = model;
   if (underWay.length > 0) return [piece(` ${underWay.join(', ')} …`, 'busy')];
   if (notice) return [piece(` ${notice.text}`, notice.tone === 'bad' ? 'bad' : 'plain')];
   if ('detail' in connection) return [piece(` ${connection.detail}`, 'dim')];
+  if (marked.size > 0) return [piece(` ${marked.size} marked`, 'key'), piece('  Esc ends it', 'dim')];
   const question = selectedQuestion(model);
   if (question !== '') return [shapeOf('blocked'), piece(` ${question}`, 'plain')];
   return filter === '' ? [] : [piece(` filter: ${filter}`, 'key'), piece('  Esc ends it', 'dim')];
@@ -108,7 +109,9 @@ function bodyLines(model: Model): ScreenLine[] {
 function titleOf(model: Model): ScreenLine {
   const view = viewOf(model);
   if (view.kind === 'list') return titleLine(model);
-  const title = { details: 'DETAILS', log: 'LOG', help: 'KEYS' }[view.kind];
+  const title = { details: 'DETAILS', workload: 'WORKLOAD', policies: 'POLICIES', log: 'LOG', help: 'KEYS' }[
+    view.kind
+  ];
   return { pieces: [piece(` ${title}`, 'dim')] };
 }
 

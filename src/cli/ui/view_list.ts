@@ -1,5 +1,7 @@
 // The list as lines: columns of a fixed width each, so that nothing moves when a value changes.
+import type { Workload } from '../../client/records.ts';
 import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
+import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
 import { listedName } from '../../presentation/sections.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { layoutOf, type Model, type UiRow } from './model.ts';
@@ -36,6 +38,16 @@ const sinceText = (time: string | null | undefined, now: number): string =>
 function isMeasured({ service }: ServiceRow, now: number): boolean {
   return service.startedAt !== undefined && now - Date.parse(service.startedAt) >= EVENTS.statsIntervalMs;
 }
+
+/** When it was used last, when it is switched next, and who decides on that. */
+const workloadNote = (workload: Workload, now: number): string =>
+  [
+    workload.last_activity_at === null ? '' : `active ${sinceText(workload.last_activity_at, now)} ago`,
+    nextSwitchText(workload, now),
+    whoDecides(workload),
+  ]
+    .filter(Boolean)
+    .join(' · ');
 
 const WIDE = 120;
 const NAME_WIDTH_WIDE = 36;
@@ -96,14 +108,11 @@ const COLUMNS: readonly ListColumn[] = [
     width: 0,
     from: WIDE,
     service: ({ service, agent }) => [(agent?.title || service.url) ?? '', 'dim'],
-    workload: ({ workload }, { now }) => [
-      workload.last_activity_at === null ? '' : `active ${sinceText(workload.last_activity_at, now)} ago`,
-      'dim',
-    ],
+    workload: ({ workload }, { now }) => [workloadNote(workload, now), 'dim'],
   },
 ];
 
-/** Before the name: the mark of the selected row, a space, the shape of the state, a space. */
+/** Before the name: the sign of the selected row, that of a marked one, the shape of the state, a space. */
 const GUTTER = 4;
 const GAP = 1;
 
@@ -125,7 +134,8 @@ function rowPieces(row: ServiceRow | WorkloadRow, model: Model): Piece[] {
     const [text, look] = isService ? column.service(row, model) : column.workload(row, model);
     return [space(GAP), ...cell(text, width, look, column.isRight)];
   });
-  return [piece(' '), shapeOf(state), piece(' '), ...cell(name, nameWidth), ...cells];
+  const mark = model.marked.has(row.key) ? piece('+', 'key') : piece(' ');
+  return [mark, shapeOf(state), piece(' '), ...cell(name, nameWidth), ...cells];
 }
 
 function headPieces({ title, note, isFolded }: Extract<UiRow, { kind: 'head' }>, columns: number): Piece[] {

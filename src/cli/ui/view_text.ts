@@ -1,4 +1,4 @@
-// Texts that are scrolled as lines: the details of a service, and the keys.
+// Texts that are scrolled as lines: the details of a service or a workload, the policies, and the keys.
 
 import type { Service } from '../../client/records.ts';
 import { eventText } from '../../presentation/event_text.ts';
@@ -7,20 +7,13 @@ import { factRows } from '../kit/service_facts.ts';
 import { colouredPieces } from './log_lines.ts';
 import type { Details, Model, View } from './model.ts';
 import { lookOf, shapeOf, stateOf, stateText } from './state_marks.ts';
-import { cell, type Piece, piece, type ScreenLine, spaced, widthOf, wrapPieces } from './styled_line.ts';
+import { cell, piece, type ScreenLine, spaced } from './styled_line.ts';
+import { policiesLines, workloadLines, wrapped } from './view_cloud.ts';
 
-type TextView = Extract<View, { kind: 'details' | 'help' }>;
+type TextView = Exclude<View, { kind: 'list' | 'log' }>;
 
 const TITLE_WIDTH = 12;
 const EMPTY: ScreenLine = { pieces: [] };
-
-/** `pieces` after `head`, broken where they do not fit; what follows begins below them. */
-function wrapped(head: readonly Piece[], pieces: readonly Piece[], columns: number): ScreenLine[] {
-  const indent = Math.min(widthOf(head), Math.floor(columns / 2));
-  return wrapPieces(pieces, columns - indent).map((line, at) => ({
-    pieces: [...(at === 0 ? head : cell('', indent)), ...line],
-  }));
-}
 
 const paragraph = (text: string, columns: number): ScreenLine[] =>
   text.split('\n').flatMap((line) => wrapped([piece(' ')], [piece(line)], columns));
@@ -108,6 +101,8 @@ const KEY_WIDTH = 12;
 /** All lines of a text. */
 export function textLines(view: TextView, model: Model): ScreenLine[] {
   if (view.kind === 'details') return detailsLines(view, model);
+  if (view.kind === 'workload') return workloadLines(view, model);
+  if (view.kind === 'policies') return policiesLines(view, model);
   return view.keys.map(({ label, about }) => ({
     pieces: [piece(' '), ...cell(label, KEY_WIDTH, 'key'), piece(about)],
   }));

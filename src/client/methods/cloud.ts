@@ -18,6 +18,7 @@ import {
 } from '../api_call.ts';
 import { cloudEventMethods } from './cloud_events.ts';
 import { policyMethods } from './policies.ts';
+import { savingsMethods } from './savings.ts';
 
 /** Which workloads: all that pass every filter that is given. */
 export interface WorkloadsOptions extends CallOptions {
@@ -133,5 +134,6 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
   ...policyMethods(endpoint),
+  ...savingsMethods(endpoint),
   ...cloudEventMethods(endpoint),
 });

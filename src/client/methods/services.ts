@@ -15,6 +15,8 @@ export interface StartOptions extends CallOptions {
   awake?: boolean | undefined;
   /** true: a task that has completed with the same content is not run, and one under way is joined. */
   ifChanged?: boolean | undefined;
+  /** true: a start under way is joined, and a service that runs is left as it is. */
+  join?: boolean | undefined;
 }
 
 export interface ResolveOptions extends Pick<StartOptions, 'timeout' | 'signal'> {
@@ -41,8 +43,8 @@ export const serviceMethods = (endpoint: Endpoint) => ({
   register: (spec: Registration, { signal }: CallOptions = {}) =>
     call(endpoint, services.register, { body: spec, signal }),
   /** Resolves when the ready-check has passed, or the task has completed. */
-  start: (name: string, { timeout, wait, awake, ifChanged, signal }: StartOptions = {}) =>
-    call(endpoint, services.start, { name, query: { timeout, wait, awake, ifChanged }, signal }),
+  start: (name: string, { timeout, wait, awake, ifChanged, join, signal }: StartOptions = {}) =>
+    call(endpoint, services.start, { name, query: { timeout, wait, awake, ifChanged, join }, signal }),
   /** Resolves when the whole process tree is gone. */
   stop: (name: string, { grace, signal }: StopOptions = {}) =>
     call(endpoint, services.stop, { name, query: { grace }, signal }),

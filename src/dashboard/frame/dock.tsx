@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { LogPanel } from '../logs/log_view.tsx';
+import { serviceByName, serviceList } from '../state/daemon.ts';
 import { closePane, linkTo, openPane, type Pane, panes, shownPlace } from '../state/place.ts';
 import { isAgent } from '../state/sections.ts';
 import { TerminalView } from '../views/terminal_view.tsx';
@@ -36,7 +37,8 @@ function setFollows(isOn: boolean): void {
 function shownPanes(): { list: readonly Pane[]; isOwn: boolean } {
   const { view, name } = shownPlace.value;
   if (panes.value.length > 0) return { list: panes.value, isOwn: true };
-  const follows = followsSelection.value && view === 'services' && name !== null;
+  const isMissing = serviceList.value !== null && !serviceByName.value.has(name ?? '');
+  const follows = followsSelection.value && view === 'services' && name !== null && !isMissing;
   return { list: follows ? [{ kind: 'log', name }] : [], isOwn: false };
 }
 

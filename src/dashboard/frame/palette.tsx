@@ -7,6 +7,7 @@ import { isAgent, sections } from '../state/sections.ts';
 import { nextTheme, theme } from '../state/theme.ts';
 import { helpIsOpen, paletteIsOpen } from './dialogs.ts';
 import { showLog } from './dock.tsx';
+import { ModalDialog } from './modal_dialog.tsx';
 
 interface Command {
   /** What is searched and shown. */
@@ -121,18 +122,14 @@ function PaletteList({
   );
 }
 
-function PaletteDialog() {
-  const box = useRef<HTMLDialogElement>(null);
+/** What the dialog holds. It is made anew each time that the dialog opens. */
+function PaletteSearch() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const commands = useMemo(allCommands, []);
   const found = wanted(commands, text);
-  useEffect(() => box.current?.showModal(), []);
-  const close = (): void => {
-    paletteIsOpen.value = false;
-  };
   const choose = (command: Command | undefined): void => {
-    close();
+    paletteIsOpen.value = false;
     command?.run();
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -143,7 +140,7 @@ function PaletteDialog() {
     event.preventDefault();
   };
   return (
-    <dialog ref={box} class="dialog palette" aria-label="go to anything" onClose={close} onKeyDown={onKey}>
+    <>
       <input
         class="field"
         role="combobox"
@@ -159,11 +156,16 @@ function PaletteDialog() {
           setText(event.currentTarget.value);
           setAt(0);
         }}
+        onKeyDown={onKey}
       />
       <PaletteList found={found} at={at} choose={choose} />
-    </dialog>
+    </>
   );
 }
 
 /** The palette, while it is open. */
-export const Palette = () => (paletteIsOpen.value ? <PaletteDialog /> : null);
+export const Palette = () => (
+  <ModalDialog isOpen={paletteIsOpen} class="dialog palette" label="go to anything">
+    <PaletteSearch />
+  </ModalDialog>
+);

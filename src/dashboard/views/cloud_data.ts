@@ -1,6 +1,6 @@
 // What the cloud API says, while its view is in sight.
 import { batch, signal } from '@preact/signals';
-import type { CloudEvent, ClusterDetail, Tether } from '../../client/browser.ts';
+import type { CloudEvent, ClusterDetail, Policy, PolicyPreview, Tether } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { client, errorText, forgetCloudToken } from '../state/session.ts';
@@ -11,6 +11,10 @@ export const clusterList = signal<readonly ClusterDetail[] | null>(null);
 export const tetherList = signal<readonly Tether[]>([]);
 /** What has been asked of the cloud and what has happened there, the newest first. null: not read yet. */
 export const cloudEventList = signal<readonly CloudEvent[] | null>(null);
+/** Every policy. null: not read yet. */
+export const policyList = signal<readonly Policy[] | null>(null);
+/** What the policy that is selected will do; null: none is, or it is not read yet. */
+export const chosenPreview = signal<PolicyPreview | null>(null);
 /** Why the last reading has failed; '' if it has not. */
 export const cloudError = signal('');
 
@@ -38,6 +42,21 @@ async function readEvents(): Promise<void> {
   }
 }
 
+/** Whether the policies are in sight, and the one whose preview is; null: they are not. */
+let policiesInSight: { preview: string } | null = null;
+
+async function readPolicies(): Promise<void> {
+  if (policiesInSight === null) return;
+  const { preview: name } = policiesInSight;
+  const policies = await client.cloud.policies();
+  const isThere = policies.some((policy) => policy.name === name);
+  const preview = isThere ? await client.cloud.previewPolicy(name) : null;
+  batch(() => {
+    policyList.value = policies;
+    chosenPreview.value = preview;
+  });
+}
+
 async function readCloud(): Promise<void> {
   const { cloud } = client;
   try {
@@ -48,6 +67,7 @@ async function readCloud(): Promise<void> {
       tetherList.value = tethers;
     });
     await readEvents();
+    await readPolicies();
     await workloadPages.refresh(workloadsInSight);
     cloudError.value = '';
   } catch (error) {
@@ -65,6 +85,16 @@ export function watchCloudEvents(): () => void {
   void refreshCloud();
   return () => {
     hasEventsInSight = false;
+  };
+}
+
+/** Reads the policies too, and what `preview` will do ('': none), until the returned function is called. */
+export function watchPolicies(preview: string): () => void {
+  const sight = { preview };
+  policiesInSight = sight;
+  void refreshCloud();
+  return () => {
+    if (policiesInSight === sight) policiesInSight = null;
   };
 }
 

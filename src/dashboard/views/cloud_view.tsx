@@ -1,4 +1,5 @@
 // Clusters, their workloads, the tethers to them, and what has happened there.
+import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ClusterDetail, Tether } from '../../client/browser.ts';
 import { countText, visibleLine } from '../../presentation/format.ts';
@@ -7,8 +8,9 @@ import { StateLabel } from '../frame/status_mark.tsx';
 import { underWay } from '../state/actions.ts';
 import { go, shownPlace } from '../state/place.ts';
 import { client, hasCloudToken, loginCloud } from '../state/session.ts';
-import { cloudError, clusterList, followCloud, tetherList, workloadPages } from './cloud_data.ts';
+import { cloudError, clusterList, followCloud, policyList, tetherList, workloadPages } from './cloud_data.ts';
 import { CloudEvents } from './cloud_events_list.tsx';
+import { PolicySection } from './policy_section.tsx';
 import { agoText, changeCloud, WorkloadSection } from './workload_rows.tsx';
 
 function CloudLogin() {
@@ -104,10 +106,22 @@ function TetherRow({ tether }: { tether: Tether }) {
 }
 
 /** The parts of the view. */
-const TABS = ['workloads', 'tethers', 'events'] as const;
+const TABS = ['workloads', 'policies', 'tethers', 'events'] as const;
+
+const PARTS: Readonly<Record<string, () => JSX.Element>> = {
+  workloads: WorkloadSection,
+  policies: PolicySection,
+  tethers: TetherList,
+  events: CloudEvents,
+};
 
 function Tabs({ shown }: { shown: string }) {
-  const counts = { workloads: workloadPages.rows.value.length, tethers: tetherList.value.length, events: 0 };
+  const counts = {
+    workloads: workloadPages.rows.value.length,
+    policies: policyList.value?.length ?? 0,
+    tethers: tetherList.value.length,
+    events: 0,
+  };
   return (
     <fieldset class="chips" aria-label="parts of the cloud">
       {TABS.map((tab) => (
@@ -146,6 +160,7 @@ function CloudLists({ tab }: { tab: string }) {
     void followCloud(end.signal);
     return () => end.abort();
   }, []);
+  const Part = PARTS[tab] ?? WorkloadSection;
   if (clusterList.value === null)
     return <p class="empty soft">{visibleLine(cloudError.value) || 'Reading …'}</p>;
   return (
@@ -165,7 +180,7 @@ function CloudLists({ tab }: { tab: string }) {
           </p>
         )}
       </div>
-      {tab === 'tethers' ? <TetherList /> : tab === 'events' ? <CloudEvents /> : <WorkloadSection />}
+      <Part />
     </>
   );
 }

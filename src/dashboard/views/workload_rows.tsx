@@ -2,6 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Workload } from '../../client/browser.ts';
 import { countText, spanText, visibleLine } from '../../presentation/format.ts';
+import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
@@ -50,6 +51,22 @@ function AutoSleep({ workload }: { workload: Workload }) {
   );
 }
 
+/** When policies or annotations switch it next, who decides, and what is wrong with its annotations. */
+function NextSwitch({ workload }: { workload: Workload }) {
+  const faults = workload.policy?.faults ?? [];
+  const text = nextSwitchText(workload, tenSeconds.value);
+  const who = whoDecides(workload);
+  return (
+    <span
+      class="soft number cell-switch"
+      title={visibleLine([text, who, ...faults].filter(Boolean).join('; '))}
+    >
+      {faults.length > 0 && <span class="bad">{countText(faults.length, 'fault')} </span>}
+      {text} {text !== '' && <span class="switch-who">{visibleLine(who)}</span>}
+    </span>
+  );
+}
+
 function WorkloadRow({ workload }: { workload: Workload }) {
   const { id, name, namespace, kind, state, replicas, ready_replicas: ready, stale_since: stale } = workload;
   const action = replicas === 0 ? 'wake' : 'sleep';
@@ -71,6 +88,7 @@ function WorkloadRow({ workload }: { workload: Workload }) {
       <span class="soft number cell-uptime" title="last activity">
         {agoText(workload.last_activity_at)}
       </span>
+      <NextSwitch workload={workload} />
       <AutoSleep workload={workload} />
       <Button
         icon={action}
@@ -186,6 +204,7 @@ export function WorkloadSection() {
         <span class="cell-section">Kind</span>
         <span>Ready</span>
         <span class="cell-uptime">Last activity</span>
+        <span class="cell-switch">Next switch</span>
         <span class="auto-sleep">Auto-sleep</span>
         <span />
       </div>

@@ -14,6 +14,7 @@ import { groupHandlers } from './handlers/groups.ts';
 import { logHandlers } from './handlers/log_search.ts';
 import { mcpHandlers } from './handlers/mcp.ts';
 import { policyHandlers } from './handlers/policies.ts';
+import { savingsHandlers } from './handlers/savings.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { stackHandlers } from './handlers/stacks.ts';
 import { systemHandlers } from './handlers/system.ts';
@@ -49,6 +50,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   workloads: workloadHandlers,
   tethers: tetherHandlers,
   policies: policyHandlers,
+  savings: savingsHandlers,
   cloudEvents: cloudEventHandlers,
   mcp: mcpHandlers,
 };

@@ -1,4 +1,5 @@
 // Every metric of workloads and tethers: docs/reference.md "Metrics".
+import type { StoredSavings } from '../../protocol/savings.ts';
 import { METRICS } from '../../settings/limits.ts';
 import type { Metric, Sample } from './open_metrics.ts';
 import { WAKE_BUCKETS, type WakeHistogram } from './workload_times.ts';
@@ -8,6 +9,7 @@ export interface CloudReading {
   /** Of each cluster, by its id. */
   wakes: readonly (readonly [cluster: string, histogram: WakeHistogram])[];
   tethers: readonly TetherCounts[];
+  savings: readonly StoredSavings[];
 }
 
 /** A workload in JSON, as far as metrics need it. */
@@ -86,6 +88,29 @@ const perWorkload = (
     }),
 });
 
+type SavedCount = 'podSeconds' | 'cpuSeconds' | 'memorySeconds';
+
+/** Of all months. More namespaces than there should be series are added up per cluster. */
+function savedSamples(savings: readonly StoredSavings[], count: SavedCount): Sample[] {
+  const places = new Set(savings.map(({ clusterId, namespace }) => `${clusterId}/${namespace}`));
+  const isWhole = places.size <= METRICS.maxWorkloads;
+  const sums = new Map<string, { labels: Sample['labels']; value: number }>();
+  for (const row of savings) {
+    const labels = { cluster: row.clusterId, namespace: isWhole ? row.namespace : '' };
+    const key = `${labels.cluster}/${labels.namespace}`;
+    const { value } = sums.get(key) ?? { value: 0 };
+    sums.set(key, { labels, value: value + row[count] });
+  }
+  return [...sums.values()];
+}
+
+const saved = (name: string, what: string, count: SavedCount): Row => ({
+  name,
+  type: 'counter',
+  help: `Seconds that workloads have slept, times ${what}, since they are counted.`,
+  samples: ({ savings }) => savedSamples(savings, count),
+});
+
 const perTether = (
   { name, type, help }: Omit<Row, 'samples'>,
   value: (tether: TetherCounts) => number,
@@ -123,6 +148,9 @@ export const CLOUD_METRICS: readonly Row[] = [
     help: 'Time from the wake of a workload until it was awake, by cluster.',
     samples: ({ wakes }) => wakes.flatMap(([cluster, histogram]) => wakeSamples(cluster, histogram)),
   },
+  saved('berth_saved_pod_seconds', 'their pods', 'podSeconds'),
+  saved('berth_saved_cpu_request_core_seconds', 'the CPU cores that these request', 'cpuSeconds'),
+  saved('berth_saved_memory_request_byte_seconds', 'the bytes that these request', 'memorySeconds'),
   perTether(
     { name: 'berth_tether_connections', type: 'gauge', help: 'Open connections of the tether.' },
     ({ connections }) => connections,

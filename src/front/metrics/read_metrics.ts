@@ -1,5 +1,6 @@
 // The moment that the metrics describe, and its text in the format that the client reads.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ALL_SAVINGS } from '../../protocol/savings.ts';
 import { ALL_WORKLOADS } from '../../protocol/workload_selection.ts';
 import type { AppContext } from '../api/app_context.ts';
 import type { RequestContext } from '../api/handler.ts';
@@ -23,7 +24,8 @@ export async function readDaemon(app: AppContext): Promise<DaemonReading> {
 }
 
 /** What the workloads and tethers are doing. The front answers other requests in between. */
-export async function readCloud({ cloud: { views } }: AppContext): Promise<CloudReading> {
+export async function readCloud(app: AppContext): Promise<CloudReading> {
+  const { views } = app.cloud;
   const workloads: WorkloadCounts[] = [];
   for (const slice of workloadSlices(views, ALL_WORKLOADS)) {
     for (const { id, json } of slice) {
@@ -32,7 +34,9 @@ export async function readCloud({ cloud: { views } }: AppContext): Promise<Cloud
     }
     await nextTurn();
   }
-  return { workloads, wakes: views.times.wakesByCluster(), tethers: JSON.parse(views.tethers().toString()) };
+  const savings = await app.ref('workloads').ask('savings', ALL_SAVINGS);
+  const tethers = JSON.parse(views.tethers().toString());
+  return { workloads, wakes: views.times.wakesByCluster(), tethers, savings };
 }
 
 const PROMETHEUS_HEADERS = headersOf(PROMETHEUS_TYPE);

@@ -66,6 +66,7 @@ export const workloadItem = (row: WorkloadRow) => ({
   wake_reason: row.wakeReason,
   stale_since: utcTime(row.staleSince),
   policy: row.policy && workloadPolicy(row.policy),
+  after: row.after,
 });
 
 /** A tether in the list. */

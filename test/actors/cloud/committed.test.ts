@@ -114,7 +114,7 @@ describe('an event that was committed', () => {
     // Two that are alike in everything are two.
     for (const one of events) one.at = 1_000;
     const commit = (some: readonly CommittedCloudEvent[]): Promise<void> =>
-      store.save({ records: [], views: [], positions: [], lostPositions: [], events: some });
+      store.save({ records: [], views: [], positions: [], lostPositions: [], savings: [], events: some });
     const asleep = async (here: Cloud): Promise<string[]> =>
       (await auditOf(here)).filter(({ type }) => type === 'workload.asleep').map(({ reason }) => reason);
     await commit(events.slice(0, 2));

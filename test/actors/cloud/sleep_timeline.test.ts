@@ -3,13 +3,22 @@
 import { describe, expect, it } from 'vitest';
 import { nextSwitches, SleepTimeline } from '../../../src/actors/cloud/sleep_timeline.ts';
 import { timetableOf } from '../../../src/adapters/cron.ts';
-import { parseSchedule, parseWindow, type SleepSchedule } from '../../../src/protocol/sleep_windows.ts';
+import {
+  dayNumber,
+  parseSchedule,
+  parseWindow,
+  type SleepSchedule,
+} from '../../../src/protocol/sleep_windows.ts';
+import { ZoneCalendar } from '../../../src/protocol/zone_calendar.ts';
 
 function schedule(text: string, more: Partial<SleepSchedule> = {}): SleepSchedule {
   const parsed = parseSchedule(text);
   if (typeof parsed === 'string') throw new Error(parsed);
   return { ...parsed, ...more };
 }
+
+const timelineOf = (spec: SleepSchedule): SleepTimeline =>
+  new SleepTimeline(spec, new ZoneCalendar(spec.timezone));
 
 const at = (text: string): number => Date.parse(text);
 const shown = (timeline: SleepTimeline, from: string, count: number): string[] =>
@@ -19,7 +28,7 @@ const shown = (timeline: SleepTimeline, from: string, count: number): string[] =
 
 describe('windows', () => {
   it('hold on their days before their end and after their start, and until the next morning', () => {
-    const nights = new SleepTimeline(schedule('Mon-Fri 20:00-07:00'));
+    const nights = timelineOf(schedule('Mon-Fri 20:00-07:00'));
     // 2026-11-20 is a Friday.
     expect(shown(nights, '2026-11-20T12:00Z', 5)).toEqual([
       '2026-11-20T20:00Z asleep',
@@ -31,7 +40,7 @@ describe('windows', () => {
   });
 
   it('that touch are one: the weekend has no waking Monday night', () => {
-    const all = new SleepTimeline(schedule('Mon-Fri 20:00-07:00, weekends'));
+    const all = timelineOf(schedule('Mon-Fri 20:00-07:00, weekends'));
     expect(shown(all, '2026-11-20T12:00Z', 3)).toEqual([
       '2026-11-20T20:00Z asleep',
       '2026-11-23T07:00Z awake',
@@ -40,7 +49,7 @@ describe('windows', () => {
   });
 
   it('do not count on the days of exceptions', () => {
-    const timeline = new SleepTimeline(
+    const timeline = timelineOf(
       schedule('Mon-Fri 20:00-07:00, weekends', {
         exceptions: [
           { from: '2026-11-24', to: '2026-11-25', state: 'asleep' },
@@ -60,9 +69,9 @@ describe('windows', () => {
   });
 
   it('never end where they cover everything, but for exceptions far away', () => {
-    const always = new SleepTimeline(schedule('daily'));
+    const always = timelineOf(schedule('daily'));
     expect(always.phaseAt(at('2026-11-23T12:00Z'))).toEqual({ to: 'asleep', since: 0, until: null });
-    const but = new SleepTimeline(
+    const but = timelineOf(
       schedule('daily', { exceptions: [{ from: '2027-03-01', to: '2027-03-01', state: 'awake' }] }),
     );
     expect(shown(but, '2026-11-23T12:00Z', 10)).toEqual([
@@ -102,6 +111,44 @@ describe('windows', () => {
   });
 });
 
+describe('days on which clocks were set by odd numbers of seconds', () => {
+  it.each([
+    // 00:00 was skipped: clocks went on at 00:44:30, and at 00:06:32.
+    ['1972-01-07', 'Africa/Monrovia', '1972-01-07T00:44:30Z'],
+    ['1893-04-01', 'Europe/Berlin', '1893-03-31T23:06:32Z'],
+  ])('%s in %s have a midnight', (day, timezone, midnight) => {
+    expect(new ZoneCalendar(timezone).instant(dayNumber(day) ?? 0, 0)).toBe(at(midnight));
+    const exceptions = [{ from: day, to: day, state: 'asleep' as const }];
+    const timeline = timelineOf({ windows: [], exceptions, timezone });
+    expect(timeline.phaseAt(at(midnight)).to).toBe('asleep');
+  });
+});
+
+describe('a schedule that anybody may have written', () => {
+  class CountingCalendar extends ZoneCalendar {
+    asked = 0;
+    override instant(day: number, minute: number): number {
+      this.asked += 1;
+      return super.instant(day, minute);
+    }
+  }
+  const two = (count: number): string => String(count % 24).padStart(2, '0');
+
+  it.each([
+    ['asleep all the time', (hour: number) => `${two(hour)}:00-${two(hour + 1)}:01`],
+    ['asleep and awake by turns', (hour: number) => `${two(hour)}:00-${two(hour)}:45`],
+    ['within long exceptions', (hour: number) => `${two(hour)}:00-${two(hour)}:45`],
+  ])('asks the calendar little where it is %s', (what, window) => {
+    const text = Array.from({ length: 32 }, (_, hour) => window(hour)).join(',');
+    const long = { from: '2020-01-01', to: '2040-01-01', state: 'asleep' as const };
+    const exceptions = what.includes('exceptions') ? Array.from({ length: 50 }, () => long) : [];
+    const calendar = new CountingCalendar('Europe/Berlin');
+    const timeline = new SleepTimeline(schedule(`${text} Europe/Berlin`, { exceptions }), calendar);
+    timeline.phaseAt(at('2026-11-23T12:00Z'));
+    expect(calendar.asked).toBeLessThan(5_000);
+  });
+});
+
 /** The local time of an instant, by the system's own calendar. */
 const local = (timezone: string) => {
   const format = new Intl.DateTimeFormat('sv-SE', {
@@ -114,7 +161,7 @@ const local = (timezone: string) => {
 
 describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe'])('%s', (zone) => {
   it('has every night of a year once, from 20:00 to 07:00 by its own clocks', () => {
-    const timeline = new SleepTimeline(schedule(`20:00-07:00 ${zone}`));
+    const timeline = timelineOf(schedule(`20:00-07:00 ${zone}`));
     const time = local(zone);
     const start = at('2026-01-01T12:00Z');
     const switches = nextSwitches(timeline, start, null, 730);
@@ -127,7 +174,7 @@ describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/L
 
   it('has a window that begins or ends while clocks are set as schedules of services have it', () => {
     // 01:45 and 02:15 are skipped or come twice in one of the zones.
-    const timeline = new SleepTimeline(schedule(`01:45-02:15 ${zone}`));
+    const timeline = timelineOf(schedule(`01:45-02:15 ${zone}`));
     const starts = timetableOf({ cron: '45 1 * * *', timezone: zone, catchUp: false });
     const ends = timetableOf({ cron: '15 2 * * *', timezone: zone, catchUp: false });
     const days = ['2026-03-08', '2026-03-29', '2026-04-05', '2026-10-04', '2026-10-25', '2026-11-01'];
@@ -141,12 +188,12 @@ describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/L
 
   it('says the same of every hour of the year, whatever was asked before', () => {
     const spec = schedule(`Mon-Fri 20:00-07:00, weekends ${zone}`);
-    const kept = new SleepTimeline(spec);
+    const kept = timelineOf(spec);
     for (let hour = 0; hour < 365 * 24; hour += 7) {
       const instant = at('2026-01-01T00:30Z') + hour * 3_600_000;
       const { since, until, to } = kept.phaseAt(instant);
       expect(since <= instant && instant < (until ?? 0)).toBe(true);
-      if (hour % 49 === 0) expect(new SleepTimeline(spec).phaseAt(instant)).toEqual({ since, until, to });
+      if (hour % 49 === 0) expect(timelineOf(spec).phaseAt(instant)).toEqual({ since, until, to });
     }
   });
 });

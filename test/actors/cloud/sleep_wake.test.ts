@@ -139,6 +139,21 @@ describe('sleep and wake', () => {
     });
   });
 
+  it.each(['<script>', 'a & b', '\u2028'])(
+    'use a receipt with %j, which Go writes otherwise',
+    async (policy) => {
+      const double = await doubleWith('hello');
+      double.change('Deployment', 'web', 'hello', (object) => {
+        object.spec.replicas = 0;
+        object.metadata.annotations = { 'berth/sleep': JSON.stringify({ replicas: 2, at: 1, policy }) };
+      });
+      const here = await cloud();
+      await here.add(double.kubeconfig);
+      const { id } = here.find('web/hello');
+      expect(await here.workloads.ask('wake', { id, by: 'request', waitMs: null })).toEqual({ replicas: 2 });
+    },
+  );
+
   it('use desired_replicas when the receipt was lost', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();

@@ -24,6 +24,7 @@ describe('a sync', () => {
       wake_reason: null,
       stale_since: null,
       policy: null,
+      after: null,
     };
     expect(here.list()).toEqual([
       {
@@ -62,6 +63,7 @@ describe('a sync', () => {
       'wake_reason',
       'stale_since',
       'policy',
+      'after',
     ]);
     expect(here.list('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual([]);
     expect(here.list(id)).toHaveLength(2);

@@ -13,7 +13,14 @@ const MAX = 1_000;
 const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
   ...{ kind, name, namespace: 'web', uid: `uid-${name}`, version: '1', replicas: 1, pods: 1, ready: 1 },
   ...{ observed: true, labels: '', selector: `app=${name}`, scaledBy: null, keeper: null, generation: 1 },
-  ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
+  ...{
+    replicaSet: null,
+    requests: { cpu: 0, memory: 0 },
+    receipt: null,
+    wakeReceipt: null,
+    activity: null,
+    sleep: null,
+  },
 });
 
 describe('the table of workloads', () => {
@@ -29,7 +36,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
-        policyOf: () => null,
+        rulesOf: () => ({ policy: null, after: null }),
         onDefect: (error) => expect.fail(String(error)),
       },
       MAX,
@@ -75,7 +82,7 @@ describe('the table of workloads', () => {
         steady: clock,
         self: 'here',
         onRowChange: () => undefined,
-        policyOf: () => null,
+        rulesOf: () => ({ policy: null, after: null }),
         onDefect: (error) => expect.fail(String(error)),
       },
     );

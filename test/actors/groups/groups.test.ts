@@ -7,6 +7,7 @@ import type { GroupsProtocol, StoredRestart } from '../../../src/protocol/groups
 import type { RegistryProtocol } from '../../../src/protocol/registry.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { actor, type Failure, type Ref } from '../../../src/runtime/actor.ts';
+import { SERVICE } from '../../../src/settings/limits.ts';
 import { type World, world } from '../../kit/actors.ts';
 import { advance, MemoryStore } from '../../kit/service.ts';
 
@@ -351,7 +352,7 @@ describe('the stop of a group', () => {
 
 describe('the shutdown', () => {
   it('stops everything in reverse order, for the last time, whatever fails', async () => {
-    const site = await group({ members: SITE, failures: { mail: fail('daemon_busy', 'no host') } });
+    const site = await group({ members: SITE, failures: { mail: fail('storage_full', 'no room') } });
     const done = site.ref.ask('shutdown', {});
     await site.advance(100);
     await done;
@@ -367,6 +368,21 @@ describe('the shutdown', () => {
     expect(await outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }))).toMatchObject({
       code: 'daemon_busy',
     });
+  });
+
+  it('asks again while a new process host is on its way, and for no longer than that', async () => {
+    const failures: Record<string, Failure> = { db: fail('daemon_busy', 'no host') };
+    const site = await group({ members: { web: ['db'], db: [] }, failures });
+    const done = site.ref.ask('shutdown', {});
+    await site.advance(2_000);
+    delete failures['db'];
+    await site.advance(200);
+    await done;
+    expect(site.log.at(-1)).toBe('ended db');
+    const lost = await group({ members: { db: [] }, failures: { db: fail('daemon_busy', 'no host') } });
+    const given = lost.ref.ask('shutdown', {});
+    await lost.advance(SERVICE.shutdown.hostReturnMs + SERVICE.shutdown.hostRetryMs);
+    await given;
   });
 
   it('keeps a group that is starting from starting more', async () => {

@@ -309,9 +309,9 @@ describe('the holder', () => {
     expect(await ref.ask('listener', { port })).toEqual({ listener: { pid: null, holder: 'user nobody' } });
   });
 
-  it('is unknown when no process with the socket is found', () => {
+  it('is unknown when no process with the socket is found', async () => {
     const row = { port: 8000, address: '127.0.0.1', uid: process.getuid?.() ?? 0, inode: 1 };
-    expect(portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null, line: [] });
+    expect(await portHolderOf(8000, [row])).toEqual({ pid: null, label: 'unknown', mark: null, line: [] });
   });
 });
 

@@ -17,6 +17,7 @@ class Program {
   since = 0;
   isDeaf = false;
   question: string[] = [];
+  authority: 'output' | 'screen' = 'screen';
   run = 'r1';
   startedAt = 0;
   maySubmitLate = false;
@@ -98,8 +99,8 @@ class Program {
   }
 
   private status(): AgentStatus {
-    const { lastOutputAt, question, since, state } = this;
-    const reason = { authority: 'output', rule: 'quiet' } as const;
+    const { authority, lastOutputAt, question, since, state } = this;
+    const reason = { authority, rule: 'some' } as const;
     return {
       name: 'bot',
       state,
@@ -146,6 +147,18 @@ describe('a prompt', () => {
     await bot.pass(1);
     await Promise.all([bot.prompt('two', { queue: true }), bot.pass(AGENT_STATE.outputMs + TYPING_MS)]);
     expect(bot.typed()).toBe('\x1b[200~one\x1b[201~!two!');
+  });
+
+  it('is taken after a moment, too, when the clock was set back since the last one', async () => {
+    const bot = new Program();
+    await Promise.all([bot.prompt('one'), bot.pass(TYPING_MS)]);
+    const { now } = bot.clock;
+    bot.clock.now = () => now() - 3_600_000;
+    await bot.pass(AGENT_STATE.outputMs);
+    const answer = bot.prompt('two');
+    await bot.pass(TYPING_MS);
+    expect(await answer).toBe('idle');
+    expect(bot.typed()).toBe('one!two!');
   });
 
   it('waits for Enter until what it makes the program print has come to a rest', async () => {
@@ -374,6 +387,35 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBeGreaterThan(0);
     await bot.pass(1);
     expect(await answer).toContain('idle|');
+  });
+
+  it('takes a quiet screen that nobody knows for a question only when it stays', async () => {
+    const bot = new Program();
+    bot.authority = 'output';
+    const [stays, goesOn] = ['stays', 'goes on'].map((text) => () => bot.prompt(text, { wait: 'idle' }));
+    const over = goesOn?.();
+    await bot.pass(TYPING_MS);
+    bot.become('blocked');
+    await bot.pass(PROMPT.guessMs - 1);
+    bot.become('working');
+    await bot.pass(60_000);
+    bot.become('idle');
+    expect(await over).toMatch(/^idle/);
+    const open = stays?.();
+    await bot.pass(TYPING_MS);
+    bot.become('blocked');
+    await bot.pass(PROMPT.guessMs);
+    expect(await open).toMatch(/^blocked/);
+  });
+
+  it('for a change ends with the output of an agent that is done before its state is looked at', async () => {
+    const bot = new Program();
+    const answer = bot.prompt('go', { wait: 'change' });
+    await bot.pass(TYPING_MS);
+    bot.print('\r\ndone');
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(await answer).toBe('idle|go|done');
+    expect(bot.watching).toBe(0);
   });
 
   it('waits longer for an agent that shows nothing of it', async () => {

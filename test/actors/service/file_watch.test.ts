@@ -198,6 +198,18 @@ describe('a service that watches files', () => {
     expect(world.state().status).toBe('running');
   });
 
+  it('finishes the restart that a client asked an earlier daemon for, where a change is only a signal', async () => {
+    const memo = { ...MEMO, relaunch: true };
+    const exit = { exitCode: null, signal: 'SIGTERM', exitUnknown: false, cause: 'exit', at: 6 } as const;
+    const ended = { run: RUN, stopping: true, end: { service: 'web', run: RUN, ...exit } };
+    for (const row of [{ memo }, { memo, ...ended }]) {
+      const { world } = await watching({ row, watch: { action: 'SIGHUP' } });
+      for (let index = 0; index < 4; index += 1) await world.advance(50);
+      expect(world.host.made).toHaveLength(1);
+      expect(world.state().status).toBe('running');
+    }
+  });
+
   it('stays down when somebody stops it while it is being restarted', async () => {
     const { change, world } = await watching();
     await start(world);

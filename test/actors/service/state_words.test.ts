@@ -66,6 +66,26 @@ it('takes progress for work as long as the output is fresh', () => {
   expect(shows(11_000)).toBe('idle screen');
 });
 
+it('believes a program that tells its status, and rules before it that it is idle', () => {
+  const told = (state: ReportedState, facts: Partial<StateFacts>, quietMs = 5_000) =>
+    decide({
+      ...facts,
+      terminal: {
+        ...{ lastOutputAt: NOW - quietMs, isMoving: false },
+        signals: { ...SIGNALS, status: { state, at: NOW - 6_000 } },
+      },
+    });
+  const unknown = { drawn: drawn(null), hasRecordedRules: true };
+  expect(told('working', { drawn: drawn('idle') })).toBe('working osc');
+  expect(told('working', { drawn: drawn('idle') }, 11_000)).toBe('idle screen');
+  expect(told('idle', unknown)).toBe('idle osc');
+  expect(told('idle', unknown, 1_000)).toBe('working output');
+  for (const state of ['working', 'blocked'] as const)
+    expect(told('idle', { drawn: drawn(state) })).toBe(`${state} screen`);
+  expect(told('blocked', { hook: hook('working', 50), drawn: drawn('idle') })).toBe('blocked osc');
+  expect(told('blocked', { typedAt: NOW - 3_000, drawn: drawn('idle', 2_000) })).toBe('idle screen');
+});
+
 it('is blocked on a quiet screen that no recorded rule knows', () => {
   const hasRecordedRules = true;
   expect(decide({ drawn: drawn(null), hasRecordedRules })).toBe('blocked output');

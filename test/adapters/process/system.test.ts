@@ -14,14 +14,13 @@ import {
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import os from 'node:os';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { loadLibc } from '../../../src/adapters/process/libc.ts';
 import { openListenerTable } from '../../../src/adapters/process/listener_table.ts';
 import {
   isLocalAddress,
   type ListeningSocket,
   listeningSockets,
-  socketHolder,
 } from '../../../src/adapters/process/listeners.ts';
 import type { ProgramSpec } from '../../../src/adapters/process/posix_spawn.ts';
 import {
@@ -35,6 +34,7 @@ import {
   processTable,
   residentBytes,
 } from '../../../src/adapters/process/process_table.ts';
+import { socketHolder } from '../../../src/adapters/process/socket_holder.ts';
 import { otherUsers, userName } from '../../../src/adapters/process/users.ts';
 import { eventually } from '../../kit/eventually.ts';
 
@@ -175,8 +175,31 @@ test('listeners of both families are found with address, port, user and holder',
   expect(at(four)).toMatchObject({ address: '127.0.0.1', uid: process.getuid?.() });
   expect(at(six)?.address).toBe('::1');
   expect(at(any)?.address).toBe('::');
-  expect(socketHolder(at(four)?.inode ?? 0)?.pid).toBe(process.pid);
-  expect(socketHolder(1)).toBeUndefined();
+  expect((await socketHolder(at(four)?.inode ?? 0))?.pid).toBe(process.pid);
+  expect(await socketHolder(1)).toBeUndefined();
+});
+
+test('a search for the holder of a socket lets others in between', async () => {
+  const server = await listen('127.0.0.1');
+  const inodes = ownSockets();
+  const row = listeningSockets().find(({ inode, port }) => inodes.has(inode) && port === portOf(server));
+  // For the search, a millisecond passes with each descriptor.
+  let now = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now++);
+  let turns = 0;
+  const timer = setInterval(() => {}, 1_000);
+  const count = (): void => {
+    turns += 1;
+    if (timer.hasRef()) setImmediate(count);
+  };
+  setImmediate(count);
+  const [first, second] = await Promise.all([socketHolder(row?.inode ?? 0), socketHolder(row?.inode ?? 0)]);
+  clearInterval(timer.unref());
+  clock.mockRestore();
+  expect(first?.pid).toBe(process.pid);
+  expect(second).toBe(first);
+  // This process alone has some dozens, and a slice has four.
+  expect(turns).toBeGreaterThan(2);
 });
 
 test("the kernel's list of listeners equals that of /proc, for both families", async () => {

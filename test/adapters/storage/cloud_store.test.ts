@@ -10,6 +10,7 @@ import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../../src/pr
 import type { CommittedCloudEvent } from '../../../src/protocol/cloud_events.ts';
 import type { StoredOperation } from '../../../src/protocol/cloud_operations.ts';
 import type { WatchPosition } from '../../../src/protocol/cloud_watches.ts';
+import type { StoredSavings } from '../../../src/protocol/savings.ts';
 import type { StoredTether } from '../../../src/protocol/tethers.ts';
 import { derivedUlid, newUlid } from '../../../src/protocol/ulid.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
@@ -51,17 +52,24 @@ const workload = ({ id: clusterId }: StoredCluster, name: string, replicas = 1):
   seen: {
     ...{ kind: 'Deployment', namespace: 'web', name, uid: `uid-${name}`, version: '1', replicas, pods: 1 },
     ...{ ready: 1, observed: true, labels: '', selector: '', scaledBy: null, keeper: null, generation: 1 },
-    ...{ replicaSet: null, receipt: null, wakeReceipt: null, activity: null, sleep: null },
+    ...{
+      replicaSet: null,
+      requests: { cpu: 0, memory: 0 },
+      receipt: null,
+      wakeReceipt: null,
+      activity: null,
+      sleep: null,
+    },
   },
   ...{ state: 'awake', sleepReason: null, desiredReplicas: null, autoSleep: false, idleMinutes: 30 },
   ...{ lastActivityAt: null, usedAt: 1, scaledAt: 1, maxReplicas: replicas, isReceiptSpent: false },
-  ...{ undone: 0, switched: null, gone: false },
+  ...{ undone: 0, span: null, switched: null, gone: false },
 });
 
 const view = ({ id, clusterId, seen, ...row }: StoredWorkload): WorkloadRow => ({
   ...{ id, clusterId, state: row.state, sleepReason: null, desiredReplicas: null, autoSleep: false },
   ...{ idleMinutes: 30, lastActivityAt: null, kind: seen.kind, namespace: seen.namespace, name: seen.name },
-  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null, policy: null },
+  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null, policy: null, after: null },
 });
 
 const position = (
@@ -76,8 +84,20 @@ const event = (reason: string): CommittedCloudEvent => ({
   ...{ key: newUlid(Date.now()), at: 1, event: { type: 'workload.asleep', reason } },
 });
 
+const savings = ({ id: clusterId }: StoredCluster, namespace: string, podSeconds: number): StoredSavings => ({
+  ...{
+    clusterId,
+    namespace,
+    month: '2026-11',
+    until: 1,
+    podSeconds,
+    cpuSeconds: 0.5,
+    memorySeconds: 2 ** 60,
+  },
+});
+
 const batch = (more: Partial<CloudBatch>): CloudBatch => ({
-  ...{ records: [], views: [], positions: [], lostPositions: [], events: [] },
+  ...{ records: [], views: [], positions: [], lostPositions: [], events: [], savings: [] },
   ...more,
 });
 
@@ -120,7 +140,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     expect(await again.cluster(same.id)).toBeNull();
   });
 
-  it('removes a cluster with its workloads and positions, and no others', async () => {
+  it('removes a cluster with its workloads, savings and positions, and no others', async () => {
     const tested = create();
     const store = await tested.open();
     // Ids of the same millisecond, of which those of the workloads begin alike.
@@ -128,12 +148,15 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     for (const one of [gone, kept]) await store.addCluster(one);
     await store.save(saved(workload(gone, 'a'), workload(gone, 'b'), workload(kept, 'a')));
     await store.save(batch({ positions: [position(gone, '5'), position(kept, '6', 'web')] }));
+    await store.save(batch({ savings: [savings(gone, 'web', 1), savings(kept, 'web', 2)] }));
     await store.removeCluster(gone.id);
     await store.saveCluster(gone);
     const again = await tested.open();
     expect(await again.clusters()).toEqual([kept]);
     expect(await workloadsOf(again, gone)).toEqual([]);
     expect(await again.positions(gone.id)).toEqual([]);
+    expect(await again.savings(gone.id)).toEqual([]);
+    expect(await again.savings(kept.id)).toEqual([savings(kept, 'web', 2)]);
     expect(await workloadsOf(again, kept)).toEqual([workload(kept, 'a')]);
     expect(await again.positions(kept.id)).toEqual([position(kept, '6', 'web')]);
   });
@@ -183,6 +206,18 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     expect(await workloadsOf(again, here)).toEqual([{ ...b, state: 'asleep' }]);
     expect(await again.positions(here.id)).toEqual([position(here, '7')]);
     expect(await again.untoldEvents()).toEqual([slept]);
+  });
+
+  it('has the last sum of each namespace, which comes with the record that it counts, or not at all', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const here = cluster('here');
+    const a = workload(here, 'a');
+    await store.save(batch({ ...saved(a), savings: [savings(here, 'web', 1), savings(here, 'data', 2)] }));
+    await store.save(batch({ ...saved(workload(here, 'a', 0)), savings: [savings(here, 'web', 3.25)] }));
+    const again = await tested.open();
+    expect(await again.savings(here.id)).toEqual([savings(here, 'data', 2), savings(here, 'web', 3.25)]);
+    expect(await workloadsOf(again, here)).toEqual([workload(here, 'a', 0)]);
   });
 
   it('has events until they are told, in the order in which they happened', async () => {

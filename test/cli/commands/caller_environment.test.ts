@@ -59,7 +59,11 @@ it('is that of the shell of `up`, is kept secret, and only a restart applies a c
     // A change of it alone: the process stays, as often as `up` is called.
     const services = async () => JSON.parse((await run(shop, second, 'status tool --json')).stdout);
     const { pid } = await services();
-    expect((await run(shop, second, 'up')).code).toBe(0);
+    expect(await run(shop, second, 'up')).toMatchObject({
+      code: 0,
+      stdout: '✓ tool is already running\n',
+      stderr: 'The environment of your shell has changed; `berth restart tool` applies it.\n',
+    });
     expect(await services()).toMatchObject({ pid, stale: true });
     expect((await run(shop, second, 'up')).stderr).toBe('Everything is up to date.\n');
     expect((await run(shop, first, 'up')).code).toBe(0);

@@ -451,6 +451,27 @@ describe('init and import', () => {
     expect((await run('ps')).code).toBe(0);
   });
 
+  it('take over what is up from the file of another tool, without a restart', async () => {
+    const { run, folder: at, file, pids } = await project('');
+    rmSync(file);
+    const procfile = join(at, 'Procfile');
+    writeFileSync(procfile, `web: ${SERVER}\n`);
+    expect((await run('up')).stderr).toContain('Using Procfile');
+    const before = await pids();
+    expect((await run('import -w')).code).toBe(0);
+    const down = await run('down');
+    expect([down.code, down.stderr]).toEqual([
+      0,
+      `Nothing of ${file} is up. \`berth down -f Procfile\` ends what is.\n`,
+    ]);
+    const up = await run('up');
+    expect([up.code, up.stderr]).toEqual([0, '']);
+    expect(await pids()).toEqual(before);
+    // The other way round it is a second file of a project that has one.
+    expect((await run('up -f Procfile')).stderr).toContain(`${file} has a service of this name too`);
+    expect((await run('down')).stdout).toMatch(/^✓ web is stopped and removed/);
+  });
+
   it('write a working example where there is nothing to import', async () => {
     const { run, folder: at, file } = await project('');
     rmSync(file);

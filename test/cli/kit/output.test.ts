@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatServiceMemory } from '../../../src/cli/kit/format.ts';
 import { type Column, createOutput, formatTable } from '../../../src/cli/kit/output.ts';
-import { displayWidth, truncateText } from '../../../src/cli/kit/text_width.ts';
+import { displayWidth, truncateMiddle, truncateText } from '../../../src/cli/kit/text_width.ts';
 import { EVENTS } from '../../../src/settings/limits.ts';
 
 interface Row {
@@ -41,6 +41,17 @@ describe('text that is cut', () => {
     expect(truncateText('👩‍👩‍👧‍👦👩‍👩‍👧‍👦', 3)).toBe('👩‍👩‍👧‍👦…');
     expect(truncateText('网关网关', 4)).toBe('网…');
     expect(truncateText('web', 3)).toBe('web');
+  });
+
+  it('keeps both ends of a name', () => {
+    const names = ['shop--login--hook-create', 'shop--login--hook-remove'];
+    expect(names.map((name) => truncateMiddle(name, 12))).toEqual(['shop--…reate', 'shop--…emove']);
+    for (const width of [0, 1, 2, 3, 5, 8]) {
+      for (const text of ['网关网关网关', 'shop--web', '👩‍👩‍👧‍👦👩‍👩‍👧‍👦x']) {
+        expect(displayWidth(truncateMiddle(text, width))).toBeLessThanOrEqual(width);
+      }
+    }
+    expect(truncateMiddle('web', 3)).toBe('web');
   });
 });
 

@@ -67,6 +67,7 @@ const WORKLOAD: Workload = {
   wake_reason: null,
   stale_since: null,
   policy: null,
+  after: null,
 };
 
 /** As many workloads as a cluster may have. */

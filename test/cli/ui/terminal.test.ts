@@ -7,6 +7,7 @@ import { afterEach, expect, it } from 'vitest';
 import { BIN } from '../../kit/built_program.ts';
 import { type Daemon, newFolder, startDaemon } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { kubeDouble, workload } from '../../kit/kube_double.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
 interface Screen {
@@ -148,6 +149,10 @@ it('attaches to an agent, comes back, and prompts it', async () => {
   screen.type('a');
   await eventually(() => !screen.lines().some((line) => line.includes('Berth')), screen.lines);
   screen.type('typed by hand\r');
+  await screen.until(/^typed by hand/);
+  // A stop from elsewhere gives the terminal back; nobody stops this session's first process, so it goes on.
+  process.kill(screen.pid, 'SIGTSTP');
+  await eventually(() => screen.raw().split('Ctrl-] leaves').length > 2, screen.lines);
   await screen.until(/^typed by hand/);
   screen.type('\x1d');
   await screen.until(/Left bot, which goes on/);
@@ -291,6 +296,47 @@ it('goes to the shell and back, however it is stopped, and fits what was resized
   await eventually(isSettled, screen.lines);
   screen.type('stty -a | grep -c " icanon.* echo "\r');
   await screen.until(/^1$/);
+});
+
+it('follows workloads, shows one and its policy, and copies by the key alone', async () => {
+  const cluster = await kubeDouble();
+  open.push(() => cluster.stop());
+  cluster.put('Deployment', workload('shop', 'web', 2));
+  const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloud-token-of-the-test"' });
+  const ask = async (method: string, path: string, body?: unknown): Promise<any> => {
+    const headers = { authorization: 'Bearer cloud-token-of-the-test' };
+    const answer = await daemon.request(method, path, body, headers);
+    expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
+    return answer.body;
+  };
+  const screen = openUi(daemon);
+  await screen.until(/No service is registered/);
+  const { id } = await ask('POST', '/k8s/clusters', { name: 'test', kubeconfig: cluster.kubeconfig });
+  await ask('POST', `/k8s/clusters/${id}/sync`);
+  await ask('PUT', '/k8s/policies/unused', { selector: { namespaces: ['shop'] }, idle_timeout_minutes: 500 });
+  // The first event of services finds that there are clusters.
+  await ask('POST', '/v1/services', { name: 'other', cmd: 'sleep 600', port: null });
+  await screen.until(/● web +awake 2\/2/);
+  const [{ id: web }] = await ask('GET', '/k8s/workloads');
+  await ask('POST', `/k8s/workloads/${web}/sleep`);
+  // Its status counts for the generation that the sleep has made.
+  await eventually(() => cluster.get('Deployment', 'shop', 'web').spec.replicas === 0);
+  cluster.change('Deployment', 'shop', 'web', (object) => {
+    object.status = { replicas: 0, observedGeneration: object.metadata.generation };
+  });
+  await screen.until(/☾ web +asleep/);
+  screen.type('G\r');
+  await screen.until(/shop\/web +asleep/);
+  await screen.until(/decides +policy:unused/);
+  screen.type('y');
+  await screen.until(/copied: shop\/web/);
+  expect(screen.raw().split('\x1b]52;')).toHaveLength(2);
+  expect(screen.raw()).toContain(`\x1b]52;c;${Buffer.from('shop/web').toString('base64')}\x07`);
+  screen.type('qP');
+  await screen.until(/^ unused$/);
+  await screen.until(/selects +namespaces shop/);
+  screen.type('qq');
+  expect(await screen.ended).toMatchObject({ exitCode: 0 });
 });
 
 it('ends when its terminal is closed, and fits every size', async () => {

@@ -90,6 +90,44 @@ describe('actions', () => {
     expect(effect).toMatchObject({ kind: 'act', action: 'stop', target: { kind: 'group', name: 'shop' } });
   });
 
+  it('marks several, asks once, does it to each, and forgets the marks', () => {
+    const [marked] = told(withBot(), ...toRow('shop--db'), ...pressed(' ', ' '));
+    expect(marked.marked.size).toBe(2);
+    expect(screenOf(marked).filter((line) => /^.\+/.test(line))).toHaveLength(2);
+    expect(screenOf(marked).join('\n')).toContain('2 marked  Esc ends it');
+    // The question is about what is marked, wherever the selected row is.
+    const [asked, ...none] = told(marked, ...pressed('g', 'x'));
+    expect(none).toEqual([]);
+    expect(screenOf(asked).join('\n')).toContain('stop the 2 marked?');
+    const [after, ...effects] = told(asked, ...pressed('y'));
+    const target = (name: string) => ({ kind: 'service', name, label: name, isAsleep: false });
+    expect(effects).toEqual(
+      ['shop--db', 'shop--web'].map((name) => ({ kind: 'act', action: 'stop', target: target(name) })),
+    );
+    expect(after.marked.size).toBe(0);
+    expect(told(marked, ...pressed('Escape'))[0].marked.size).toBe(0);
+    // What a filter hides is not acted on.
+    const [, ...shown] = told(marked, ...pressed('/', ...'web', 'Enter', 's'));
+    expect(shown).toMatchObject([{ kind: 'act', action: 'start', target: { name: 'shop--web' } }]);
+  });
+
+  it('copies and opens what is in sight, and copies the line that was found or the last one', () => {
+    const lastEffect = (...keys: string[]) => told(withBot(), ...toRow('shop--web'), ...pressed(...keys))[1];
+    expect(lastEffect('y')).toEqual({ kind: 'copy', text: 'http://localhost:3000' });
+    expect(lastEffect('u')).toEqual({ kind: 'openUrl', url: 'http://localhost:3000' });
+    const at = '2026-01-02T03:04:05.000Z';
+    const line = (text: string, offset: number): LogEntry => ({
+      ...{ name: 'shop--web', at, run: 'r', stream: 'stdout', level: null },
+      ...{ text, offset },
+    });
+    const entries = ['\x1b[31mred\x1b[0m error', 'calm', 'the \x1b]52;c;aGE=\x07 last'].map(line);
+    const [open] = told(withBot(), ...toRow('shop--web'), ...pressed('l'), { kind: 'logged', entries });
+    const [, last] = told(open, ...pressed('y'));
+    expect(last).toMatchObject({ kind: 'copy', text: expect.stringMatching(/^the [^\x07\x1b]* last$/) });
+    const [, found] = told(open, ...pressed('/', ...'red', 'Enter', 'y'));
+    expect(found).toEqual({ kind: 'copy', text: 'red error' });
+  });
+
   it('does nothing while the daemon is gone, and nothing twice at once', () => {
     const lost = {
       kind: 'connection',

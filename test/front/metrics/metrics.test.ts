@@ -56,7 +56,7 @@ it('counts starts by the time they took', () => {
 it('adds up workloads per namespace where there are too many', () => {
   const few = metricsText(
     CLOUD_METRICS,
-    { workloads: [workload('a'), workload('b')], wakes: [], tethers: [] },
+    { workloads: [workload('a'), workload('b')], wakes: [], tethers: [], savings: [] },
     true,
   );
   expect(few).toContain(
@@ -65,7 +65,7 @@ it('adds up workloads per namespace where there are too many', () => {
   const workloads = Array.from({ length: METRICS.maxWorkloads }, (_, index) => workload(`w${index}`));
   const many = metricsText(
     CLOUD_METRICS,
-    { workloads: [...workloads, workload('x', 'y')], wakes: [], tethers: [] },
+    { workloads: [...workloads, workload('x', 'y')], wakes: [], tethers: [], savings: [] },
     true,
   );
   const line = (namespace: string, value: number): string =>
@@ -73,6 +73,21 @@ it('adds up workloads per namespace where there are too many', () => {
   expect(many).toContain(line('shop', 2 * METRICS.maxWorkloads));
   expect(many).toContain(line('y', 2));
   expect(many.split('\n').filter((text) => text.startsWith('berth_workload_replicas{'))).toHaveLength(2);
+});
+
+it('adds up savings of all months, per cluster where there are too many namespaces', () => {
+  const saved = (namespace: string, month: string) => ({
+    ...{ clusterId: 'c1', namespace, month, until: 1, podSeconds: 2, cpuSeconds: 0.5, memorySeconds: 1 },
+  });
+  const text = (savings: ReturnType<typeof saved>[]): string =>
+    metricsText(CLOUD_METRICS, { workloads: [], wakes: [], tethers: [], savings }, true);
+  const few = text([saved('a', '2030-01'), saved('a', '2030-02'), saved('b', '2030-02')]);
+  expect(few).toContain('berth_saved_pod_seconds_total{cluster="c1",namespace="a"} 4\n');
+  expect(few).toContain('berth_saved_cpu_request_core_seconds_total{cluster="c1",namespace="b"} 0.5\n');
+  const many = text(Array.from({ length: METRICS.maxWorkloads + 1 }, (_, at) => saved(`n${at}`, '2030-01')));
+  const total = 2 * (METRICS.maxWorkloads + 1);
+  expect(many).toContain(`berth_saved_pod_seconds_total{cluster="c1",namespace=""} ${total}\n`);
+  expect(many.split('\n').filter((line) => line.startsWith('berth_saved_pod_seconds_total'))).toHaveLength(1);
 });
 
 it('counts answers by operation and status, and says who asked for what', async () => {

@@ -4,6 +4,7 @@ import type { ResponseStream } from '../../../src/front/server/http_server.ts';
 import { MergedLogs } from '../../../src/front/streams/merged_logs.ts';
 import type { LogJobs } from '../../../src/protocol/logs.ts';
 import { settle, virtualClock } from '../../kit/actors.ts';
+import { EVERY_LINE } from '../../kit/log_filter.ts';
 
 const FOLLOWERS = 40;
 
@@ -45,10 +46,9 @@ it('writes to many followers who are at the same place in slices, with other wor
       turns.push(turn);
     },
   });
-  const filter = { q: null, regex: null, level: null, stream: null, since: null, until: null, context: 0 };
   const request = { select: () => ['web'], run: null, ansi: false, endsWithServices: true, lines: 0 };
   for (let count = 0; count < FOLLOWERS; count += 1)
-    await logs.follow({ ...request, filter, cursor: null, follow: true, open });
+    await logs.follow({ ...request, filter: EVERY_LINE, cursor: null, follow: true, open });
   while (turns.length < FOLLOWERS) {
     await settle();
     turn += 1;

@@ -22,6 +22,7 @@ const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
     wakeReason: null,
     staleSince: null,
     policy: null,
+    after: null,
   },
 });
 

@@ -53,7 +53,8 @@ export const serviceHandlers: HandlersOf<typeof services> = {
       timeoutMs: query.timeout,
       wait,
       awake: query.awake ?? false,
-      ...(ifChanged && { ifChanged, join: true }),
+      ...(ifChanged && { ifChanged }),
+      ...((ifChanged || query.join) && { join: true }),
     };
     return serviceRef(app, name).ask('start', message, deadline(startMs(spec, query.timeout)));
   },

@@ -1,0 +1,197 @@
+// The order of wakes: what a workload comes after is woken first, and waited for.
+// docs/reference.md "Order of wakes".
+import type { StoredWorkload } from '../../protocol/cloud.ts';
+import { fail } from '../../protocol/errors.ts';
+import type { WakeOrder } from '../../protocol/policies.ts';
+import type { WakeCause } from '../../protocol/receipts.ts';
+import { WORKLOAD_KINDS } from '../../protocol/workload_kinds.ts';
+import { type Clock, type Failure, tolerateFailure } from '../../runtime/actor.ts';
+import { withTimeout } from '../../runtime/deferred.ts';
+import { WAKE_ORDER } from '../../settings/cloud_limits.ts';
+import { targetName } from './sleep.ts';
+import type { WorkloadEvents } from './workload_events.ts';
+import { isReady, workloadId } from './workload_record.ts';
+
+/** A wake that is asked for, of which that of a dependency is a part. */
+export interface WakeRequestOf {
+  by: WakeCause;
+  operation: string | undefined;
+  policy: string | undefined;
+}
+
+export interface WakeOrderOwner {
+  readonly clock: Clock;
+  readonly events: Pick<WorkloadEvents, 'onFailed'>;
+  readonly table: {
+    get(id: string): StoredWorkload | undefined;
+    showAgain(ids: readonly string[]): void;
+  };
+  readonly readyWait: { untilReady(id: string, ms: number): Promise<void> };
+}
+
+type Row = StoredWorkload;
+type Lookup = (id: string) => Row | undefined;
+/** Wakes one workload and not what it comes after. Resolves when the cluster has accepted that. */
+type WakeOne = (id: string, request: WakeRequestOf) => Promise<unknown>;
+
+const namesOf = (row: Row): readonly string[] => row.seen.sleep?.after ?? [];
+const keyOf = ({ clusterId, seen }: Row, name: string): string => `${clusterId}/${seen.namespace}/${name}`;
+
+/** The workloads of its namespace that `name` names, which may be `kind/name`. */
+function named({ clusterId, seen: { namespace } }: Row, text: string, get: Lookup): Row[] {
+  const [name = '', kind] = text.split('/').reverse();
+  return WORKLOAD_KINDS.filter(
+    (one) => kind === undefined || one.toLowerCase() === kind.toLowerCase(),
+  ).flatMap((one) => get(workloadId(clusterId, { kind: one, namespace, name })) ?? []);
+}
+
+const dependenciesOf = (row: Row, get: Lookup): Row[] => [
+  ...new Set(namesOf(row).flatMap((name) => named(row, name, get))),
+];
+
+/** The names on a way from `row` back to itself; null: there is none, or it is too long. */
+function cycleOf(row: Row, get: Lookup): string[] | null {
+  const seen = new Set<string>();
+  const search = (from: Row, way: readonly string[]): string[] | null => {
+    for (const next of dependenciesOf(from, get)) {
+      if (next.id === row.id) return [...way, row.seen.name];
+      if (seen.has(next.id) || seen.size >= WAKE_ORDER.maxLooked) continue;
+      seen.add(next.id);
+      const found = search(next, [...way, next.seen.name]);
+      if (found) return found;
+    }
+    return null;
+  };
+  return search(row, [row.seen.name]);
+}
+
+/** What a workload comes after, and what is wrong with that; null: nothing. */
+function wakeOrderOf(row: Row, get: Lookup): WakeOrder | null {
+  const names = namesOf(row);
+  if (names.length === 0) return null;
+  const unknown = names.filter((name) => named(row, name, get).length === 0);
+  const cycle = cycleOf(row, get);
+  return {
+    workloads: names,
+    faults: [
+      ...unknown.map((name) => `there is no workload ${name} in its namespace`),
+      ...(cycle ? [`it comes after itself: ${cycle.join(', ')}`] : []),
+    ],
+  };
+}
+
+export class WakeOrders {
+  private readonly owner: WakeOrderOwner;
+  private readonly wakeOne: WakeOne;
+  /** The workloads that come after one of a name, as far as they were shown, by that. */
+  private readonly dependents = new Map<string, Set<string>>();
+  /** Waits for dependencies; those that ask for the same one at once share them. */
+  private readonly waiting = new Map<string, Promise<Failure | null>>();
+  /** Until when nobody waits for a dependency that was waited for in vain (monotonic milliseconds). */
+  private readonly unready = new Map<string, { until: number; failure: Failure }>();
+
+  constructor(owner: WakeOrderOwner, wakeOne: WakeOne) {
+    this.owner = owner;
+    this.wakeOne = wakeOne;
+  }
+
+  /** As clients are shown it. */
+  shown(row: Row): WakeOrder | null {
+    for (const name of namesOf(row)) {
+      const key = keyOf(row, name.split('/').at(-1) ?? '');
+      this.dependents.set(key, (this.dependents.get(key) ?? new Set()).add(row.id));
+    }
+    return wakeOrderOf(row, (id) => this.owner.table.get(id));
+  }
+
+  /** A name may mean something now, or nothing any more, and a circle be closed or open. */
+  onRowChange(before: Row | undefined, after: Row | undefined): void {
+    const isOther = !before || !after || namesOf(before).join() !== namesOf(after).join();
+    const row = after ?? before;
+    if (!isOther || !row || this.dependents.size === 0) return;
+    const concerned = new Set<string>();
+    const rows = [row];
+    for (let one = rows.pop(); one && concerned.size < WAKE_ORDER.maxLooked; one = rows.pop())
+      for (const id of this.dependents.get(keyOf(one, one.seen.name)) ?? []) {
+        const known = concerned.has(id) ? undefined : this.owner.table.get(id);
+        if (known) rows.push(known);
+        concerned.add(id);
+      }
+    this.owner.table.showAgain([...concerned]);
+  }
+
+  /**
+   * Wakes what a sleeping workload comes after, and waits until that is ready, for a bounded time. What does
+   * not become ready is told, and holds up nothing.
+   */
+  async prepare(row: Row, request: WakeRequestOf): Promise<void> {
+    const { clock } = this.owner;
+    const waitMs = request.by === 'connection' ? WAKE_ORDER.connectionWaitMs : WAKE_ORDER.waitMs;
+    await this.prepareUntil(row, request, clock.monotonic() + waitMs, new Set([row.id]));
+  }
+
+  private async prepareUntil(
+    row: Row,
+    request: WakeRequestOf,
+    end: number,
+    above: ReadonlySet<string>,
+  ): Promise<void> {
+    const get = (id: string): Row | undefined => this.owner.table.get(id);
+    const needed = dependenciesOf(row, get).filter(({ id }) => !above.has(id));
+    await Promise.all(
+      needed.map(async (one) => {
+        const failure = await this.ready(one, request, end, new Set([...above, one.id]));
+        if (failure) this.owner.events.onFailed(row, `it is woken after ${targetName(one.seen)}`, failure);
+      }),
+    );
+  }
+
+  /** Resolves with why a dependency is not ready; null: it is. */
+  private async ready(
+    row: Row,
+    request: WakeRequestOf,
+    end: number,
+    above: ReadonlySet<string>,
+  ): Promise<Failure | null> {
+    const { id, seen } = row;
+    if (row.state === 'awake' && isReady(seen)) return null;
+    const now = this.owner.clock.monotonic();
+    const known = this.unready.get(id);
+    if (known && now < known.until) return known.failure;
+    const wait = this.waiting.get(id) ?? this.wakeAndWait(row, request, end, above);
+    this.waiting.set(id, wait);
+    const failure = await wait.finally(() => this.waiting.delete(id));
+    if (failure) this.unready.set(id, { until: end + WAKE_ORDER.waitMs, failure });
+    else this.unready.delete(id);
+    return failure;
+  }
+
+  private async wakeAndWait(
+    row: Row,
+    request: WakeRequestOf,
+    end: number,
+    above: ReadonlySet<string>,
+  ): Promise<Failure | null> {
+    const { clock, readyWait, table } = this.owner;
+    const work = async (): Promise<void> => {
+      if (row.seen.replicas === 0) {
+        await this.prepareUntil(row, request, end, above);
+        await this.wakeOne(row.id, request);
+      }
+      // A schedule leaves asleep what it has not put to sleep.
+      if ((table.get(row.id)?.seen.replicas ?? 0) === 0) return;
+      await readyWait.untilReady(row.id, Math.max(0, end - clock.monotonic()));
+    };
+    const leftMs = Math.max(0, end - clock.monotonic());
+    return tolerateFailure(
+      withTimeout(
+        leftMs + WAKE_ORDER.graceMs,
+        work().then(() => true),
+        clock,
+      ).then((isDone) =>
+        isDone ? null : fail('ready_timeout', `${targetName(row.seen)} was not woken within ${leftMs} ms`),
+      ),
+      (failure) => failure,
+    );
+  }
+}

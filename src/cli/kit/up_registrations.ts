@@ -1,0 +1,140 @@
+// The registrations of a project file, and those that it takes over or leaves behind.
+import { existsSync } from 'node:fs';
+import type { Client } from '../../client/create_client.ts';
+import type { ServiceDetail } from '../../client/records.ts';
+import { ProjectError } from '../../project/project_error.ts';
+import type { ProjectService } from '../../project/project_service.ts';
+import type { Project } from '../../project/read_project.ts';
+import { AGENTS_GROUP } from '../../protocol/names.ts';
+import { isHook, shortName } from '../../protocol/stacks.ts';
+import type { CommandContext } from './context.ts';
+import { CommandError } from './exit_codes.ts';
+import { isReplacedBy, projectFileOf } from './project_file.ts';
+import { type RegistrationResult, registerService } from './registration_diff.ts';
+import { unlessRemoved } from './removed_meanwhile.ts';
+import type { StackScope } from './stack_scope.ts';
+
+/** What one `up` is about. */
+export interface UpPlan {
+  project: Project;
+  /** With their registered names. */
+  services: ProjectService[];
+  stack: string;
+  scope: StackScope;
+  isWhole: boolean;
+}
+
+/**
+ * Why a name is not free for this project; undefined if it is. A deleted project file no longer holds its
+ * names.
+ */
+function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
+  if (!before) return undefined;
+  if (before.group === AGENTS_GROUP) return 'an agent has this name; `berth agent rm` removes it';
+  const owner = projectFileOf(before.labels);
+  if (adopt || owner === file || (owner !== undefined && isReplacedBy(file, owner))) return undefined;
+  if (owner === undefined) return 'a service of this name was registered by hand; --adopt takes it over';
+  return existsSync(owner)
+    ? `${owner} has a service of this name too; rename one, or --adopt takes it over`
+    : undefined;
+}
+
+/** Throws a ProjectError that names every service whose name is not free for this project. */
+export function checkClaims(
+  { project, services, scope }: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+  adopt: boolean,
+): void {
+  const problems = services.flatMap(({ name, at }) => {
+    const why = claimRefusal(project.file, registered.get(name), adopt);
+    return why === undefined ? [] : [{ at, message: `services.${scope.label(name)}: ${why}` }];
+  });
+  if (problems.length > 0) throw new ProjectError(project.file, '', problems);
+}
+
+/**
+ * Registers all services before any starts, so that a wrong registration starts nothing. Throws a
+ * CommandError.
+ */
+export async function registerAll(
+  client: Client,
+  { project: { file }, services, scope }: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<Map<string, RegistrationResult>> {
+  const rows = await Promise.all(
+    services.map(async (service): Promise<[string, RegistrationResult]> => {
+      try {
+        return [service.name, await registerService(client, file, service, registered.get(service.name))];
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        const message = `${scope.label(service.name)} cannot be registered: ${reason}`;
+        throw new CommandError(message, 'Nothing was started.');
+      }
+    }),
+  );
+  return new Map(rows);
+}
+
+/** The registered services of the stack that its file no longer has. */
+export function staleServices(
+  { project, stack, isWhole }: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): readonly ServiceDetail[] {
+  const names = new Set<string | null>(project.services.map(({ name }) => name));
+  return [...registered.values()].filter(
+    (one) =>
+      isWhole &&
+      projectFileOf(one.labels) === project.file &&
+      one.stack === stack &&
+      !names.has(one.service) &&
+      !isHook(one.service),
+  );
+}
+
+/**
+ * The services that an earlier version registered for this file under their short names, by the names they
+ * have now.
+ */
+export function renamedServices(
+  { project, services, stack }: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Map<string, ServiceDetail> {
+  const found = services.flatMap(({ name }): [string, ServiceDetail][] => {
+    const before = registered.get(shortName(name, stack) ?? '');
+    const isOurs = before && before.stack === null && projectFileOf(before.labels) === project.file;
+    return isOurs ? [[name, before]] : [];
+  });
+  return new Map(found);
+}
+
+/** Registers them anew with the ports that they had, and notes it in `registered`. */
+export async function takeOverRenamed(
+  context: CommandContext,
+  client: Client,
+  plan: UpPlan,
+  registered: Map<string, ServiceDetail>,
+): Promise<void> {
+  const { file } = plan.project;
+  for (const [name, before] of renamedServices(plan, registered)) {
+    const service = plan.services.find((one) => one.name === name);
+    if (!service) continue;
+    await unlessRemoved(client.remove(before.name));
+    context.out.note(`${before.name} was registered by an earlier version of berth: it is ${name} now`);
+    const kept = service.port === 'auto' ? { ...service, port: before.port } : service;
+    registered.set(name, (await registerService(client, file, kept, undefined)).detail);
+  }
+}
+
+/** Removes the services that the project file no longer has. */
+export async function removeStale(
+  context: CommandContext,
+  client: Client,
+  plan: UpPlan,
+  registered: ReadonlyMap<string, ServiceDetail>,
+): Promise<void> {
+  for (const { name } of staleServices(plan, registered)) {
+    await unlessRemoved(client.remove(name));
+    const label = plan.scope.label(name);
+    context.out.note(`${label} is no longer in ${plan.project.file}: stopped and removed`);
+  }
+}

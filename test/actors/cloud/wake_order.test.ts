@@ -1,0 +1,158 @@
+// Workloads that are woken after others, over the wire-accurate double. docs/reference.md "Order of wakes".
+import { describe, expect, it } from 'vitest';
+import { CLOUD } from '../../../src/settings/cloud_limits.ts';
+import { auditOf, type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';
+import { type Double, type Json, statusOf } from '../../kit/kube_double.ts';
+import { advanceUntil, policyInput, settableClock } from '../../kit/policies.ts';
+
+/** Sleeping workloads by name, each with its annotation; pods of all but `stuck` are Ready at once. */
+async function asleep(names: Record<string, string | null>, stuck: readonly string[] = []) {
+  const double = await doubleWith(...Object.keys(names));
+  const annotate = (name: string, after: string | null): void => {
+    if (after === null) return;
+    double.change('Deployment', 'web', name, (object: Json) => {
+      object.metadata.annotations = { ...object.metadata.annotations, 'berth/after': after };
+    });
+  };
+  for (const [name, after] of Object.entries(names)) annotate(name, after);
+  double.onPatched = (kind, { metadata: { name }, spec: { replicas } }) =>
+    double.change(kind, 'web', name, (object: Json) => {
+      object.status = statusOf(replicas, stuck.includes(name) ? 0 : replicas);
+    });
+  const clock = settableClock('2030-01-07T12:00Z');
+  const here = await cloud({ clock, sweepMs: 100_000_000_000 });
+  const clusterId = await here.add(double.kubeconfig);
+  for (const name of Object.keys(names))
+    await here.workloads.ask('sleep', { id: here.find(`web/${name}`).id, by: 'request', holdMs: null });
+  for (const name of Object.keys(names)) await here.until(`web/${name}`, ({ state }) => state === 'asleep');
+  double.requests.length = 0;
+  return { double, here, clock, clusterId, annotate };
+}
+
+const wake = (here: Cloud, name: string, by: 'request' | 'connection' = 'request') =>
+  here.workloads.ask(
+    'wake',
+    { id: here.find(`web/${name}`).id, by, waitMs: null },
+    { deadlineMs: CLOUD.scaleTimeoutMs },
+  );
+
+/** The workloads that were woken, in their order. */
+const woken = ({ requests }: Double): string[] =>
+  requests.flatMap(({ method, path }) => (method === 'PATCH' ? [path.split('/').at(-1) ?? ''] : []));
+
+const failures = async (here: Cloud): Promise<string[]> =>
+  (await auditOf(here)).flatMap(({ type, workload, result, reason }: Json) =>
+    type === 'workload.failed' ? [`${workload} ${result}: ${reason}`] : [],
+  );
+
+describe('a wake', () => {
+  it.each(['request', 'connection'] as const)(
+    'by %s wakes what the workload comes after first, and what that comes after before it',
+    async (by) => {
+      const { here, double } = await asleep({
+        app: 'api, Deployment/cache',
+        api: 'db',
+        db: null,
+        cache: null,
+      });
+      expect(await wake(here, 'app', by)).toEqual({ replicas: 3 });
+      const order = woken(double);
+      expect(order.toSorted()).toEqual(['api', 'app', 'cache', 'db']);
+      expect(order.at(-1)).toBe('app');
+      expect(order.indexOf('db')).toBeLessThan(order.indexOf('api'));
+      expect(here.find('web/app').after).toEqual({ workloads: ['api', 'Deployment/cache'], faults: [] });
+      expect(here.find('web/db').after).toBeNull();
+    },
+  );
+
+  it('of many wakes each of them once, in order', async () => {
+    const { here, double, clusterId } = await asleep({ a1: 'db', a2: 'db', a3: 'a1', db: null });
+    const selection = { clusterId, namespaces: null, states: null, selector: null };
+    const results = await here.workloads.ask('changeMany', {
+      ...{ ...selection, to: 'awake', holdMs: null, isDryRun: false },
+    });
+    expect(results.map(({ outcome }) => outcome)).toEqual(['changed', 'changed', 'changed', 'changed']);
+    const order = woken(double);
+    expect(order.toSorted()).toEqual(['a1', 'a2', 'a3', 'db']);
+    expect([order[0], order.indexOf('a1') < order.indexOf('a3')]).toEqual(['db', true]);
+  });
+
+  it('by a policy wakes in order what it has put to sleep', async () => {
+    const { here, double, clock } = await asleep({ app: 'db', db: null });
+    for (const name of ['app', 'db']) await wake(here, name);
+    const nights = { selector: { namespaces: ['web'] }, windows: ['Mon-Fri 20:00-07:00'] };
+    await here.policies.ask('put', { name: 'nights', input: policyInput(nights) });
+    const areAt = (count: number) => (): true | undefined =>
+      ['app', 'db'].every((name) => here.find(`web/${name}`).replicas === count) || undefined;
+    clock.set('2030-01-07T20:00:01Z');
+    await advanceUntil(clock, 30_000, areAt(0));
+    double.requests.length = 0;
+    clock.set('2030-01-08T07:00:01Z');
+    await advanceUntil(clock, 30_000, areAt(3));
+    expect(woken(double)).toEqual(['db', 'app']);
+  });
+
+  it('goes on after a while without what does not become ready, and tells it once', async () => {
+    const { here, clock, double } = await asleep({ app: 'db', other: 'db', db: null }, ['db']);
+    const done: string[] = [];
+    void wake(here, 'app').then(() => done.push('app'));
+    await advanceUntil(clock, 30_000, () => (woken(double).includes('db') ? true : undefined));
+    expect(woken(double)).toEqual(['db']);
+    await advanceUntil(clock, 20_000, () => (done.length > 0 ? true : undefined));
+    expect(woken(double)).toEqual(['db', 'app']);
+    // It is not waited for again at once.
+    expect(await wake(here, 'other')).toEqual({ replicas: 3 });
+    const told = await failures(here);
+    expect(told.map((text) => text.slice(0, 61))).toEqual([
+      'app ready_timeout: it is woken after Deployment web/db: Deplo',
+      'other ready_timeout: it is woken after Deployment web/db: Dep',
+    ]);
+  });
+
+  it('is not held up by a name that is unknown, wrong, or its own, nor by a circle of them', async () => {
+    const { here, annotate } = await asleep({ a: 'b', b: 'c, nowhere', c: 'a', own: 'own', bad: null });
+    annotate('bad', '../../secrets');
+    expect((await here.until('web/a', ({ after }) => after.faults.length > 0)).after.faults).toEqual([
+      'it comes after itself: a, b, c, a',
+    ]);
+    expect(here.find('web/b').after.faults).toEqual([
+      'there is no workload nowhere in its namespace',
+      'it comes after itself: b, c, a, b',
+    ]);
+    expect(here.find('web/own').after.faults).toEqual(['it comes after itself: own, own']);
+    const bad = await here.until('web/bad', ({ policy }) => policy !== null);
+    expect(bad).toMatchObject({
+      after: null,
+      policy: { faults: [expect.stringMatching(/^berth\/after must/)] },
+    });
+    for (const name of ['a', 'own', 'bad']) expect(await wake(here, name)).toEqual({ replicas: 3 });
+    expect(['b', 'c'].map((name) => here.find(`web/${name}`).replicas)).toEqual([3, 3]);
+  });
+
+  it('shows that a name has come to mean something, and nothing again', async () => {
+    const { here, double } = await asleep({ app: 'db' });
+    const faults = ['there is no workload db in its namespace'];
+    expect(here.find('web/app').after.faults).toEqual(faults);
+    double.put('StatefulSet', {
+      ...double.get('Deployment', 'web', 'app'),
+      metadata: { name: 'db', namespace: 'web' },
+    });
+    await here.until('web/app', ({ after }) => after.faults.length === 0);
+    double.remove('StatefulSet', 'web', 'db');
+    await here.until('web/app', ({ after }) => after.faults.length === 1);
+  });
+
+  it('that waits is overtaken by a sleep', async () => {
+    const { here, clock, double } = await asleep({ app: 'db', db: null }, ['db']);
+    const outcome = wake(here, 'app').catch((error: unknown) => error);
+    await advanceUntil(clock, 1_000, () => (woken(double).includes('db') ? true : undefined));
+    const { id } = here.find('web/app');
+    const slept = await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
+    expect(slept).toMatchObject({ replicas: 0 });
+    const done: unknown[] = [];
+    void outcome.then((value) => done.push(value));
+    await advanceUntil(clock, 50_000, () => (done.length > 0 ? true : undefined));
+    expect(done[0]).toMatchObject({ code: 'workload_conflict' });
+    expect(woken(double)).toEqual(['db']);
+  });
+});
