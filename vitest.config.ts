@@ -6,6 +6,7 @@ const LONG = [
   'test/**/hostile*.test.ts',
   'test/actors/cloud/crash.test.ts',
   'test/actors/with_process_host.test.ts',
+  'test/cli/commands/at_once.test.ts',
   'test/cli/commands/services.test.ts',
   'test/cli/commands/up_down.test.ts',
   'test/cli/ui/terminal.test.ts',

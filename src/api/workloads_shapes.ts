@@ -114,6 +114,15 @@ export const Workload = z
       })
       .nullable()
       .describe('What it is woken after; null: nothing'),
+    managed_by: z
+      .array(
+        z.object({
+          tool: z.string().describe('Such as Argo CD, or HorizontalPodAutoscaler web'),
+          settings: z.string().describe('With which it leaves a sleep alone'),
+        }),
+      )
+      .readonly()
+      .describe('Other tools that give it replicas'),
   })
   .meta({ id: 'Workload' });
 

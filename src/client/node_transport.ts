@@ -5,10 +5,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { BerthError, isBerthError } from './errors.ts';
 import { type Access, authorization, type ProofCrypto, proveServer } from './prove_server.ts';
-import { connectTo, MAX_ANSWER_BYTES, requestOn } from './socket_request.ts';
+import { connectTo, MAX_ANSWER_BYTES, requestOn, toHttpAnswer } from './socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
 
-function toHttpAnswer(message: IncomingMessage): HttpAnswer {
+function streamedAnswer(message: IncomingMessage): HttpAnswer {
   message.setEncoding('utf8');
   return {
     status: message.statusCode ?? 0,
@@ -98,7 +98,7 @@ async function requestStreamed(asked: HttpRequest): Promise<HttpAnswer> {
     // No agent: a new connection on loopback is cheaper than detecting that a kept one was closed.
     const connection = socket ? { createConnection: () => socket } : { agent: false };
     const sent = request(url, { method, headers: lines, ...connection, ...(signal ? { signal } : {}) });
-    sent.on('response', (message) => resolve(toHttpAnswer(message)));
+    sent.on('response', (message) => resolve(streamedAnswer(message)));
     sent.on('error', (error) => reject(failureOf(url, error, signal)));
     sent.end(body);
   });
@@ -111,15 +111,7 @@ async function requestBuffered(request: HttpRequest): Promise<HttpAnswer> {
   const socket = proven.socket ?? connectTo(new URL(url));
   try {
     const sent = { ...request, headers: [...request.headers, ...authorization(bearer)] };
-    const { status, headers, body } = await requestOn(socket, sent);
-    return {
-      status,
-      header: (name) => headers.get(name.toLowerCase()) ?? null,
-      text: async () => body,
-      chunks: async function* () {
-        yield body;
-      },
-    };
+    return toHttpAnswer(await requestOn(socket, sent));
   } catch (error) {
     throw failureOf(url, error, signal);
   } finally {

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  unlinkSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -127,7 +128,8 @@ function endOfRotated(folder: string): number {
 
 /** Removes what would have the host write into another file: nobody but a stranger links a current log. */
 function removeLink(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) rmSync(path);
+  // `rmSync` of Node 24 leaves a link that leads to nothing.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) unlinkSync(path);
 }
 
 /** Throws when either is no file, or cannot be opened. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { type Client, createClient } from '../client/create_client.ts';
 import { BerthError } from '../client/errors.ts';
 import { nodeTransport } from '../client/node_transport.ts';
-import { connectTo, requestOn } from '../client/socket_request.ts';
+import { connectTo, requestOn, toHttpAnswer } from '../client/socket_request.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../client/transport.ts';
 import { MCP } from '../settings/mcp_limits.ts';
 
@@ -85,17 +85,10 @@ export class CallerConnections {
 
   private async readOn(origin: string, socket: Socket, request: HttpRequest): Promise<HttpAnswer> {
     try {
-      const { status, headers, body } = await requestOn(socket, { ...request, isKept: true });
-      if (headers.get('connection')?.toLowerCase() === 'close') socket.destroy();
+      const answer = await requestOn(socket, { ...request, isKept: true });
+      if (answer.headers.get('connection')?.toLowerCase() === 'close') socket.destroy();
       else this.keep(origin, socket);
-      return {
-        status,
-        header: (name) => headers.get(name.toLowerCase()) ?? null,
-        text: async () => body,
-        chunks: async function* () {
-          yield body;
-        },
-      };
+      return toHttpAnswer(answer);
     } catch (error) {
       socket.destroy();
       throw error;

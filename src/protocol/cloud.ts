@@ -120,6 +120,14 @@ export interface ObservedWorkload {
   keeper: string | null;
 }
 
+/** A tool that gives a workload its replicas, beside Berth. */
+export interface WorkloadManager {
+  /** Its name, such as `Argo CD` or `HorizontalPodAutoscaler web`. */
+  tool: string;
+  /** The settings with which it leaves a sleep alone, as an order to whoever has it. */
+  settings: string;
+}
+
 export interface StoredWorkload {
   id: string;
   clusterId: string;
@@ -142,9 +150,11 @@ export interface StoredWorkload {
   isReceiptSpent: boolean;
   /**
    * Consecutive sleeps of auto-sleep that something else soon undid; from 2 on the sweeper skips the
-   * workload.
+   * workload. One by a tool that is known to do it counts as 2.
    */
   undone: number;
+  /** The names of its HorizontalPodAutoscalers when a sleep was last undone; absent: none was. */
+  autoscalers?: readonly string[];
   /** The sleep that its savings are counted of; null: it does not sleep by Berth. */
   span: SleepSpan | null;
   /** The last switch by its schedule; null: there was none. */
@@ -382,6 +392,7 @@ export interface WorkloadRow
   policy: WorkloadPolicy | null;
   /** What it is woken after; null: nothing. */
   after: WakeOrder | null;
+  managers: readonly WorkloadManager[];
   /** From when on changes in the cluster may be missing; null: it is current. */
   staleSince: number | null;
 }

@@ -178,6 +178,8 @@ export interface LastEnd {
    * counts.
    */
   restart?: { attempt: number; at: number; times?: number[] };
+  /** The first half of a restart that somebody asked for: a daemon that finds it makes the other one. */
+  relaunch?: true;
   /** It was restarted so often that its rule ends here. */
   exhausted?: true;
 }

@@ -71,7 +71,8 @@ class Reader {
     const value = this.table[key];
     if (value === undefined && fallback !== undefined) return fallback;
     if (fits(value)) return value;
-    throw new Error(`${this.path}.${key} must be ${what}`);
+    const problem = value === undefined ? 'is missing; it must be' : 'must be';
+    throw new Error(`${this.path}.${key} ${problem} ${what}`);
   }
 
   inner(key: string): Reader {

@@ -1,5 +1,5 @@
 // What fails outside of the program is one line, and no stack: docs/reference.md "Exit codes".
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,6 +20,30 @@ it.each(['null', '7', '{}', '[]', '{"services":{"a":1}}'])(
     expect(stderr).not.toMatch(/^ {4}at /m);
   },
 );
+
+it('an output that cannot be written is named', async () => {
+  const home = folder();
+  const failed = new Promise<string>((resolve) =>
+    execFile(
+      'sh',
+      ['-c', '"$0" "$1" help >/dev/full', process.execPath, BIN],
+      { env: cleanEnv(home) },
+      (_, __, said) => resolve(said),
+    ),
+  );
+  expect(await failed).toMatch(/^berth: the output cannot be written: .*ENOSPC.*\n$/);
+});
+
+it('Ctrl-C ends a command that reads a kubeconfig from stdin', async () => {
+  const child = spawn(process.execPath, [BIN, 'k8s', 'add', '--kubeconfig', '-'], {
+    env: cleanEnv(folder()),
+  });
+  const ended = once(child, 'exit');
+  // More than a pipe holds: it is written once the command reads.
+  await new Promise((written) => child.stdin.write(`#${'x'.repeat(2_000_000)}`, written));
+  child.kill('SIGINT');
+  expect(await ended).toEqual([130, null]);
+});
 
 it('a folder that has been removed is named', async () => {
   const home = folder();

@@ -25,6 +25,7 @@ const workload = (letter: string, name: string, namespace: string, kind = 'Deplo
   stale_since: null,
   policy: null,
   after: null,
+  managed_by: [],
 });
 export const WORKLOADS = [
   workload('B', 'web', 'shop'),

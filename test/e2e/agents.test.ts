@@ -478,13 +478,13 @@ describe('a terminal that is abused', () => {
     const cmd = `stty raw -echo; cat ${file}; printf '\\033c\\033[?1049lthe end\\r\\n'; exec cat`;
     await spinup(daemon, { name: 'bad', cmd });
     await spinup(daemon, { name: 'good', cmd: 'exec cat' });
-    await daemon.request('POST', '/v1/services', { name: 'web', port: 0, cmd: 'exec sleep 600' });
+    await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd: 'exec sleep 600' });
     const bad = await attach(daemon, 'bad');
     const good = await attach(daemon, 'good');
     for (let round = 0; round < 3; round += 1) {
       good.type(`line ${round}\n`);
       for (const action of ['start', 'stop'])
-        expect((await daemon.request('POST', `/v1/services/web/${action}`)).status).toBe(200);
+        expect(await daemon.request('POST', `/v1/services/web/${action}`)).toMatchObject({ status: 200 });
       await eventually(() => good.output().includes(`line ${round}`));
       bad.type('\x1b[2147483647Sx\x1b[2147483647b');
     }
@@ -503,7 +503,7 @@ describe('a terminal that is abused', () => {
     const daemon = await startDaemon();
     await spinup(daemon, { name: 'deaf', cmd: 'stty raw -echo; exec sleep 600' });
     await spinup(daemon, { name: 'good', cmd: 'stty raw -echo; exec cat' });
-    await daemon.request('POST', '/v1/services', { name: 'web', port: 0, cmd: 'exec sleep 600' });
+    await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd: 'exec sleep 600' });
     const good = await attach(daemon, 'good');
     const flood = Buffer.alloc(64 * 1024, 'x');
     let typed = '';
@@ -514,7 +514,7 @@ describe('a terminal that is abused', () => {
       for (const key of 'abcdefghij') good.type(key);
       typed += 'abcdefghij';
       for (const action of ['start', 'stop'])
-        expect((await daemon.request('POST', `/v1/services/web/${action}`)).status).toBe(200);
+        expect(await daemon.request('POST', `/v1/services/web/${action}`)).toMatchObject({ status: 200 });
       expect(await pushy.closed).toBe(1008);
     }
     await eventually(() => good.output().toString().endsWith(typed));

@@ -125,7 +125,7 @@ to = { webhook = "${late.url}", secret = "${SECRET}" }
 
 it.each([
   ['to = { webhook = "ftp://SECRETHOST/x", secret = "s" }', 'notify[0].to.webhook must be a URL'],
-  ['to = { webhook = "http://SECRETHOST/x" }', 'notify[0].to.secret must be'],
+  ['to = { webhook = "http://SECRETHOST/x" }', 'notify[0].to.secret is missing; it must be printable ASCII'],
   ['to = { exec = "SECRETcommand", desktop = true }', 'notify[0].to must have one of'],
   ['to = { ntfy = "https://ntfy.sh/SECRET/topic" }', 'notify[0].to.ntfy must be the URL of a topic'],
   ['to = { desktop = true }\nSECRETkey = 1', 'notify[0] has an unknown key'],

@@ -42,3 +42,9 @@ export async function openBerth(daemon: Daemon, hash = '', device: Device = {}):
   if (hash !== '') await page.evaluate((to) => location.assign(to), hash);
   return page;
 }
+
+/** The screen of a terminal as the page has it, through its button. */
+export async function shownScreen(page: Page): Promise<string> {
+  await page.getByRole('button', { name: 'copy the screen' }).click();
+  return page.evaluate('navigator.clipboard.readText()');
+}

@@ -1,4 +1,5 @@
 // The session of the page at `/`, and what it survives: docs/reference.md "Sessions of the page".
+import { readFile, writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
@@ -72,5 +73,32 @@ it.runIf(hasChromium)(
     expect(numbers).toEqual(numbers.map((_, at) => (numbers[0] ?? 0) + at));
     await page.evaluate(`location.assign('#/events')`);
     await page.locator('.event-row', { hasText: 'counterstarted at' }).waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('asks again when the token has changed, and goes on where it was'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await daemonOn(0);
+    await add(daemon, { name: 'greeter', cmd: 'echo hello; sleep 600' });
+    const place = '#/services/greeter?panes=log.greeter';
+    const page = await openBerth(daemon, place);
+    const hello = page.locator('.log-text', { hasText: /^hello$/ });
+    await hello.waitFor();
+    const config = await readFile(daemon.configFile, 'utf8');
+    await writeFile(daemon.configFile, config.replace(TOKEN, 'another-token-of-the-test'));
+    daemon.signal('SIGHUP');
+    const token = page.getByLabel('Token (auth.token)');
+    await token.fill(TOKEN);
+    await token.press('Enter');
+    await page.getByText('does not know the token').waitFor();
+    await token.fill('another-token-of-the-test');
+    await token.press('Enter');
+    await page.getByText('connected', { exact: true }).waitFor();
+    await page.locator('.view-head .state', { hasText: 'running' }).waitFor();
+    expect(await page.evaluate('location.hash')).toBe(place);
+    await hello.waitFor();
+    expect(await hello.count()).toBe(1);
   },
 );

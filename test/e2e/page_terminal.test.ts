@@ -5,15 +5,9 @@ import { expect, it } from 'vitest';
 import { type Daemon, eventually } from '../kit/daemon.ts';
 import { freePort } from '../kit/free_ports.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { ask, daemonOn, openBerth } from './page_services.ts';
+import { ask, daemonOn, openBerth, shownScreen } from './page_services.ts';
 
 type Program = readonly [name: string, cmd: string, part: string];
-
-/** The screen as the page has it, through its button. */
-async function shownScreen(page: Page): Promise<string> {
-  await page.getByRole('button', { name: 'copy the screen' }).click();
-  return page.evaluate('navigator.clipboard.readText()');
-}
 
 async function trueScreen(daemon: Daemon, name: string): Promise<string> {
   const { lines } = await ask(daemon, 'GET', `/v1/agents/${name}/screen`);

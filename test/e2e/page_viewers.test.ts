@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
 import { trickyText } from '../kit/tricky_text.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
-import { ask, daemonOn, openBerth } from './page_services.ts';
+import { ask, daemonOn, openBerth, shownScreen } from './page_services.ts';
 
 const PASTE_CHARACTERS = 100_000;
 const attached = (page: Page) => page.getByText(/attached · \d+×\d+/).waitFor();
@@ -43,6 +43,8 @@ it.runIf(hasChromium)(
       await attached(page);
       const screen = async () => (await ask(daemon, 'GET', `/v1/agents/${name}/screen`)).lines[0];
       await eventually(async () => (await screen()) === 'ready');
+      // The page brackets a paste once it has seen the mode, which is before the word.
+      await eventually(async () => (await shownScreen(page)) === 'ready');
       await page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
       await focus(page);
       await page.keyboard.press('Shift+Insert');
@@ -83,8 +85,8 @@ it.runIf(hasChromium)(
     await choose(one, 'write');
     await choose(other, 'write');
     // The one before is told, and watches.
-    await one.getByText('another viewer has taken over').waitFor();
-    expect(await modeOf(one).inputValue()).toBe('observe');
+    await one.getByText('another viewer has taken over').first().waitFor();
+    await eventually(async () => (await modeOf(one).inputValue()) === 'observe');
     await attached(one);
     await type(one, 'ignored');
     await type(other, 'second');

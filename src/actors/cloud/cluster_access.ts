@@ -44,7 +44,7 @@ export async function checkAccess(
   // always one.
   const address = LOOPBACK_NAME.test(host) ? '127.0.0.1' : host;
   const reason = isIP(address) === 0 ? null : addressCheck(rule)(address);
-  if (reason !== null) throw invalidField('kubeconfig', `its server ${host} ${reason}`);
+  if (reason !== null) throw invalidField('kubeconfig', `names the server ${host}: it ${reason}`);
   const { credential } = access;
   const credentialEndsAt = credentialEnd(credential);
   const renewal = renewToken && credential.kind === 'token' ? tokenRenewal(credential.token) : null;

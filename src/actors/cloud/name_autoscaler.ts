@@ -2,13 +2,14 @@
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';
+import { withAutoscalers } from './managers.ts';
 
 interface AutoscalerLookup {
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
   update(id: string, change: (row: StoredWorkload) => StoredWorkload): void;
 }
 
-/** Adds the HorizontalPodAutoscalers of a workload to the reason of its sleep that was undone. */
+/** Records the autoscalers of a workload whose sleep was undone, and names them in the reason. */
 export async function nameAutoscaler(
   owner: AutoscalerLookup,
   { id, clusterId, seen, sleepReason }: StoredWorkload,
@@ -18,7 +19,10 @@ export async function nameAutoscaler(
     () => [],
   );
   if (scalers.length === 0) return;
-  const names = scalers.map(({ name }) => name).join(', ');
-  const reason = `${sleepReason}; HorizontalPodAutoscaler ${names} scales it`;
-  owner.update(id, (row) => (row.sleepReason === sleepReason ? { ...row, sleepReason: reason } : row));
+  const names = scalers.map(({ name }) => name);
+  const reason = `${sleepReason}; HorizontalPodAutoscaler ${names.join(', ')} scales it`;
+  owner.update(id, (row) => {
+    const known = withAutoscalers(row, names);
+    return row.sleepReason === sleepReason ? { ...known, sleepReason: reason } : known;
+  });
 }

@@ -5,6 +5,7 @@ import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_ev
 import type { WorkloadSubject } from '../../protocol/policies.ts';
 import type { Failure, MessageOf, Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { leftReason } from './managers.ts';
 import { isUndone, wakeReasonOf } from './workload_record.ts';
 
 /** The workload that an event is about. */
@@ -23,13 +24,9 @@ export function changeEvents(before: StoredWorkload, after: StoredWorkload, self
   if (isUndone(before, after)) {
     const result = 'workload_conflict';
     events.push({ ...subject, type: 'workload.conflict', result, reason: after.sleepReason });
-    if (after.undone >= CLOUD.undone.max && before.undone < CLOUD.undone.max)
-      events.push({
-        ...subject,
-        type: 'workload.left',
-        reason: `auto-sleep leaves it alone: it was woken ${after.undone} times in a row by something else`,
-      });
   }
+  if (after.undone >= CLOUD.undone.max && before.undone < CLOUD.undone.max)
+    events.push({ ...subject, type: 'workload.left', reason: leftReason(after) });
   if (before.state === after.state) return events;
   const isDown = after.seen.replicas === 0;
   const operationId = (isDown ? after.seen.receipt : after.seen.wakeReceipt)?.operation ?? null;

@@ -6,6 +6,7 @@ import type { SleepReceipt } from '../../protocol/receipts.ts';
 import { derivedUlid } from '../../protocol/ulid.ts';
 import type { WorkloadState } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { managersOf, strikesOf } from './managers.ts';
 
 /**
  * The same id for (cluster, kind, namespace, name), also when it is made again.
@@ -222,7 +223,13 @@ export function observe(
     desiredReplicas: savedCountOf(after) ?? base.desiredReplicas,
     usedAt: isNowAwake || isUsedElsewhere(base.seen, seen, self) ? now : base.usedAt,
     scaledAt: isScaled ? now : base.scaledAt,
-    undone: isNowAwake ? (isKept ? base.undone + 1 : 0) : isOtherWish(base.seen, seen) ? 0 : base.undone,
+    undone: isNowAwake
+      ? isKept
+        ? base.undone + strikesOf(seen)
+        : 0
+      : isOtherWish(base.seen, seen)
+        ? 0
+        : base.undone,
   };
 }
 
@@ -282,6 +289,6 @@ export function workloadRow(
   return {
     ...{ id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt },
     ...{ kind, namespace, name, labels, replicas, ready },
-    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy, after },
+    ...{ wakeReason: wakeReasonOf(row, self), staleSince, policy, after, managers: managersOf(row) },
   };
 }

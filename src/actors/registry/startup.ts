@@ -43,7 +43,9 @@ export function idleStates(
   const withRun = new Set(runs.map(({ service }) => service));
   return [...names].flatMap((name) => {
     const end = ends.get(name) ?? null;
-    return withRun.has(name) || held.has(name) || end?.restart ? [] : restingState(name, end);
+    return withRun.has(name) || held.has(name) || end?.restart || end?.relaunch
+      ? []
+      : restingState(name, end);
   });
 }
 

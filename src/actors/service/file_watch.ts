@@ -19,6 +19,8 @@ export interface FileWatchOptions {
   name: string;
   effects: ServiceEffects;
   life: ServiceLifecycle;
+  /** Boot time of the machine, epoch milliseconds. What was owed before it is not made. */
+  bootedAt: number;
   /** Starts the service, which has no process, and stops and starts it. They fail as a client's do. */
   start: () => Promise<unknown>;
   restart: () => Promise<unknown>;
@@ -75,7 +77,9 @@ export class FileWatch {
 
   /** A later daemon, or a later incarnation of the actor, has learned what there is. */
   resume(): void {
-    const { end, state } = this.options.life.snapshot();
+    const { bootedAt, life } = this.options;
+    const { end, state } = life.snapshot();
+    if (state.phase === 'idle' && end?.relaunch && end.at >= bootedAt) this.isDue = this.owesRestart = true;
     if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
     // An earlier daemon was killed before it could ask for the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';
@@ -89,6 +93,11 @@ export class FileWatch {
     this.relaunching = null;
     if (!metadata.relaunch || isOurs || this.isReleased) return;
     this.isWanted = this.isDue = this.owesRestart = true;
+  }
+
+  /** Whether the run is being stopped to be started again, by this daemon or an earlier one. */
+  isRelaunched({ id, metadata }: LiveRun): boolean {
+    return !this.isReleased && (this.relaunching?.id === id || metadata.relaunch === true);
   }
 
   /** The service is about to be stopped and started: a later daemon starts it, if this one is killed. */

@@ -184,11 +184,11 @@ export class ServiceLifecycle {
 
   /** Records the end of the process, and decides what follows. */
   finish(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
-    const timedOut = how.late !== null;
-    const { stopped, fault } = how;
-    const now = this.options.context.clock.now();
-    const ended = this.restarts.afterEnd({ run, outcome, stopped, timedOut, fault }, now);
-    const isAsleep = this.options.session.onEnded(run, outcome, stopped);
+    const { context, isRelaunched, session } = this.options;
+    const { late, stopped, fault } = how;
+    const why = { stopped, fault, timedOut: late !== null, relaunched: isRelaunched(run) };
+    const ended = this.restarts.afterEnd({ run, outcome, ...why }, context.clock.now());
+    const isAsleep = session.onEnded(run, outcome, stopped);
     const { end, backoff } = isAsleep ? asleepEnd(ended.end) : ended;
     this.lastEnd.value = end;
     const state: In<'ended'> = { phase: 'ended', run, end, how, backoff, recording: null };
@@ -330,6 +330,7 @@ export class ServiceLifecycle {
     const isLast = next === 'exhausted' ? '; its restart policy allows no further restart' : '';
     if (next !== null && next !== 'exhausted') this.wait(next, error.message);
     else this.become({ phase: 'idle', trouble: `${error.message}${isLast}` });
+    this.inBackground(this.lastEnd.forgoRelaunch());
     run.spawned.reject(error);
     run.ready.reject(error);
   }

@@ -22,6 +22,8 @@ export interface LifecycleOptions {
   onChanged: () => void;
   /** Called when the live-check of a run has failed. */
   onUnhealthy: (run: LiveRun, check: LastCheck) => void;
+  /** Whether the run is being stopped to be started again. */
+  isRelaunched: (run: LiveRun) => boolean;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;
 }

@@ -153,6 +153,7 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
   });
   // An end that is still to be stored stays as it is.
   const isKept = machine.isClosed || end.status === 'completed';
+  if (phase === 'idle') await life.lastEnd.forgoRelaunch();
   // Only a client's stop makes a crash `stopped`.
   if (phase === 'idle') await life.lastEnd.settle(end, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
@@ -161,6 +162,8 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
 const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
   const recorded = machine.life.record(state).then(() => true);
   const isRecorded = await tolerateFailure(recorded, () => false);
+  delete state.end.relaunch;
+  if (isRecorded) await machine.life.lastEnd.forgoRelaunch();
   if (state.how.stop) return state.how.stop.answer;
   return isRecorded ? machine.stop(graceMs) : acceptEnd(machine, state, graceMs);
 };

@@ -78,11 +78,13 @@ export interface EndedRun {
   timedOut: boolean;
   /** Why it was stopped, where no client asked for it. */
   fault: EndCause | null;
+  /** It was stopped to be started again. */
+  relaunched: boolean;
 }
 
 /** The record of an end, and the restart that follows it. */
 export function classifyEnd(
-  { run, attempt, times, outcome, stopped, timedOut, fault }: EndedRun,
+  { run, attempt, times, outcome, stopped, timedOut, fault, relaunched }: EndedRun,
   rule: CompleteRestartRule,
   now: number,
 ): { end: LastEnd; backoff: Backoff | null } {
@@ -110,6 +112,7 @@ export function classifyEnd(
   if (isCompleted) end.completed = { ms: Math.max(0, at - run.startedAt), content: task.content };
   if (task?.slot !== undefined) end.slot = task.slot;
   if (cause !== null) end.cause = cause;
+  if (stopped && relaunched) end.relaunch = true;
   if (next === 'exhausted') end.exhausted = true;
   if (backoff)
     end.restart = {

@@ -81,7 +81,7 @@ class SupervisedService implements SupervisedParts {
     this.life = createLife(this, config);
     this.machine = new ServiceMachine(name, this.life, effects);
     this.tasks = new TaskStarts(name, this.life, this.machine, effects);
-    this.files = this.watchFiles();
+    this.files = this.watchFiles(config);
     const { life, session } = this;
     this.agent = new AgentState({
       context,
@@ -97,13 +97,14 @@ class SupervisedService implements SupervisedParts {
     this.requests = new AgentRequests({ context, name, life, log, terminal, agent: this.agent, session });
   }
 
-  private watchFiles(): FileWatch {
+  private watchFiles({ bootedAt }: ServiceConfig): FileWatch {
     const { context, effects, life, name } = this;
     return new FileWatch({
       context,
       name,
       effects,
       life,
+      bootedAt,
       start: async () => this.machine.start({ timeoutMs: null, wait: true, join: true }),
       restart: async () => this.restart({ timeoutMs: null, graceMs: null }),
     });

@@ -100,6 +100,7 @@ export function createLife(parts: SupervisedParts, config: ServiceConfig): Servi
       const fault = { run: run.id, cause: 'unhealthy', check, graceMs: null } as const;
       told.then(() => parts.machine.faulty(fault)).catch((error: unknown) => context.crash(error));
     },
+    isRelaunched: (run) => parts.files.isRelaunched(run),
     onEnded: (run, { exitCode, signal }) => {
       effects.untrack(run);
       parts.files.onEnded(run);

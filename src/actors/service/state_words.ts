@@ -81,7 +81,7 @@ function hookWord(facts: StateFacts): StateWord | null {
 
 /**
  * A rule on the title or the last notification, the status that the program tells, or the progress that it
- * shows. That it is idle counts only where no rule knows better: it says so before it takes prompts.
+ * shows. That it is idle or asks counts only where no rule knows better: it says so before its screen does.
  */
 function oscWord(facts: StateFacts): StateWord | null {
   const { drawn, now, terminal, typedAt } = facts;
@@ -89,7 +89,6 @@ function oscWord(facts: StateFacts): StateWord | null {
   const match = drawn?.reading.beside;
   // A notification is about the moment: what a person types is the answer to it.
   const isOver = match?.within === 'notification' && (typedAt ?? 0) >= (notification?.at ?? 0);
-  if (status?.state === 'blocked' && !isAnswered(facts, status.at)) return { ...status, rule: 'status' };
   if (match && !isOver) return { state: match.state, rule: match.name, at: drawn?.at ?? 0 };
   const isShown = progress?.state === 1 || progress?.state === 3;
   const isFresh = terminal.lastOutputAt !== null && now < terminal.lastOutputAt + AGENT_STATE.progressMs;
@@ -138,7 +137,8 @@ export function decideState(facts: StateFacts): DecidedState {
   if (terminal.lastOutputAt === null && now < firstOutputDue)
     return decided('starting', 'process', 'no-output', firstOutputDue);
   if (now < quiet) return decided('working', 'output', 'moving', quiet);
-  if (terminal.signals.status?.state === 'idle') return decided('idle', 'osc', 'status');
+  const { status } = terminal.signals;
+  if (status && status.state !== 'working') return decided(status.state, 'osc', 'status');
   // Rules that know the prompt's screens, and not this one, are shown a question that they do not know.
   return facts.hasRecordedRules && facts.drawn !== null
     ? decided('blocked', 'output', 'no-prompt')

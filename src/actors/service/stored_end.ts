@@ -31,6 +31,13 @@ export class StoredEnd {
     await this.replace(end);
   }
 
+  /** Records that nobody starts the service again: it has been stopped meanwhile, or its start has failed. */
+  async forgoRelaunch(): Promise<void> {
+    if (!this.value?.relaunch) return;
+    const { relaunch: _, ...end } = this.value;
+    await this.replace(end);
+  }
+
   /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
   private async replace(end: LastEnd): Promise<void> {
     this.value = end;

@@ -10,6 +10,8 @@ import { oneLine } from './untrusted_values.ts';
 /** In how far a fault shows the value. */
 const SHOWN_LENGTH = 60;
 const MAX_LENGTH = 1_000;
+/** The last time that RFC 3339 can write in UTC. */
+const LAST_TIME = Date.parse('9999-12-31T23:59:59.999Z');
 const UNIT_MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1_440 };
 
 /** The part of the annotations that a value gives, or what is wrong with it. */
@@ -28,7 +30,7 @@ function readIdle(text: string): SleepAnnotations | string {
 
 function readTime(text: string): SleepAnnotations | string {
   const at = /^\d{4}-/.test(text) ? parseTime(text, 0) : null;
-  return at === null || Math.abs(at) > 8.64e15
+  return at === null || at > LAST_TIME
     ? 'must be a time such as 2026-12-24T18:00:00+01:00'
     : { awakeUntil: at };
 }

@@ -47,27 +47,52 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_DEPTH = 20;
 const MAX_NODES = 100_000;
 
-/** The text of a regular file, or of stdin for 0. Throws a KubeconfigError that names `path`. */
-export function readUserFile(path: string | 0): string {
-  const name = path === 0 ? 'stdin' : path;
-  let fd = 0;
+const tooLarge = (): KubeconfigError => new KubeconfigError(`is larger than ${MAX_FILE_BYTES} bytes`);
+
+const unreadable = (name: string, error: unknown): KubeconfigError => {
+  const reason = error instanceof Error ? error.message.replace(`${name}: `, '') : String(error);
+  const hint = reason.includes('is a FIFO') ? 'Pipe it in with `--kubeconfig -`.' : '';
+  return new KubeconfigError(`${name} cannot be read: ${reason}`, hint);
+};
+
+/**
+ * The text of stdin. It may come from a person or a slow program: meanwhile, Ctrl-C ends the command.
+ * Throws a KubeconfigError.
+ */
+export async function readUserInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
   try {
-    if (path !== 0) fd = openRegularFile(path, 0);
+    for await (const chunk of process.stdin) {
+      const bytes = Buffer.from(chunk);
+      size += bytes.length;
+      if (size > MAX_FILE_BYTES) throw tooLarge();
+      chunks.push(bytes);
+    }
+    return Buffer.concat(chunks).toString();
+  } catch (error) {
+    throw unreadable('stdin', error);
+  }
+}
+
+/** The text of a regular file. Throws a KubeconfigError that names `path`. */
+export function readUserFile(path: string): string {
+  let fd: number | null = null;
+  try {
+    fd = openRegularFile(path, 0);
     const chunks: Buffer[] = [];
     for (let size = 0; ; ) {
       const chunk = Buffer.allocUnsafe(65_536);
       const count = readSync(fd, chunk);
       if (count === 0) return Buffer.concat(chunks).toString();
       size += count;
-      if (size > MAX_FILE_BYTES) throw new KubeconfigError(`is larger than ${MAX_FILE_BYTES} bytes`);
+      if (size > MAX_FILE_BYTES) throw tooLarge();
       chunks.push(chunk.subarray(0, count));
     }
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(`${name}: `, '') : String(error);
-    const hint = reason.includes('is a FIFO') ? 'Pipe it in with `--kubeconfig -`.' : '';
-    throw new KubeconfigError(`${name} cannot be read: ${reason}`, hint);
+    throw unreadable(path, error);
   } finally {
-    if (fd !== 0) closeSync(fd);
+    if (fd !== null) closeSync(fd);
   }
 }
 
@@ -152,12 +177,17 @@ const defaultKubeconfigFiles = ({ KUBECONFIG, HOME }: Environment): string[] =>
 export interface ContextChoice {
   file: string | undefined;
   context: string | undefined;
+  /** The text of stdin, where `file` names it. */
+  stdin?: string;
 }
 
-function readFiles(file: string | undefined, env: Environment): { config: Kubeconfig; names: string } {
+function readFiles(
+  { file, stdin = '' }: ContextChoice,
+  env: Environment,
+): { config: Kubeconfig; names: string } {
   if (file !== undefined) {
     const path = file === '-' ? resolve('stdin') : resolve(file);
-    return { config: parseFile(readUserFile(file === '-' ? 0 : path), path), names: file };
+    return { config: parseFile(file === '-' ? stdin : readUserFile(path), path), names: file };
   }
   const paths = defaultKubeconfigFiles(env);
   return { config: merge(paths.flatMap(readIfThere)), names: paths.join(', ') || '~/.kube/config' };
@@ -181,8 +211,8 @@ const MAX_LISTED = 20;
  * The context that is chosen, or else the current one. `env` has KUBECONFIG and HOME. Throws a
  * KubeconfigError. docs/reference.md "Clusters on the command line".
  */
-export function readKubeContext({ file, context }: ContextChoice, env: Environment): KubeContext {
-  const { config, names } = readFiles(file, env);
+export function readKubeContext(choice: ContextChoice, env: Environment): KubeContext {
+  const { config, names } = readFiles(choice, env);
   const all = [...config.contexts.keys()].sort();
   const listed = `Contexts: ${all.slice(0, MAX_LISTED).join(', ')}${all.length > MAX_LISTED ? ', ...' : ''}.`;
   if (all.length === 0)
@@ -190,7 +220,7 @@ export function readKubeContext({ file, context }: ContextChoice, env: Environme
       `there is no context in ${names}`,
       'Name the file with --kubeconfig or $KUBECONFIG.',
     );
-  const name = context ?? config.currentContext;
+  const name = choice.context ?? config.currentContext;
   if (name === '')
     throw new KubeconfigError(`${names} has no current context`, `Name one: --context. ${listed}`);
   const found = config.contexts.get(name);

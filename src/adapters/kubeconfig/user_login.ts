@@ -79,8 +79,15 @@ function dataOf(entry: KubeconfigEntry, field: string): string | undefined {
     : Buffer.from(readUserFile(resolve(entry.folder, path))).toString('base64');
 }
 
-/** The fields of the cluster for a kubeconfig of its own. `authority`: a file that stands for its own CA. */
-export function clusterFields({ name, cluster }: KubeContext, authority: string | undefined): Fields {
+/**
+ * The fields of the cluster for a kubeconfig of its own. `authority`: a file that stands for its own CA;
+ * `-`: the text `stdin`.
+ */
+export function clusterFields(
+  { name, cluster }: KubeContext,
+  authority: string | undefined,
+  stdin = '',
+): Fields {
   const what = `the cluster of the context ${name}`;
   refuse(what, cluster, [PROXY]);
   if (cluster.fields['insecure-skip-tls-verify'] === true && authority === undefined)
@@ -95,7 +102,7 @@ export function clusterFields({ name, cluster }: KubeContext, authority: string 
   const ca =
     authority === undefined
       ? dataOf(cluster, 'certificate-authority')
-      : Buffer.from(readUserFile(authority === '-' ? 0 : resolve(authority))).toString('base64');
+      : Buffer.from(authority === '-' ? stdin : readUserFile(resolve(authority))).toString('base64');
   const tlsName = textOf(cluster, 'tls-server-name');
   return {
     server,

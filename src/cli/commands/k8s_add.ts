@@ -104,7 +104,7 @@ export const clusterAddCommand = defineCommand({
       if (given === undefined) throw new UsageError('give the cluster a name');
       return register(command, { name: given, ...more, in_cluster: true });
     }
-    const chosen = chooseContext(options);
+    const chosen = await chooseContext(options);
     const name = given ?? chosen.context.name;
     if (dryRun) return describe(command, name, chosen, options);
     // Nobody logs in for a name that is taken, or for a daemon that is not there.

@@ -21,7 +21,7 @@ async function removeAccount(
   options: ContextOptions,
 ): Promise<void> {
   const { namespace, service_account: name, uid } = renewal;
-  const chosen = chooseContext(options);
+  const chosen = await chooseContext(options);
   const { accountManifest, accountUid, objectName, removeManifest } = await import(
     '../../adapters/kube/service_account.ts'
   );

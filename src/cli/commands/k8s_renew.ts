@@ -15,7 +15,7 @@ export const clusterRenewCommand = defineCommand({
     const { cloud } = await command.client();
     const { id, name } = await findCluster(await command.client(), reference);
     const { namespaces, token_renewal } = await cloud.cluster(id);
-    const chosen = chooseContext(options);
+    const chosen = await chooseContext(options);
     const account = {
       ...options,
       namespaces: options.namespaces.length > 0 ? options.namespaces : namespaces,

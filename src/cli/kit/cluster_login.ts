@@ -7,6 +7,7 @@ import {
   type Fields,
   type KubeContext,
   readKubeContext,
+  readUserInput,
 } from '../../adapters/kubeconfig/kubeconfig_files.ts';
 import {
   clusterFields,
@@ -88,11 +89,13 @@ export async function manifestText(objects: readonly ManifestObject[]): Promise<
 }
 
 /** Reads the context that is chosen. Throws a KubeconfigError. */
-export function chooseContext(options: ContextOptions): ChosenContext {
+export async function chooseContext(options: ContextOptions): Promise<ChosenContext> {
   if (options.file === '-' && options.authority === '-')
     throw new UsageError('only one of --kubeconfig and --certificate-authority can be stdin');
-  const context = readKubeContext(options, process.env);
-  const cluster = clusterFields(context, options.authority);
+  const isFromStdin = options.file === '-' || options.authority === '-';
+  const stdin = isFromStdin ? await readUserInput() : '';
+  const context = readKubeContext({ ...options, stdin }, process.env);
+  const cluster = clusterFields(context, options.authority, stdin);
   return { context, cluster, login: loginOf(context, Date.now()) };
 }
 

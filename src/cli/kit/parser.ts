@@ -210,7 +210,7 @@ export function parseCommandLine(
     if (!isCommand(program, commandWords(argv)))
       words = argv.filter((word) => word !== '--help' && word !== '-h');
     // Commander suggests a command only while the program has no action of its own.
-    if (argv.every((word) => word.startsWith('-'))) {
+    if (commandWords(argv).length === 0) {
       program.action(() => {
         if (program.opts()['version'] || program.opts()['V'])
           outcome = { globals: globalOptionsOf(program), version: true };

@@ -42,6 +42,9 @@ function workloadFacts(workload: Workload, now: number): Fact[] {
     ['faults', policy?.faults.join('; ') ?? ''],
     ['asleep by', workload.sleep_reason ?? ''],
     ['woken by', workload.wake_reason ?? ''],
+    ...workload.managed_by.map(
+      ({ tool, settings }): Fact => ['managed by', `${tool}. To let it sleep: ${settings}`],
+    ),
     ['stale since', workload.stale_since ?? ''],
   ];
 }

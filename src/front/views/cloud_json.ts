@@ -67,6 +67,7 @@ export const workloadItem = (row: WorkloadRow) => ({
   stale_since: utcTime(row.staleSince),
   policy: row.policy && workloadPolicy(row.policy),
   after: row.after,
+  managed_by: row.managers,
 });
 
 /** A tether in the list. */

@@ -186,6 +186,7 @@ describe('annotations', () => {
     ['berth/auto-sleep', '99999d'],
     ['berth/awake-until', 'tomorrow'],
     ['berth/awake-until', '+999999-01-01T00:00:00Z'],
+    ['berth/awake-until', '9999-12-31T23:59:59-23:59'],
     ['berth/exclude', 'yes'],
   ])('that are wrong, such as %s %.20j, are named and change nothing', async (annotation, value) => {
     const { clock, here, put, double } = await ready('2030-01-07T21:00Z', 'hello');

@@ -25,6 +25,7 @@ describe('a sync', () => {
       stale_since: null,
       policy: null,
       after: null,
+      managed_by: [],
     };
     expect(here.list()).toEqual([
       {
@@ -64,6 +65,7 @@ describe('a sync', () => {
       'stale_since',
       'policy',
       'after',
+      'managed_by',
     ]);
     expect(here.list('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual([]);
     expect(here.list(id)).toHaveLength(2);

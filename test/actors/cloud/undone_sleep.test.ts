@@ -1,8 +1,17 @@
 // A sleep that something else undoes, over the wire-accurate double.
 import { describe, expect, it } from 'vitest';
-import { afterThisTest } from '../../kit/actors.ts';
-import { cloud, doubleWith } from '../../kit/cloud.ts';
-import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+import { afterThisTest, virtualClock } from '../../kit/actors.ts';
+import { auditOf, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
+import { type Double, kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
+
+/** `manager` gives the workload replicas. */
+function scaleBy(double: Double, manager: string, replicas: number): void {
+  const fieldsV1 = { 'f:spec': { 'f:replicas': {} } };
+  double.change('Deployment', 'web', 'hello', (object) => {
+    object.spec.replicas = replicas;
+    object.metadata.managedFields.push({ manager, time: '2027-01-01T00:00:00Z', fieldsV1 });
+  });
+}
 
 describe('a sleep that something else undoes', () => {
   it('names the manager that undid it', async () => {
@@ -10,15 +19,7 @@ describe('a sleep that something else undoes', () => {
     const here = await cloud();
     await here.add(double.kubeconfig);
     await here.workloads.ask('sleep', { id: here.find('web/hello').id, by: 'request', holdMs: null });
-    const manager = {
-      manager: 'argocd-controller',
-      time: '2027-01-01T00:00:00Z',
-      fieldsV1: { 'f:spec': { 'f:replicas': {} } },
-    };
-    double.change('Deployment', 'web', 'hello', (object) => {
-      object.spec.replicas = 4;
-      object.metadata.managedFields.push(manager);
-    });
+    scaleBy(double, 'argocd-controller', 4);
     const { sleep_reason } = await here.until('web/hello', (row) => row.replicas === 4);
     expect(sleep_reason).toBe('the sleep was undone by argocd-controller, which set 4 replicas');
   });
@@ -72,10 +73,74 @@ describe('a sleep that something else undoes', () => {
     expect(row.sleep_reason).toMatch(
       /undone by .*Flux keeps it as its source says.*set 2 replicas; HorizontalPodAutoscaler hello-hpa scales it/,
     );
+    expect(row.managed_by).toEqual([
+      { tool: 'Flux', settings: expect.stringContaining('leave spec.replicas out of the manifest') },
+      { tool: 'HorizontalPodAutoscaler hello-hpa', settings: expect.stringContaining('spec.minReplicas') },
+    ]);
     await here.workloads.ask('sleep', { id: row.id, by: 'request', holdMs: null });
     expect(here.find('web/hello')).toMatchObject({
       desired_replicas: 2,
       sleep_reason: 'put to sleep by request',
     });
+  });
+
+  const ARGO = { labels: { 'argocd.argoproj.io/instance': 'shop' } };
+  const MINUTE = 60_000;
+
+  /** A workload that auto-sleep puts to sleep. */
+  async function autoSlept(metadata: object, autoscaler: string | null) {
+    const double = await kubeDouble();
+    afterThisTest(() => double.stop());
+    double.put('Deployment', workload('web', 'hello', 3, metadata));
+    if (autoscaler !== null) double.addAutoscaler('web', autoscaler, 'Deployment', 'hello');
+    const clock = virtualClock();
+    const here = await cloud({ clock, sweepMs: 10_000 * MINUTE });
+    await here.add(double.kubeconfig);
+    const { id } = here.find('web/hello');
+    await here.workloads.ask('autoSleep', { id, enabled: true, minutes: 10 });
+    const undoneBy = async (manager: string, replicas: number): Promise<void> => {
+      await clock.advance(10 * MINUTE);
+      expect(await here.workloads.ask('sleep', { id, by: 'idle', holdMs: null })).toMatchObject({
+        slept: true,
+      });
+      scaleBy(double, manager, replicas);
+      await here.until('web/hello', (row) => row.replicas === replicas);
+    };
+    const left = async () => (await auditOf(here)).find(({ type }) => type === 'workload.left');
+    return { here, left, undoneBy };
+  }
+
+  it.each([
+    [
+      'Argo CD',
+      ARGO,
+      'argocd-controller',
+      null,
+      'RespectIgnoreDifferences=true',
+      '{group: apps, kind: Deployment',
+    ],
+    [
+      'KEDA',
+      {},
+      'keda',
+      'keda-hpa-hello',
+      'KEDA ScaledObject hello:',
+      'autoscaling.keda.sh/paused-replicas: "0"',
+    ],
+  ])('by %s is not fought: it is left alone, with the settings that make peace', async (...row) => {
+    const [, metadata, manager, autoscaler, ...settings] = row;
+    const { here, left, undoneBy } = await autoSlept(metadata, autoscaler);
+    await undoneBy(manager, 3);
+    const { reason } = await eventually(left);
+    for (const part of settings) expect(reason).toContain(part);
+    expect(here.find('web/hello').managed_by).toHaveLength(1);
+  });
+
+  it('by a person counts once, also where a tool manages it', async () => {
+    const { left, undoneBy } = await autoSlept(ARGO, null);
+    await undoneBy('kubectl', 2);
+    expect(await left()).toBeUndefined();
+    await undoneBy('kubectl', 4);
+    await eventually(left);
   });
 });

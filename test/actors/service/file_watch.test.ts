@@ -1,11 +1,12 @@
 // docs/reference.md "Watch": what a service does with changes of its files. The watcher is a stand-in here;
 // test/adapters/watched_tree.test.ts has the real one, and test/e2e/watch.test.ts all of it together.
 import { describe, expect, it } from 'vitest';
+import { fail } from '../../../src/protocol/errors.ts';
 import type { GroupsProtocol } from '../../../src/protocol/groups.ts';
 import type { WatchSpec } from '../../../src/protocol/service.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/protocol/watcher.ts';
-import { MEMO, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
+import { BOOTED_AT, MEMO, type Plan, quiet, type Supervised, supervise } from '../../kit/service.ts';
 
 const WATCH: WatchSpec = {
   paths: ['src'],
@@ -208,6 +209,31 @@ describe('a service that watches files', () => {
       expect(world.host.made).toHaveLength(1);
       expect(world.state().status).toBe('running');
     }
+  });
+
+  it('is started by the next daemon if the first was killed between the end and the start', async () => {
+    const first = await watching({ watch: { action: 'SIGHUP' } });
+    await start(first.world);
+    Object.assign(first.world.host, { spawnMs: 1_000, refusal: fail('start_failed', 'not yet') });
+    const restarted = first.world.ref.ask('restart', { timeoutMs: null, graceMs: null });
+    const refused = expect(restarted).rejects.toMatchObject({ code: 'start_failed' });
+    await quiet();
+    const between = first.world.store.copy();
+    await first.world.advance(1_000);
+    await refused;
+    const end = between.table('ends').get('web');
+    expect(end).toMatchObject({ status: 'stopped', relaunch: true });
+    if (!end) throw new Error('no end is stored');
+    const next = await watching({ end, watch: { action: 'SIGHUP' } });
+    for (let index = 0; index < 4; index += 1) await next.world.advance(50);
+    expect(next.world.host.made).toHaveLength(1);
+    expect(next.world.state()).toMatchObject({ status: 'running', restarts: 0 });
+    // A start that has failed, a stop and a reboot end what is owed.
+    await quiet();
+    expect(first.world.store.table('ends').get('web')).not.toHaveProperty('relaunch');
+    const rebooted = await watching({ end: { ...end, at: BOOTED_AT - 1 } });
+    for (let index = 0; index < 4; index += 1) await rebooted.world.advance(50);
+    expect(rebooted.world.host.made).toEqual([]);
   });
 
   it('stays down when somebody stops it while it is being restarted', async () => {

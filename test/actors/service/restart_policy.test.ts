@@ -69,6 +69,7 @@ describe('an end', () => {
     stopped: true,
     timedOut: false,
     fault: null,
+    relaunched: false,
   };
 
   it('for a fault is a crash, which the policy answers, though a stop has made it', () => {

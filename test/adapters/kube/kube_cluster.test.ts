@@ -129,6 +129,7 @@ describe('a workload', () => {
       labels: '\napp=hello\nargocd.argoproj.io/instance=shop\n',
       selector: 'app=hello',
       replicaSet: null,
+      requests: { cpu: 0, memory: 0 },
       receipt: null,
       wakeReceipt: null,
       activity: null,

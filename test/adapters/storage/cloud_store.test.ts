@@ -69,7 +69,16 @@ const workload = ({ id: clusterId }: StoredCluster, name: string, replicas = 1):
 const view = ({ id, clusterId, seen, ...row }: StoredWorkload): WorkloadRow => ({
   ...{ id, clusterId, state: row.state, sleepReason: null, desiredReplicas: null, autoSleep: false },
   ...{ idleMinutes: 30, lastActivityAt: null, kind: seen.kind, namespace: seen.namespace, name: seen.name },
-  ...{ labels: '', replicas: seen.replicas, ready: 1, wakeReason: null, staleSince: null, policy: null, after: null },
+  ...{
+    labels: '',
+    replicas: seen.replicas,
+    ready: 1,
+    wakeReason: null,
+    staleSince: null,
+    policy: null,
+    after: null,
+    managers: [],
+  },
 });
 
 const position = (

@@ -32,7 +32,7 @@ describe('a Tab', () => {
     const all = await offered('berth ', state);
     expect(all.filter((word) => word === 'daemon')).toHaveLength(1);
     expect(all).not.toContain('__complete');
-    expect(await offered('berth k8s s', state)).toEqual(['sync', 'sleep']);
+    expect(await offered('berth k8s s', state)).toEqual(['sync', 'sleep', 'savings']);
     expect(await offered('berth daemon ', state)).toEqual([
       'start',
       'stop',

@@ -81,6 +81,8 @@ it('takes global options before and behind the command', async () => {
 
 it.each(['-v', '-V', '--version'])('takes %s as the version', (flag) => {
   expect(parsed([flag], undefined)).toMatchObject({ version: true });
+  const elsewhere = parsed(['--state-dir', '/elsewhere', flag], undefined);
+  expect(elsewhere).toMatchObject({ version: true, globals: { stateDir: '/elsewhere' } });
 });
 
 it('takes ps -a, and logs --tail as logs -n', async () => {

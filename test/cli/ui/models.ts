@@ -68,6 +68,7 @@ const WORKLOAD: Workload = {
   stale_since: null,
   policy: null,
   after: null,
+  managed_by: [],
 };
 
 /** As many workloads as a cluster may have. */

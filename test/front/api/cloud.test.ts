@@ -49,7 +49,15 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
 const workloadRow = (id: string): WorkloadRow => ({
   ...{ id, clusterId: 'a', kind: 'Deployment', namespace: 'web', name: id, labels: '', replicas: 1 },
   ...{ ready: 1, desiredReplicas: null, autoSleep: false, idleMinutes: 30, lastActivityAt: null },
-  ...{ state: 'awake', sleepReason: null, wakeReason: null, staleSince: null, policy: null, after: null },
+  ...{
+    state: 'awake',
+    sleepReason: null,
+    wakeReason: null,
+    staleSince: null,
+    policy: null,
+    after: null,
+    managers: [],
+  },
 });
 
 const NOBODY = '01ARZ3NDEKTSV4RRFFQ69G5FAV';

@@ -23,6 +23,7 @@ const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => (
   staleSince: null,
   policy: null,
   after: null,
+  managers: [],
 });
 const cluster = (id: string): ClusterRow => ({
   id,
@@ -112,7 +113,7 @@ describe("the front's copies of workloads", () => {
       '[{"id":"a","name":"a","namespace":"a","kind":"Deployment","replicas":1,"desired_replicas":null,' +
         '"auto_sleep_enabled":true,"idle_timeout_minutes":7,"last_activity_at":"2023-11-14T22:13:20.000Z",' +
         '"cluster_id":"c","ready_replicas":0,"state":"waking","sleep_reason":null,"wake_reason":null,' +
-        '"stale_since":null,"policy":null,"after":null}]',
+        '"stale_since":null,"policy":null,"after":null,"managed_by":[]}]',
     );
     views.setClusters([cluster('c')], true);
     const item =

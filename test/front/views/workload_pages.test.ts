@@ -23,6 +23,7 @@ const row = (id: string, clusterId: string, index: number): WorkloadRow => ({
     staleSince: null,
     policy: null,
     after: null,
+    managers: [],
   },
 });
 

@@ -1,0 +1,64 @@
+// The other tools that give a workload its replicas, and the settings with which each leaves a sleep alone:
+// docs/reference.md "Peace with other tools". Pure.
+import type { ObservedWorkload, StoredWorkload, WorkloadManager } from '../../protocol/cloud.ts';
+import { CLOUD } from '../../settings/cloud_limits.ts';
+
+type Subject = Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>;
+
+/** By the tools of KEEPER_MARKS in parse_objects.ts. */
+const KEEPER_SETTINGS: Readonly<Record<string, (subject: Subject) => string>> = {
+  'Argo CD': ({ kind, namespace, name }) =>
+    'add RespectIgnoreDifferences=true to spec.syncPolicy.syncOptions of its Application, and ' +
+    `{group: apps, kind: ${kind}, namespace: ${namespace}, name: ${name}, jsonPointers: [/spec/replicas]} ` +
+    'to spec.ignoreDifferences',
+  Flux: ({ kind, name }) =>
+    'leave spec.replicas out of the manifest; for a HelmRelease with drift detection add ' +
+    `{paths: [/spec/replicas], target: {kind: ${kind}, name: ${name}}} to spec.driftDetection.ignore`,
+  Fleet: ({ kind, namespace, name }) =>
+    `add {apiVersion: apps/v1, kind: ${kind}, namespace: ${namespace}, name: ${name}, ` +
+    'operations: [{op: remove, path: /spec/replicas}]} to diff.comparePatches of fleet.yaml',
+};
+
+/** What KEDA puts before the name of a ScaledObject to name its autoscaler. */
+const KEDA_PREFIX = 'keda-hpa-';
+const isOfKeda = (autoscaler: string): boolean => autoscaler.startsWith(KEDA_PREFIX);
+
+const managerOfAutoscaler = (autoscaler: string): WorkloadManager =>
+  isOfKeda(autoscaler)
+    ? {
+        tool: `KEDA ScaledObject ${autoscaler.slice(KEDA_PREFIX.length)}`,
+        settings: 'annotate it with autoscaling.keda.sh/paused-replicas: "0" while the workload sleeps',
+      }
+    : {
+        tool: `HorizontalPodAutoscaler ${autoscaler}`,
+        settings: 'set spec.minReplicas to 1 or more: then it rests while the count is 0',
+      };
+
+/** The tools that are known to give the workload its replicas. */
+export function managersOf({ seen, autoscalers = [] }: StoredWorkload): WorkloadManager[] {
+  const settings = seen.keeper === null ? undefined : KEEPER_SETTINGS[seen.keeper]?.(seen);
+  const keepers = seen.keeper !== null && settings ? [{ tool: seen.keeper, settings }] : [];
+  return [...keepers, ...autoscalers.map(managerOfAutoscaler)];
+}
+
+/** People scale with kubectl, also what a tool manages. */
+const isByPerson = ({ scaledBy }: ObservedWorkload): boolean => scaledBy?.startsWith('kubectl') === true;
+
+/** How much an undone sleep counts. A tool that is known to do it would do it again. */
+export const strikesOf = (seen: ObservedWorkload): number =>
+  seen.keeper !== null && !isByPerson(seen) ? CLOUD.undone.max : 1;
+
+/** The record once the autoscalers of a workload are known whose sleep was undone. */
+export function withAutoscalers(row: StoredWorkload, autoscalers: readonly string[]): StoredWorkload {
+  const isKnown = row.undone > 0 && autoscalers.some(isOfKeda) && !isByPerson(row.seen);
+  return { ...row, autoscalers, undone: isKnown ? CLOUD.undone.max : row.undone };
+}
+
+/** Why auto-sleep and schedules leave a workload alone. */
+export function leftReason(row: StoredWorkload): string {
+  const managers = managersOf(row);
+  if (managers.length === 0)
+    return `auto-sleep leaves it alone: it was woken ${row.undone} times in a row by something else`;
+  const settings = managers.map(({ tool, settings: text }) => `${tool}: ${text}`).join('; ');
+  return `auto-sleep leaves it alone, as something else gives it replicas. For peace with ${settings}`;
+}
