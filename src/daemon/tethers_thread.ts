@@ -8,7 +8,7 @@ import type { Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { TETHER } from '../settings/cloud_limits.ts';
 import { THREADS } from '../settings/limits.ts';
-import { report, reportCrash } from './daemon_log.ts';
+import { report, reportCrash, reportDefect } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
@@ -30,10 +30,11 @@ async function setupTethers(node: Node, { addressRule, cloud }: ThreadData): Pro
     maxBytes: share(TETHER.held.maxBytes),
   });
   const config = { rule: addressRule, peers, networkClock: systemClock, held };
-  node.family('tether:', tetherActor, () => config);
+  const link = cloud.remote && (await import('./remote_berth.ts')).remoteLink(cloud.remote, reportDefect);
+  if (link) node.scope.defer(() => link.close());
+  node.family('tether:', tetherActor, () => ({ ...config, link }));
   if (cloud.relay === null || nodeOf('relay') !== node.name) return;
-  const { cloudToken, ...address } = cloud.relay;
-  await node.start('relay', relayActor, { ...config, address, cloudToken, onListening: reportRelay });
+  await node.start('relay', relayActor, { ...config, ...cloud.relay, onListening: reportRelay });
 }
 
 /** The life of the thread: see `runThread`. */

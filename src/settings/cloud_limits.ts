@@ -292,12 +292,19 @@ export const RELAY = {
   /** Time for the head of a request, and for a client to connect. */
   headTimeoutMs: 10_000,
   dialTimeoutMs: 10_000,
+  /** Time for another Berth to answer what waits for nothing. */
+  answerTimeoutMs: 10_000,
+  /** Time for a peer to take what is sent before the connection is closed. */
+  closeTimeoutMs: 1_000,
   /** Validity of a ticket. */
   ticketMs: 60_000,
   /** A port of a workload without connections is forgotten after it. */
   idlePortMs: 60_000,
   /** Pause before a port that is taken is tried again. */
   listenRetryMs: 10_000,
+  /** Connections to the relay of another Berth, of a thread, and the interval of the look for unused ones. */
+  maxDialled: 16,
+  reviewIntervalMs: 15_000,
   /** Pauses between attempts to reach a relay. */
   retry: { initialDelayMs: 100, maxDelayMs: 1_000 },
 } as const;

@@ -22,10 +22,10 @@ interface RelayPort {
 /** Gives each stream to the port of the workload that it asks for. */
 export class RelayPorts {
   private readonly context: Context;
-  private readonly config: TetherConfig;
+  private readonly config: Omit<TetherConfig, 'link'>;
   private readonly ports = new Map<string, RelayPort>();
 
-  constructor(context: Context, config: TetherConfig) {
+  constructor(context: Context, config: Omit<TetherConfig, 'link'>) {
     this.context = context;
     this.config = config;
     context.scope.defer(() => this.close(() => true));
@@ -63,7 +63,7 @@ export class RelayPorts {
     const { context, config } = this;
     const numbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
     // Its numbers are nobody's: who has the local port counts them.
-    const clients = new TetherClients(context, request, numbers, config, () => undefined);
+    const clients = new TetherClients(context, request, numbers, { ...config, link: null }, () => undefined);
     const port: RelayPort = {
       request,
       clients,

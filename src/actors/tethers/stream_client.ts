@@ -5,6 +5,8 @@ import type { SessionClient, SessionClientEvents } from './session_client.ts';
 /** A connection to a port of another machine, as a stream of the relay. */
 export class StreamClient implements SessionClient {
   private readonly stream: MuxStream;
+  private hasGone = false;
+  private onClosed = (): void => undefined;
 
   constructor(stream: MuxStream) {
     this.stream = stream;
@@ -19,12 +21,18 @@ export class StreamClient implements SessionClient {
   }
 
   listen(events: SessionClientEvents): void {
+    this.onClosed = () => events.onClientClosed();
     this.stream.listen({
       onData: (bytes) => events.onClientData(bytes),
       onEnd: () => events.onClientEnd(),
       onDrained: () => events.onClientDrained(),
       onClosed: () => events.onClientClosed(),
-      onReset: () => events.onClientClosed(),
+      onReset: (code) => {
+        this.hasGone = true;
+        // Who has closed in order has sent everything, as with a port of this machine.
+        if (code === 'closed') events.onClientEnd();
+        else events.onClientClosed();
+      },
     });
   }
 
@@ -41,7 +49,8 @@ export class StreamClient implements SessionClient {
   }
 
   end(flushed: () => void): void {
-    this.stream.end(flushed);
+    if (this.hasGone) flushed();
+    else this.stream.end(flushed);
   }
 
   reset(reason: string | null, isUnseen: boolean): void {
@@ -51,8 +60,12 @@ export class StreamClient implements SessionClient {
 
   destroy(): void {
     this.stream.reset('closed', '');
+    // As a socket says it: after this.
+    queueMicrotask(this.onClosed);
   }
 
   /** The other side of the relay sees to its client, and resets the stream. */
-  isGone = (): boolean => false;
+  isGone(): boolean {
+    return this.hasGone || this.stream.isLeft;
+  }
 }

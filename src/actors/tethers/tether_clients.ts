@@ -1,6 +1,8 @@
 // The clients of one open tether: takes their connections, counts them, and reports traffic and activity.
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import { openRequestBody } from '../../adapters/relay/open_request.ts';
+import type { RelayLink } from '../../adapters/relay/relay_link.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import {
   type StoredTether,
@@ -12,8 +14,10 @@ import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PodWatch } from './pod_watch.ts';
+import { RemoteWorkload } from './remote_workload.ts';
 import type { SessionClient } from './session_client.ts';
-import { SessionRouter } from './session_router.ts';
+import { SessionRouter, type SessionRouterOptions } from './session_router.ts';
+import { UsedPods } from './used_pods.ts';
 import { WorkloadWaker } from './workload_waker.ts';
 
 /** What the tethers of a thread share. */
@@ -23,19 +27,39 @@ export interface TetherConfig {
   /** The clock of connections to pods: their timers may outlast the actor that has begun them. */
   networkClock: Clock;
   held: HeldConnections;
+  /** The way to the Berth that has the workloads; null: they are of clusters that are registered here. */
+  link: RelayLink | null;
 }
 
 /** A port of a workload, and how connections to it are carried. */
 export type CarriedPort = Pick<StoredTether, 'workloadId' | 'containerPort' | 'wake'> &
   Partial<TetherSettings>;
 
+type Way = Pick<SessionRouterOptions, 'targets' | 'target' | 'halfClosedTimeoutMs'>;
+
+function wayToPods(port: CarriedPort, pods: PodWatch, workloads: Ref<WorkloadsProtocol>, clock: Clock): Way {
+  const { workloadId, containerPort, wake } = port;
+  return {
+    targets: new UsedPods({ clock, pods, port: containerPort }),
+    target: new WorkloadWaker({ workloads, workloadId, wake, pods }),
+    halfClosedTimeoutMs: tetherSettings(port).halfClosedTimeoutMs,
+  };
+}
+
+function wayOverRelay(port: CarriedPort, link: RelayLink, onChange: () => void): Way {
+  const remote = new RemoteWorkload(link, openRequestBody({ ...port, ...tetherSettings(port) }), onChange);
+  return { targets: remote, target: remote, halfClosedTimeoutMs: null };
+}
+
 /** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
 export class TetherClients {
   private readonly clock: Clock;
   private readonly port: CarriedPort;
-  private readonly workloads: Ref<WorkloadsProtocol>;
+  /** The owner of the workload; null: it is on another machine, where the relay tells of its use. */
+  private readonly workloads: Ref<WorkloadsProtocol> | null;
   private readonly report: (numbers: TetherStats) => void;
-  private readonly pods: PodWatch;
+  /** null: those of another machine. */
+  private readonly pods: PodWatch | null;
   private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
   private readonly stats: TetherStats;
@@ -52,37 +76,32 @@ export class TetherClients {
     context: Context,
     port: CarriedPort,
     stats: TetherStats,
-    { rule, networkClock, held }: Omit<TetherConfig, 'peers'>,
+    config: Omit<TetherConfig, 'peers'>,
     report: (numbers: TetherStats) => void,
   ) {
     const { clock } = context;
-    const onDefect = (error: unknown): void => context.crash(error);
     this.clock = clock;
     this.port = port;
     this.report = report;
     this.stats = { ...stats, connections: 0 };
-    this.workloads = context.ref('workloads');
-    const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(port);
-    this.pods = new PodWatch({
-      clock,
-      rule,
-      choice: { pod, allowNotReady },
-      onChange: () => this.router.onPodsChange(),
-      onDefect,
-    });
+    const { link, rule, networkClock } = config;
+    const onDefect = (error: unknown): void => context.crash(error);
+    const onChange = (): void => this.router.onTargetsChange();
+    let way: Way;
+    if (link) {
+      this.workloads = null;
+      this.pods = null;
+      way = wayOverRelay(port, link, onChange);
+    } else {
+      const choice = tetherSettings(port);
+      this.workloads = context.ref('workloads');
+      this.pods = new PodWatch({ clock, rule, choice, onChange, onDefect });
+      way = wayToPods(port, this.pods, this.workloads, networkClock);
+    }
     this.router = new SessionRouter({
+      ...way,
       clock,
-      networkClock,
-      held,
-      port: port.containerPort,
-      halfClosedTimeoutMs,
-      pods: this.pods,
-      target: new WorkloadWaker({
-        workloads: this.workloads,
-        workloadId: port.workloadId,
-        wake: port.wake,
-        pods: this.pods,
-      }),
+      held: config.held,
       onDefect,
       onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
       onAnswered: () => this.recordError(null),
@@ -103,7 +122,7 @@ export class TetherClients {
 
   /** The workload is being put to sleep: new connections wait, and wake it. False: it is not after all. */
   noteSleep(isSleeping: boolean): void {
-    this.pods.condemn(isSleeping);
+    this.pods?.condemn(isSleeping);
   }
 
   /** Whether there are no connections. */
@@ -176,7 +195,7 @@ export class TetherClients {
     if (activity.isReported) return;
     activity.isReported = true;
     activity.reportedAt = this.clock.monotonic();
-    this.workloads.tell('activity', { id: this.port.workloadId, at: activity.at });
+    this.workloads?.tell('activity', { id: this.port.workloadId, at: activity.at });
   }
 
   /**
@@ -189,6 +208,6 @@ export class TetherClients {
     const isDue = this.router.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
     this.traffic = { lastByteAt, reportedAt: now };
-    this.workloads.tell('traffic', { id: this.port.workloadId, lastByteAt });
+    this.workloads?.tell('traffic', { id: this.port.workloadId, lastByteAt });
   }
 }

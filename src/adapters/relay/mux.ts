@@ -42,6 +42,21 @@ export class Mux implements StreamCarrier {
     return !this.isOver && !this.isLeaving && this.streams.size < RELAY.maxStreams;
   }
 
+  /** Whether the connection is there. */
+  get isOpen(): boolean {
+    return !this.isOver;
+  }
+
+  /** Whether the connection is of no more use: no stream is open, and none may be opened. */
+  get isSpent(): boolean {
+    return this.isLeaving && this.streams.size === 0;
+  }
+
+  /** Number of open streams. */
+  get size(): number {
+    return this.streams.size;
+  }
+
   /** Opens a stream: `request` says to what. */
   open(request: Buffer): MuxStream {
     this.lastId += 1;

@@ -37,6 +37,17 @@ export interface MuxStreamEvents {
   onReset(code: ResetCode | 'lost', text: string): void;
 }
 
+const ignore = (): void => undefined;
+
+/** The events of a stream whose user has gone. */
+const NOBODY: MuxStreamEvents = {
+  onData: ignore,
+  onEnd: ignore,
+  onDrained: ignore,
+  onClosed: ignore,
+  onReset: ignore,
+};
+
 const MAX_CREDIT = 2 ** 31 - 1;
 const MAX_MERGED_BYTES = 4 * 1024;
 
@@ -53,7 +64,7 @@ export class MuxStream {
   private isFull = false;
   private isEnding = false;
   private isEndSent = false;
-  private flushed: () => void = () => undefined;
+  private flushed: () => void = ignore;
   private readonly unread: Buffer[] = [];
   private isStopped = false;
   private isDelivering = false;
@@ -66,6 +77,10 @@ export class MuxStream {
   private isLimited = false;
   private hasEndCome = false;
   private isEndRead = false;
+  /** Its user has gone: what is unsent is still sent. */
+  private isLeaving = false;
+  /** The other side's user has gone: what that had sent is still to be read. */
+  private leftText: string | null = null;
 
   constructor(carrier: StreamCarrier, id: number) {
     this.carrier = carrier;
@@ -81,9 +96,14 @@ export class MuxStream {
     return this.unsentBytes;
   }
 
+  /** Whether the user of the other side has gone, though not all that it had sent is read. */
+  get isLeft(): boolean {
+    return this.leftText !== null;
+  }
+
   /** Whether there is something that may be sent. */
   get isReady(): boolean {
-    if (this.isOver || this.isEndSent) return false;
+    if (this.isOver || this.isEndSent || this.isLeft) return false;
     return this.unsentBytes > 0 ? this.credit > 0 : this.isEnding;
   }
 
@@ -100,7 +120,7 @@ export class MuxStream {
 
   /** False: enough for now, until `onDrained`. */
   write(bytes: Buffer): boolean {
-    if (this.isOver || this.isEnding) return true;
+    if (this.isOver || this.isEnding || this.isLeft) return true;
     if (bytes.length > 0) this.unsent.push(bytes);
     this.unsentBytes += bytes.length;
     this.carrier.schedule(this);
@@ -109,7 +129,7 @@ export class MuxStream {
   }
 
   /** Nothing more will be written. `flushed` is called when everything is sent. */
-  end(flushed: () => void = () => undefined): void {
+  end(flushed: () => void = ignore): void {
     if (this.isOver || this.isEnding) return;
     this.isEnding = true;
     this.flushed = flushed;
@@ -132,10 +152,22 @@ export class MuxStream {
     this.finish();
   }
 
+  /** The user has gone: what was written is still sent, what comes is dropped, and no event follows. */
+  leave(): void {
+    this.events = NOBODY;
+    if (this.unsentBytes === 0) {
+      this.reset('closed', '');
+      return;
+    }
+    this.isLeaving = true;
+    this.resume();
+  }
+
   /** For the connection, when it is this stream's turn: sends a frame. */
   sendNext(): void {
     if (this.unsentBytes > 0) this.sendData();
     if (this.unsentBytes === 0 && this.isEnding && !this.isOver) this.sendEnd();
+    if (this.unsentBytes === 0 && this.isLeaving) this.reset('closed', '');
     if (!this.isFull || this.unsentBytes > RELAY.maxUnsentOfStream / 2) return;
     this.isFull = false;
     this.events?.onDrained();
@@ -143,7 +175,7 @@ export class MuxStream {
 
   /** For the connection, as those that follow: returns what no peer may send; null: it is proper. */
   takeData(bytes: Buffer, isLimited: boolean): string | null {
-    if (this.hasEndCome) return 'data after its end';
+    if (this.hasEndCome || this.isLeft) return 'data after its end';
     if (bytes.length > this.window) return 'more data than the window takes';
     this.window -= bytes.length;
     this.isLimited ||= isLimited;
@@ -160,13 +192,19 @@ export class MuxStream {
   }
 
   takeEnd(): string | null {
-    if (this.hasEndCome) return 'a second end';
+    if (this.hasEndCome || this.isLeft) return 'a second end';
     this.hasEndCome = true;
     this.deliver();
     return null;
   }
 
   takeReset(code: ResetCode, text: string): void {
+    if (code === 'closed' && this.unread.length > 0 && !this.isLeft) {
+      this.leftText = text;
+      this.unsent.length = 0;
+      this.unsentBytes = 0;
+      return;
+    }
     this.finish();
     this.events?.onReset(code, text);
   }
@@ -221,7 +259,10 @@ export class MuxStream {
     }
     this.isDelivering = false;
     if (!events || this.isOver || this.isStopped) return;
-    if (!this.hasEndCome) this.giveCredit();
+    if (this.leftText !== null) {
+      this.finish();
+      events.onReset('closed', this.leftText);
+    } else if (!this.hasEndCome) this.giveCredit();
     else if (!this.isEndRead) {
       this.isEndRead = true;
       events.onEnd();

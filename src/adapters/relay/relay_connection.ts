@@ -9,6 +9,7 @@ import { Mux, type MuxEvents } from './mux.ts';
 /** The longest message of a relay. */
 export const MAX_RELAY_MESSAGE_BYTES = RELAY.maxDataBytes + FRAME_HEAD_BYTES;
 
+const GOING_AWAY = 1001;
 const PROTOCOL_ERROR = 1002;
 /** A close frame has 125 bytes at most, two of them for the code. */
 const MAX_CLOSE_BYTES = 123;
@@ -17,6 +18,8 @@ export interface RelayConnection {
   readonly mux: Mux;
   /** Ends it and its streams. */
   close(reason: string): void;
+  /** Of a server that ends: the same, once the client has what was sent, which is not waited for long. */
+  leave(reason: string): void;
 }
 
 /**
@@ -32,16 +35,17 @@ export function carryStreams(
   let heardAt = clock.monotonic();
   let why = 'the connection to the relay was lost';
   const flush = (): void => mux.flush();
+  const endSocket = (code: number, reason: string): void => {
+    socket.close(code, Buffer.from(reason).subarray(0, MAX_CLOSE_BYTES));
+    clock.after(RELAY.closeTimeoutMs, () => socket.terminate());
+  };
   const mux = new Mux(
     {
       get bufferedBytes() {
         return socket.bufferedAmount;
       },
       send: (frame) => socket.send(frame, flush),
-      close: (reason) => {
-        socket.close(PROTOCOL_ERROR, Buffer.from(reason).subarray(0, MAX_CLOSE_BYTES));
-        clock.after(RELAY.dialTimeoutMs, () => socket.terminate());
-      },
+      close: (reason) => endSocket(PROTOCOL_ERROR, reason),
     },
     events,
   );
@@ -67,6 +71,11 @@ export function carryStreams(
     close: (reason) => {
       mux.close(reason);
       socket.terminate();
+    },
+    leave: (reason) => {
+      mux.leave();
+      mux.close(reason);
+      endSocket(GOING_AWAY, reason);
     },
   };
 }

@@ -11,9 +11,7 @@ import { WebSocketServer } from '../websocket.ts';
 import { RELAY_PROTOCOL } from './frames.ts';
 import type { MuxEvents } from './mux.ts';
 import { carryStreams, MAX_RELAY_MESSAGE_BYTES, type RelayConnection } from './relay_connection.ts';
-
-/** The path of a relay. */
-export const RELAY_PATH = '/k8s/relay';
+import { RELAY_PATH } from './relay_path.ts';
 
 /** Where a relay listens. */
 export interface RelayAddress {
@@ -122,7 +120,7 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const connection of connections) connection.close('the relay ends');
+        for (const connection of connections) connection.leave('the relay ends');
         server.closeAllConnections();
       }),
   };

@@ -7,10 +7,10 @@ const TICKET = /^(\d{1,15})\.([A-Za-z0-9_-]{43})$/;
 const sign = (cloudToken: string, until: number): Buffer =>
   createHmac('sha256', cloudToken).update(`berth.relay.v1 ${until}`).digest();
 
-/** A ticket that is valid for RELAY.ticketMs from `now` (epoch milliseconds). */
-export function newTicket(cloudToken: string, now: number): string {
+/** A ticket, and until when (epoch milliseconds) it is valid: RELAY.ticketMs from `now`. */
+export function newTicket(cloudToken: string, now: number): { ticket: string; until: number } {
   const until = now + RELAY.ticketMs;
-  return `${until}.${sign(cloudToken, until).toString('base64url')}`;
+  return { ticket: `${until}.${sign(cloudToken, until).toString('base64url')}`, until };
 }
 
 /** Whether the ticket was made with this token and is valid at `now` (epoch milliseconds). */

@@ -20,6 +20,15 @@ import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
 import {
+  askRemote,
+  isOfRemote,
+  passedBody,
+  passedHead,
+  passStream,
+  type RemoteApi,
+  returnedHeaders,
+} from './remote_api.ts';
+import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,
   HttpReply,
@@ -156,6 +165,11 @@ export class RequestHandler {
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
     if (reach) checkAgentRight(route, key, reach, app);
+    const { remote } = app.cloud;
+    if (remote && isOfRemote(route)) {
+      this.runRemote(exchange, reply, route, remote);
+      return;
+    }
     switch (route.kind) {
       case 'read':
         this.runRead(exchange, reply, route, by);
@@ -339,6 +353,37 @@ export class RequestHandler {
       const { status, contentType, body } = answer;
       if (contentType === null) reply.empty(status, EMPTY_HEADERS);
       else reply.bytes(status, headersOf(contentType), body);
+    });
+  }
+
+  /** Has another Berth answer. */
+  private runRemote(exchange: HttpExchange, reply: HttpReply, route: Route, remote: RemoteApi): void {
+    const { app } = this.options;
+    const isStreamed = route.kind === 'stream';
+    const gone = new AbortController();
+    const cut = (): void => gone.abort();
+    const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
+    if (isStreamed) app.streams.assertRoom();
+    const isPrompt = route.isPrompt && !isStreamed;
+    const work = passedBody(exchange).then(async (body) => {
+      exchange.whenGone(cut);
+      const answer = await askRemote(remote, { ...head, body }, isPrompt);
+      if (isStreamed && answer.status === 200) return { answer, text: null };
+      return { answer, text: await answer.text() };
+    });
+    this.pending.track(reply, { isOfToken: false, onCut: cut }, work, ({ answer, text }) => {
+      if (text !== null) {
+        reply.value(answer.status, returnedHeaders(answer, route.headers), text);
+        return;
+      }
+      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+      if (!stream) {
+        cut();
+        return;
+      }
+      app.streams.add(stream);
+      stream.onClose = cut;
+      void passStream(answer, stream);
     });
   }
 

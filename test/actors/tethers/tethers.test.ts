@@ -77,6 +77,7 @@ async function part(
     peers,
     networkClock: realTime,
     held: heldConnections(),
+    link: null,
   }));
   const cloudStore = embeddedCloudStore(store);
   const saveTether: CloudStore['saveTether'] = async (tether) => {
@@ -87,6 +88,7 @@ async function part(
     store: { ...cloudStore, saveTether },
     ports,
     hasRelay: false,
+    remote: null,
   });
   return {
     world: space,
@@ -472,6 +474,7 @@ describe('tethers', () => {
       rule: RULE,
       peers,
       networkClock: realTime,
+      link: null,
       held: heldConnections(),
     });
     const { port } = await ref.ask('open', {

@@ -3,7 +3,8 @@ import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { dialRelay } from '../../../src/adapters/relay/dial_relay.ts';
 import type { MuxStream } from '../../../src/adapters/relay/mux_stream.ts';
-import { listenForRelays, RELAY_PATH } from '../../../src/adapters/relay/relay_server.ts';
+import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
+import { listenForRelays } from '../../../src/adapters/relay/relay_server.ts';
 import { isTicketValid, newTicket } from '../../../src/adapters/relay/ticket.ts';
 import { RELAY } from '../../../src/settings/cloud_limits.ts';
 import { MIB } from '../../../src/settings/limits.ts';
@@ -11,6 +12,7 @@ import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 const TOKEN = 'the-token';
+const ticketOf = (token: string, now: number): string => newTicket(token, now).ticket;
 const ignore = (): void => undefined;
 
 /** A relay whose streams get back what they send, as fast as they take it. */
@@ -38,7 +40,7 @@ async function echoing() {
 }
 
 async function dialled(url: string, onClosed = ignore) {
-  const connection = await dialRelay(url, newTicket(TOKEN, Date.now()), realTime, onClosed);
+  const connection = await dialRelay(url, ticketOf(TOKEN, Date.now()), realTime, onClosed);
   afterThisTest(() => connection.close('the test ends'));
   return connection;
 }
@@ -108,18 +110,18 @@ describe('a relay', () => {
 
   it.each([
     ['no ticket', {}, 401],
-    ['a wrong ticket', { authorization: `Bearer ${newTicket('another', Date.now())}` }, 401],
-    ['an old ticket', { authorization: `Bearer ${newTicket(TOKEN, Date.now() - 2 * RELAY.ticketMs)}` }, 401],
-    ['a ticket of the future', { authorization: `Bearer ${newTicket(TOKEN, Date.now() + 1e10)}` }, 401],
+    ['a wrong ticket', { authorization: `Bearer ${ticketOf('another', Date.now())}` }, 401],
+    ['an old ticket', { authorization: `Bearer ${ticketOf(TOKEN, Date.now() - 2 * RELAY.ticketMs)}` }, 401],
+    ['a ticket of the future', { authorization: `Bearer ${ticketOf(TOKEN, Date.now() + 1e10)}` }, 401],
     ['the token itself', { authorization: `Bearer ${TOKEN}` }, 401],
     [
       'an origin',
-      { authorization: `Bearer ${newTicket(TOKEN, Date.now())}`, origin: 'http://localhost' },
+      { authorization: `Bearer ${ticketOf(TOKEN, Date.now())}`, origin: 'http://localhost' },
       403,
     ],
     [
       'another protocol',
-      { authorization: `Bearer ${newTicket(TOKEN, Date.now())}`, 'sec-websocket-protocol': 'x' },
+      { authorization: `Bearer ${ticketOf(TOKEN, Date.now())}`, 'sec-websocket-protocol': 'x' },
       400,
     ],
   ])('refuses a client with %s', async (_, headers, status) => {
