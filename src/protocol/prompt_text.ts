@@ -78,16 +78,26 @@ export function isBlankAdded(before: readonly string[], after: readonly string[]
   return heightOf(after) > heightOf(before) && !isRedrawn(before, after);
 }
 
+const filled = (lines: readonly string[]): string[] => lines.filter((line) => !isBlank(line));
+
 /** Whether `after` shows something else than `before`, blank lines not counted. */
-export function isRedrawn(before: readonly string[], after: readonly string[]): boolean {
-  const [old, fresh] = [before, after].map((lines) => lines.filter((line) => !isBlank(line)).join('\n'));
-  return old !== fresh;
+const isRedrawn = (before: readonly string[], after: readonly string[]): boolean =>
+  filled(before).join('\n') !== filled(after).join('\n');
+
+const tailOf = (text: string): string => [...text.replace(LAYOUT, '')].slice(-TAIL_CHARACTERS).join('');
+
+/** Whether `lines` show the end of `text`, or a word for it. */
+const isShown = (text: string, lines: readonly string[]): boolean =>
+  lines.join('').replace(LAYOUT, '').includes(tailOf(text)) || lines.some((line) => PLACEHOLDER.test(line));
+
+/** Whether `after` ends as `typed` does from the end of `text` on, blank lines not counted. */
+export function isStillTyped(text: string, typed: readonly string[], after: readonly string[]): boolean {
+  const rows = filled(typed);
+  let count = 1;
+  while (count <= rows.length && !isShown(text, rows.slice(-count))) count += 1;
+  return count <= rows.length && !isRedrawn(rows.slice(-count), filled(after).slice(-count));
 }
 
 /** Whether `after` shows the end of `text`, or a word for it, in lines that `before` does not have. */
-export function isTextShown(text: string, before: readonly string[], after: readonly string[]): boolean {
-  const appeared = appearedLines(before, after);
-  const tail = [...text.replace(LAYOUT, '')].slice(-TAIL_CHARACTERS).join('');
-  const isThere = appeared.join('').replace(LAYOUT, '').includes(tail);
-  return isThere || appeared.some((line) => PLACEHOLDER.test(line));
-}
+export const isTextShown = (text: string, before: readonly string[], after: readonly string[]): boolean =>
+  isShown(text, appearedLines(before, after));

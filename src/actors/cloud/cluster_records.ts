@@ -2,22 +2,26 @@
 // a record is shown before it is on disk; whether a cluster answers is not stored, and is shown at once.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import type { CloudStore, StoredFacts } from '../../adapters/storage/cloud_store.ts';
 import type { ClusterFacts, ClusterInput, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import type { ClusterHealth } from './cluster_health.ts';
 
-/** The record with what was found out of its cluster. */
-function withFacts(row: StoredCluster, facts: ClusterFacts): StoredCluster {
-  const { version = row.version, capabilities = row.capabilities, lastSyncAt = row.lastSyncAt } = facts;
-  return {
-    ...row,
-    ...{ version, capabilities, lastSyncAt },
-    ...(facts.scope && { scope: facts.scope }),
-    ...(facts.credentialEndsAt !== undefined && { credentialEndsAt: facts.credentialEndsAt }),
-  };
-}
+/** What is kept of the facts. */
+const storedFacts = ({
+  version,
+  capabilities,
+  lastSyncAt,
+  scope,
+  credentialEndsAt,
+}: ClusterFacts): StoredFacts => ({
+  ...(version !== undefined && { version }),
+  ...(capabilities && { capabilities }),
+  ...(lastSyncAt !== undefined && { lastSyncAt }),
+  ...(scope && { scope }),
+  ...(credentialEndsAt !== undefined && { credentialEndsAt }),
+});
 
 const nameInUse = ({ name, inCluster }: Pick<ClusterInput, 'name' | 'inCluster'>) =>
   fail(
@@ -85,9 +89,9 @@ export class ClusterRecords {
     this.onCommitted(row);
   }
 
-  /** Stores a changed record. Fails storage_full; nothing is changed then. */
+  /** Stores a changed record. Fails name_in_use, storage_full; nothing is changed then. */
   async save(row: StoredCluster): Promise<void> {
-    await this.store.saveCluster(row);
+    if (!(await this.store.saveCluster(row))) throw nameInUse({ ...row, inCluster: false });
     this.rows.set(row.id, row);
     this.onCommitted(row);
   }
@@ -98,11 +102,15 @@ export class ClusterRecords {
     if (!row) return;
     this.health.note(row, facts);
     this.publish(id);
-    const next = withFacts(row, facts);
+    const found = storedFacts(facts);
+    const next = { ...row, ...found };
     if (isDeepStrictEqual(next, row)) return;
     // Facts that follow are added to these.
     this.rows.set(id, next);
-    const saved = this.store.saveCluster(next).then(() => this.onCommitted(next));
+    // What else has changed meanwhile was committed before.
+    const saved = this.store
+      .saveFacts(id, found)
+      .then(() => this.onCommitted({ ...(this.committed.get(id) ?? next), ...found }));
     this.factsSaved = tolerateFailure(saved, () => undefined);
     this.factsSaved.catch((error: unknown) => this.context.crash(error));
   }

@@ -2,7 +2,7 @@
 // pause, the key that submits it. docs/reference.md "Prompt".
 import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
-import { isBlankAdded, isRedrawn, isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
+import { isBlankAdded, isStillTyped, isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
 import { keyBytes } from '../../protocol/terminal_keys.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { PROMPT } from '../../settings/agent_limits.ts';
@@ -80,25 +80,37 @@ export class PromptTypist {
       const shown = left > 1 ? await this.shownLines() : null;
       const end = log.end();
       await type(enter);
-      if (!shown || !(await this.isNewline(owned, end, shown))) return end;
+      if (!shown || (await this.isSubmitted(owned, end, before, shown))) return end;
       await this.untilRest(owned, log.end(), pauseMs);
     }
   }
 
-  /** Whether the program has taken the submitting key for a newline: nothing else has changed on it. */
-  private async isNewline(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<boolean> {
+  /**
+   * Whether the program has taken the text. It has not where the submitting key became a newline, and where
+   * the text stands as it was typed after something else was drawn: a program that continues a conversation
+   * may show its prompt before it takes keys. `typed`: the lines when the key was pressed at the log offset
+   * `from`; `before`: those before the text was typed. What nobody can tell counts as taken.
+   */
+  private async isSubmitted(
+    prompt: OpenPrompt,
+    from: number,
+    before: readonly string[],
+    typed: readonly string[],
+  ): Promise<boolean> {
     const { clock, log } = this.options;
     const latest = clock.monotonic() + PROMPT.maxDeafMs;
     for (let seen = from; clock.monotonic() < latest; ) {
       await this.untilRest(prompt, seen, 0);
       const end = log.end();
       const lines = await this.shownLines();
-      if (!lines || isRedrawn(before, lines)) return false;
-      if (isBlankAdded(before, lines)) return true;
-      if (end === seen) return false;
+      if (!lines) return true;
+      if (isBlankAdded(typed, lines)) return false;
+      if (!isStillTyped(prompt.text, typed, lines)) {
+        if (isTextShown(prompt.text, before, lines)) return true;
+      } else if (end === seen) return end === from;
       seen = end;
     }
-    return false;
+    return true;
   }
 
   /** null: they take too long to draw. */

@@ -29,6 +29,11 @@ export interface WorkloadView {
   readonly view: WorkloadRow | null;
 }
 
+/** What is found out of a cluster, of which nobody decides. */
+export type StoredFacts = Partial<
+  Pick<StoredCluster, 'lastSyncAt' | 'version' | 'capabilities' | 'scope' | 'credentialEndsAt'>
+>;
+
 /** What has been committed, in the order of the commits. */
 export interface CloudCommit {
   readonly views: readonly WorkloadView[];
@@ -46,8 +51,13 @@ export interface CloudStore {
    * own cluster.
    */
   addCluster(row: StoredCluster): Promise<boolean>;
-  /** Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. */
-  saveCluster(row: StoredCluster): Promise<void>;
+  /**
+   * Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. Resolves
+   * with false, and writes nothing, when another cluster has the name.
+   */
+  saveCluster(row: StoredCluster): Promise<boolean>;
+  /** Replaces what `facts` has of a registered cluster, and nothing else of it. */
+  saveFacts(id: string, facts: StoredFacts): Promise<void>;
   /** Removes the cluster with its workloads' records and savings and the positions of its watches. */
   removeCluster(id: string): Promise<void>;
   /** The records of a cluster's workloads, a part at a time; the thread does other work in between. */

@@ -4,10 +4,10 @@ import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
 import { timeOfUlid } from '../../protocol/ulid.ts';
-import type { CloudBatch, CloudCommit, CloudStore } from './cloud_store.ts';
+import type { CloudBatch, CloudCommit, CloudStore, StoredFacts } from './cloud_store.ts';
 import type { Store } from './store_tables.ts';
 
-/** The caller handles the error; the next addition proceeds all the same. */
+/** The caller handles the error; the next change proceeds all the same. */
 const ignore = (): void => {};
 
 const positionKey = ({ clusterId, ...scope }: WorkloadScope & { clusterId: string }): string =>
@@ -20,26 +20,35 @@ const savingsKey = ({ clusterId, month, namespace }: StoredSavings): string =>
 function clusterTable(store: Store) {
   const clusters = store.table('clusters');
   const rows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
-  // An addition sees an earlier one only once that is on disk, so additions run one at a time.
-  let lastAddition: Promise<unknown> = Promise.resolve();
+  let lastChange: Promise<unknown> = Promise.resolve();
 
-  async function add(row: StoredCluster): Promise<boolean> {
-    const isTaken = rows().some((other) => other.name === row.name || (other.inCluster && row.inCluster));
-    if (!isTaken) await clusters.put(row.id, row);
-    return !isTaken;
+  /** A change sees an earlier one only once that is on disk, so changes run one at a time. */
+  function inTurn<R>(change: () => Promise<R>): Promise<R> {
+    const result = lastChange.then(change);
+    lastChange = result.catch(ignore);
+    return result;
   }
 
   return {
     clusters: async () => rows(),
     cluster: async (id: string) => clusters.get(id) ?? null,
-    addCluster(row: StoredCluster) {
-      const addition = lastAddition.then(() => add(row));
-      lastAddition = addition.catch(ignore);
-      return addition;
-    },
-    async saveCluster(row: StoredCluster) {
-      if (clusters.get(row.id)) await clusters.put(row.id, row);
-    },
+    addCluster: (row: StoredCluster) =>
+      inTurn(async () => {
+        const isTaken = rows().some((other) => other.name === row.name || (other.inCluster && row.inCluster));
+        if (!isTaken) await clusters.put(row.id, row);
+        return !isTaken;
+      }),
+    saveCluster: (row: StoredCluster) =>
+      inTurn(async () => {
+        if (rows().some(({ id, name }) => name === row.name && id !== row.id)) return false;
+        if (clusters.get(row.id)) await clusters.put(row.id, row);
+        return true;
+      }),
+    saveFacts: (id: string, facts: StoredFacts) =>
+      inTurn(async () => {
+        const row = clusters.get(id);
+        if (row) await clusters.put(id, { ...row, ...facts });
+      }),
   };
 }
 

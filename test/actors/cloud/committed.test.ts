@@ -83,9 +83,9 @@ describe('a store that', () => {
     const here = await cloud({
       store: (store) => ({
         ...store,
-        saveCluster: async (row) => {
+        saveFacts: async (id, facts) => {
           await free.promise;
-          return store.saveCluster(row);
+          return store.saveFacts(id, facts);
         },
       }),
     });

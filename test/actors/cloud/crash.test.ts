@@ -81,7 +81,7 @@ const CLUSTER_CALLS = [
   'capabilities',
   'autoscalers',
 ] as const;
-const STORE_CALLS = ['save', 'saveCluster', 'clusters', 'cluster'] as const;
+const STORE_CALLS = ['save', 'saveFacts', 'clusters', 'cluster'] as const;
 
 interface Lives {
   double: Double;

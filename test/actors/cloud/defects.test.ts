@@ -62,7 +62,7 @@ describe('a defect', () => {
 
   it('in a background write crashes the actor', async () => {
     const { here, id } = await cloudWith(() => ({}), {
-      store: (store) => ({ ...store, saveCluster: async () => brokenRow() }),
+      store: (store) => ({ ...store, saveFacts: async () => brokenRow() }),
     });
     await here.clusters.ask('sync', { id }).catch((error: unknown) => error);
     await eventually(() => here.world.crashes.length > 0);

@@ -243,6 +243,31 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
+  it('is submitted again to a program that has begun to draw a conversation and has dropped Enter', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    const draw = (text: string): void => {
+      bot.output = `${' '.repeat(bot.output.length)}\n${text}`;
+      bot.print('');
+    };
+    let enters = 0;
+    bot.onTyped = (text) => {
+      if (text !== '\r') draw(`* hello\n> ${text}\nfooter`);
+      else if (++enters === 1) draw('* hello\nresuming\nfooter');
+      else draw('* hello\n> late\n* working\n>\nfooter');
+    };
+    draw('* hello\n>\nfooter');
+    const answer = bot.prompt('late');
+    await bot.pass(1_000);
+    expect(bot.typed()).toBe('late!');
+    draw('* hello\n> late\nfooter');
+    await bot.pass(PROMPT.quietMs + 1_000);
+    expect(bot.typed()).toBe('late!!');
+    expect(await answer).toBe('idle');
+    expect(bot.watching).toBe(0);
+  });
+
   it('waits until a program that has just started has come to a rest', async () => {
     const bot = new Program();
     bot.startedAt = bot.clock.now();

@@ -142,11 +142,46 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     const own = cluster('own', { inCluster: true });
     expect(await store.addCluster(own)).toBe(true);
     expect(await store.addCluster(cluster('other', { inCluster: true }))).toBe(false);
-    await store.saveCluster({ ...one, lastSyncAt: 7 });
+    expect(await store.saveCluster({ ...one, lastSyncAt: 7 })).toBe(true);
+    expect(await store.saveCluster({ ...own, name: 'one' })).toBe(false);
     const again = await tested.open();
     expect(await again.clusters()).toEqual([{ ...one, lastSyncAt: 7 }, own]);
     expect(await again.cluster(one.id)).toEqual({ ...one, lastSyncAt: 7 });
     expect(await again.cluster(same.id)).toBeNull();
+  });
+
+  it('keeps both a change of a cluster and what was found out at the same time', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const access = { kek: 'k', wrapped: Uint8Array.of(1, 0, 255), data: Uint8Array.of(2) };
+    const one = cluster('one', { access, scope: [{ kind: 'Deployment', namespaces: null }] });
+    await store.addCluster(one);
+    const facts = { version: 'v1.33.1', scope: [], credentialEndsAt: null };
+    const renamed = { ...one, name: 'other', namespaces: ['web'], access: { ...access, kek: 'l' } };
+    const changes = [store.saveFacts(one.id, { lastSyncAt: 7 }), store.saveCluster(renamed)];
+    await Promise.all([...changes, store.saveFacts(one.id, facts)]);
+    await store.saveFacts(newUlid(Date.now()), facts);
+    const [kept, ...others] = await (await tested.open()).clusters();
+    expect(others).toEqual([]);
+    expect({ ...kept, access: kept?.access?.kek }).toEqual({ ...renamed, ...facts, access: 'l' });
+    expect([...(kept?.access?.wrapped ?? [])]).toEqual([1, 0, 255]);
+  });
+
+  it('takes any text of a workload', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const here = cluster('here');
+    await store.addCluster(here);
+    const odd = `nul \0 half \ud800 pair \u{1f6a2} escape \\u0000 quote "`;
+    const row = workload(here, 'a');
+    await store.save(saved(workload(here, 'b'), { ...row, sleepReason: odd }));
+    const views = [{ id: row.id, view: { ...view(row), wakeReason: odd } }];
+    await store.save(batch({ views, events: [event(odd)] }));
+    const kept = await workloadsOf(await tested.open(), here);
+    expect(kept.map(({ sleepReason }) => sleepReason?.slice(-34) ?? null)).toEqual([
+      expect.stringContaining('pair \u{1f6a2} escape \\u0000 quote "'),
+      null,
+    ]);
   });
 
   it('removes a cluster with its workloads, savings and positions, and no others', async () => {
@@ -174,6 +209,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
+    await store.addCluster(here);
     const all = Array.from({ length: 1_201 }, (_, index) => workload(here, `w${10_000 + index}`, index));
     await store.save(saved(...all));
     expect(await workloadsOf(await tested.open(), here)).toEqual(all);
@@ -183,6 +219,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
+    await store.addCluster(here);
     const [a, b] = [workload(here, 'a'), workload(here, 'b')];
     const commits: CloudCommit[] = [];
     const unfollow = store.follow((commit) => commits.push(commit));
@@ -221,6 +258,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
+    await store.addCluster(here);
     const a = workload(here, 'a');
     await store.save(batch({ ...saved(a), savings: [savings(here, 'web', 1), savings(here, 'data', 2)] }));
     await store.save(batch({ ...saved(workload(here, 'a', 0)), savings: [savings(here, 'web', 3.25)] }));
