@@ -1,4 +1,5 @@
 // berth k8s tether, tethers, untether
+import { isBerthError } from '../../client/errors.ts';
 import type { Tether } from '../../client/records.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
@@ -83,6 +84,12 @@ export const tetherCommand = defineCommand({
   },
 });
 
+/** Tethers are shown also while the Berth that has their workloads does not answer. */
+function withoutNames(error: unknown): [] {
+  if (isBerthError(error) && error.code.startsWith('remote_')) return [];
+  throw error;
+}
+
 export const tetherListCommand = defineCommand({
   run: async (context) => {
     const client = await context.client();
@@ -92,7 +99,7 @@ export const tetherListCommand = defineCommand({
       context.out.rows(tethers, [], empty);
       return;
     }
-    const workloads = await client.cloud.workloads();
+    const workloads = await client.cloud.workloads().catch(withoutNames);
     const named = (id: string): string => {
       const workload = workloads.find((one) => one.id === id);
       return workload ? workloadName(workload) : id;

@@ -410,3 +410,36 @@ describe('a connection', () => {
     expect(near.ends).toEqual(['lost: the cable is cut']);
   });
 });
+
+describe('a user who goes', () => {
+  it('has what it wrote delivered first, also to a reader that has stopped for a while', () => {
+    const here = connection((stream) => stream.pause());
+    const { stream } = here.open();
+    const sent = Buffer.alloc(2 * RELAY.windowBytes, 7);
+    stream.write(sent);
+    stream.leave();
+    here.settle();
+    const far = must(here.accepted[0]);
+    expect([far.bytes.length, far.stream.isLeft]).toEqual([0, false]);
+    far.stream.resume();
+    here.settle();
+    expect(far.bytes.equals(sent)).toBe(true);
+    expect(far.ends).toEqual(['closed: ']);
+    expect(here.client.size + here.server.size).toBe(0);
+  });
+
+  it('is known to have gone before all of it is read, and is sent nothing more', () => {
+    const here = connection((stream) => stream.pause());
+    const near = here.open();
+    near.stream.write(Buffer.alloc(10));
+    near.stream.leave();
+    here.settle();
+    const far = must(here.accepted[0]);
+    expect([far.stream.isLeft, far.ends]).toEqual([true, []]);
+    far.stream.write(Buffer.alloc(10));
+    here.settle();
+    far.stream.reset('closed', '');
+    here.settle();
+    expect([near.bytes.length, near.ends, here.server.size]).toEqual([0, [], 0]);
+  });
+});
