@@ -107,7 +107,7 @@ export function webSocketOver({
 }
 
 /** How to dial a WebSocket. */
-export interface DialOptions {
+export interface WebSocketDial {
   url: string;
   protocol: string;
   headers: Record<string, string>;
@@ -116,7 +116,7 @@ export interface DialOptions {
 }
 
 /** Dials; resolves with the open socket. Rejects with what the server or the network says. */
-export function dialWebSocket(options: DialOptions): Promise<WebSocket> {
+export function dialWebSocket(options: WebSocketDial): Promise<WebSocket> {
   const socket = new WebSocket(options.url, [options.protocol], {
     headers: options.headers,
     perMessageDeflate: false,

@@ -44,8 +44,8 @@ export function relaySettings(settings: Settings, stateDir: string): RelaySettin
 }
 
 /**
- * The Berth of `cloud.remote`, with the token of the settings or of `<state>/remote-token`; null: none. Throws
- * a SettingsError when the token is missing: docs/reference.md "Remote tethers".
+ * The Berth of `cloud.remote`, with the token of the settings or of `<state>/remote-token`; null: none.
+ * Throws a SettingsError when the token is missing: docs/reference.md "Remote tethers".
  */
 export function remoteBerth({ cloud }: Settings, stateDir: string): RemoteBerth | null {
   if (cloud.remote === '') return null;
@@ -87,8 +87,8 @@ export class CloudController {
   }
 
   /**
-   * Starts the cloud part if a cluster may be registered, or those of another Berth are shown, so that its watches, tethers and sweeper resume
-   * with the daemon.
+   * Starts the cloud part if a cluster may be registered, or those of another Berth are shown, so that its
+   * watches, tethers and sweeper resume with the daemon.
    */
   resume(keyFile: string): void {
     if (this.remote !== null || existsSync(keyFile))

@@ -94,8 +94,8 @@ const isOrigin = (v: unknown): boolean =>
   typeof v === 'string' && /^https?:\/\/[^*]+$/.test(v) && URL.canParse(v) && new URL(v).origin === v;
 
 /**
- * Whether `v` is the address of a Berth: an origin. A token must not travel in the clear, so http: is for this
- * machine.
+ * Whether `v` is the address of a Berth: an origin. A token must not travel in the clear, so http: is for
+ * this machine.
  */
 export function isBerthAddress(v: unknown): boolean {
   if (!isOrigin(v)) return false;

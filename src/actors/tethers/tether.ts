@@ -67,8 +67,9 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
       // A second `open` comes from a `tethers` that has restarted and does not know the numbers.
       if (opened) opened.clients.reportAgain();
       else {
-        const report = (changed: TetherStats): void =>
+        const tell = (changed: TetherStats): void =>
           context.ref('tethers').tell('stats', { id, numbers: changed });
+        const report = config.report ?? tell;
         const clients = new TetherClients(context, tether, numbers, config, report);
         opened = await openTether(context, clients, ports, config.peers);
       }

@@ -29,6 +29,8 @@ export interface TetherConfig {
   held: HeldConnections;
   /** The way to the Berth that has the workloads; null: they are of clusters that are registered here. */
   link: RelayLink | null;
+  /** Gets the numbers; absent: `tethers` does. */
+  report?: (numbers: TetherStats) => void;
 }
 
 /** A port of a workload, and how connections to it are carried. */

@@ -53,7 +53,7 @@ export function newFrame(type: number, stream: number, length: number): Buffer {
 }
 
 /** A frame with `body`. */
-export function frameOf(type: number, stream: number, body: Buffer = EMPTY): Buffer {
+export function muxFrame(type: number, stream: number, body: Buffer = EMPTY): Buffer {
   const frame = newFrame(type, stream, body.length);
   body.copy(frame, FRAME_HEAD_BYTES);
   return frame;
@@ -77,9 +77,9 @@ export function creditFrame(stream: number, bytes: number): Buffer {
 }
 
 /** A frame that ends a stream at once. */
-export function resetFrame(stream: number, code: ResetCode, text: string): Buffer {
+export function muxReset(stream: number, code: ResetCode, text: string): Buffer {
   const said = Buffer.from(text).subarray(0, MAX_TEXT_BYTES);
-  return frameOf(FRAME.reset, stream, Buffer.concat([Buffer.of(RESET_CODES.indexOf(code)), said]));
+  return muxFrame(FRAME.reset, stream, Buffer.concat([Buffer.of(RESET_CODES.indexOf(code)), said]));
 }
 
 /** What a body of FRAME.reset says; null: nothing that is known. */

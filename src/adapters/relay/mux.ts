@@ -1,7 +1,7 @@
 // Many streams over one connection, each with a window of its own: a reader that stops holds up nobody else.
 // Knows neither sockets nor time. docs/reference.md "Relay".
 import { RELAY } from '../../settings/cloud_limits.ts';
-import { FRAME, type Frame, frameOf, readFrame, readReset } from './frames.ts';
+import { FRAME, type Frame, muxFrame, readFrame, readReset } from './frames.ts';
 import { MuxStream, type StreamCarrier } from './mux_stream.ts';
 
 /** The connection below. */
@@ -61,18 +61,18 @@ export class Mux implements StreamCarrier {
   open(request: Buffer): MuxStream {
     this.lastId += 1;
     const stream = this.add(this.lastId);
-    this.sendFrame(frameOf(FRAME.open, stream.id, request));
+    this.sendFrame(muxFrame(FRAME.open, stream.id, request));
     return stream;
   }
 
   /** Takes no more streams; those that are open go on. */
   leave(): void {
     this.isLeaving = true;
-    this.sendFrame(frameOf(FRAME.goaway, 0));
+    this.sendFrame(muxFrame(FRAME.goaway, 0));
   }
 
   ping(): void {
-    this.sendFrame(frameOf(FRAME.ping, 0));
+    this.sendFrame(muxFrame(FRAME.ping, 0));
   }
 
   /** To be called for each message of the connection. One that no peer may send ends the connection. */
@@ -150,7 +150,7 @@ export class Mux implements StreamCarrier {
 
   private takeOwn(type: number, body: Buffer): string | null {
     if (body.length > 0) return 'a body where there is none';
-    if (type === FRAME.ping) this.sendFrame(frameOf(FRAME.pong, 0));
+    if (type === FRAME.ping) this.sendFrame(muxFrame(FRAME.pong, 0));
     else if (type === FRAME.goaway) this.isLeaving = true;
     else if (type !== FRAME.pong) return `a frame of type ${type} without a stream`;
     return null;

@@ -5,10 +5,10 @@ import {
   creditFrame,
   FRAME,
   FRAME_HEAD_BYTES,
-  frameOf,
+  muxFrame,
   newFrame,
   type ResetCode,
-  resetFrame,
+  muxReset,
 } from './frames.ts';
 
 /** The connection, as its streams use it. */
@@ -148,7 +148,7 @@ export class MuxStream {
   /** Ends the stream at once, in both directions. No event follows. */
   reset(code: ResetCode, text: string): void {
     if (this.isOver) return;
-    this.carrier.sendFrame(resetFrame(this.id, code, text));
+    this.carrier.sendFrame(muxReset(this.id, code, text));
     this.finish();
   }
 
@@ -233,7 +233,7 @@ export class MuxStream {
 
   private sendEnd(): void {
     this.isEndSent = true;
-    this.carrier.sendFrame(frameOf(FRAME.end, this.id));
+    this.carrier.sendFrame(muxFrame(FRAME.end, this.id));
     this.flushed();
     this.closeIfEnded();
   }

@@ -4,10 +4,14 @@ import { fail } from '../../protocol/errors.ts';
 import { CLOUD_EVENTS, RELAY } from '../../settings/cloud_limits.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
+import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
+import type { AppContext } from './app_context.ts';
 import { isJsonType } from './json_body.ts';
-import { headersOf } from './reply.ts';
+import type { PendingCalls } from './pending_calls.ts';
+import { type HttpReply, headersOf } from './reply.ts';
+import type { Route } from './routes.ts';
 
-export interface RemoteRequest {
+interface RemoteRequest {
   method: string;
   /** With the query. */
   path: string;
@@ -18,7 +22,7 @@ export interface RemoteRequest {
   signal: AbortSignal;
 }
 
-export interface RemoteAnswer {
+interface RemoteAnswer {
   status: number;
   /** null: absent. */
   header(name: string): string | null;
@@ -45,7 +49,7 @@ export const isOfRemote = ({ path, resource }: Operation): boolean =>
   path.startsWith('/k8s/') && !OWN.has(resource);
 
 /** What is passed on of a request, without its body. Read before anything is awaited. */
-export function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'path' | 'headers'> {
+function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'path' | 'headers'> {
   const query = exchange.query();
   const headers = PASSED_HEADERS.flatMap((name): [string, string][] => {
     const value = exchange.header(name);
@@ -61,14 +65,14 @@ export function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method'
 }
 
 /** Resolves with the body of a request; null: it has none. */
-export async function passedBody(exchange: HttpExchange): Promise<string | null> {
+async function passedBody(exchange: HttpExchange): Promise<string | null> {
   if (!exchange.head.hasBody) return null;
   const bytes = await exchange.readBody({ bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs });
   return Buffer.from(bytes).toString();
 }
 
 /** Sends a request whose answer is due soon if `isPrompt`. Fails remote_unreachable, remote_denied. */
-export async function askRemote(
+async function askRemote(
   remote: RemoteApi,
   request: RemoteRequest,
   isPrompt: boolean,
@@ -85,7 +89,7 @@ export async function askRemote(
 }
 
 /** The headers for an answer that is passed back, which by itself would have `usual`. */
-export function returnedHeaders(answer: RemoteAnswer, usual: ResponseHeaders): ResponseHeaders {
+function returnedHeaders(answer: RemoteAnswer, usual: ResponseHeaders): ResponseHeaders {
   const pairs = RETURNED_HEADERS.flatMap((name) => {
     const value = answer.header(name);
     return value === null ? [] : [name, value];
@@ -104,7 +108,7 @@ const drained = (stream: ResponseStream): Promise<void> =>
  * Passes the events of `answer` on until either side ends, or the other Berth has been silent for too long:
  * it says something every few seconds.
  */
-export async function passStream(answer: RemoteAnswer, stream: ResponseStream): Promise<void> {
+async function passStream(answer: RemoteAnswer, stream: ResponseStream): Promise<void> {
   const giveUp = (): void => stream.destroy();
   const silence = setTimeout(giveUp, RELAY.deadPeerMs);
   try {
@@ -121,4 +125,43 @@ export async function passStream(answer: RemoteAnswer, stream: ResponseStream): 
   } finally {
     clearTimeout(silence);
   }
+}
+
+/** A request that another Berth answers. */
+export interface PassedRequest {
+  exchange: HttpExchange;
+  reply: HttpReply;
+  route: Route;
+  app: AppContext;
+  /** Has it until it is answered. */
+  pending: PendingCalls;
+}
+
+/** Has `remote` answer a request. Throws daemon_busy, unsupported_media_type. */
+export function passOn({ exchange, reply, route, app, pending }: PassedRequest, remote: RemoteApi): void {
+  const isStreamed = route.kind === 'stream';
+  if (isStreamed) app.streams.assertRoom();
+  const gone = new AbortController();
+  const cut = (): void => gone.abort();
+  const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
+  const work = passedBody(exchange).then(async (body) => {
+    exchange.whenGone(cut);
+    const answer = await askRemote(remote, { ...head, body }, route.isPrompt && !isStreamed);
+    const text = isStreamed && answer.status === 200 ? null : await answer.text();
+    return { answer, text };
+  });
+  pending.track(reply, { isOfToken: false, onCut: cut }, work, ({ answer, text }) => {
+    if (text !== null) {
+      reply.value(answer.status, returnedHeaders(answer, route.headers), text);
+      return;
+    }
+    const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+    if (!stream) {
+      cut();
+      return;
+    }
+    app.streams.add(stream);
+    stream.onClose = cut;
+    void passStream(answer, stream);
+  });
 }

@@ -19,15 +19,7 @@ import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
-import {
-  askRemote,
-  isOfRemote,
-  passedBody,
-  passedHead,
-  passStream,
-  type RemoteApi,
-  returnedHeaders,
-} from './remote_api.ts';
+import { isOfRemote, passOn } from './remote_api.ts';
 import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,
@@ -167,7 +159,7 @@ export class RequestHandler {
     if (reach) checkAgentRight(route, key, reach, app);
     const { remote } = app.cloud;
     if (remote && isOfRemote(route)) {
-      this.runRemote(exchange, reply, route, remote);
+      passOn({ exchange, reply, route, app, pending: this.pending }, remote);
       return;
     }
     switch (route.kind) {
@@ -353,37 +345,6 @@ export class RequestHandler {
       const { status, contentType, body } = answer;
       if (contentType === null) reply.empty(status, EMPTY_HEADERS);
       else reply.bytes(status, headersOf(contentType), body);
-    });
-  }
-
-  /** Has another Berth answer. */
-  private runRemote(exchange: HttpExchange, reply: HttpReply, route: Route, remote: RemoteApi): void {
-    const { app } = this.options;
-    const isStreamed = route.kind === 'stream';
-    const gone = new AbortController();
-    const cut = (): void => gone.abort();
-    const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
-    if (isStreamed) app.streams.assertRoom();
-    const isPrompt = route.isPrompt && !isStreamed;
-    const work = passedBody(exchange).then(async (body) => {
-      exchange.whenGone(cut);
-      const answer = await askRemote(remote, { ...head, body }, isPrompt);
-      if (isStreamed && answer.status === 200) return { answer, text: null };
-      return { answer, text: await answer.text() };
-    });
-    this.pending.track(reply, { isOfToken: false, onCut: cut }, work, ({ answer, text }) => {
-      if (text !== null) {
-        reply.value(answer.status, returnedHeaders(answer, route.headers), text);
-        return;
-      }
-      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
-      if (!stream) {
-        cut();
-        return;
-      }
-      app.streams.add(stream);
-      stream.onClose = cut;
-      void passStream(answer, stream);
     });
   }
 

@@ -2,7 +2,7 @@
 // which the test moves on one by one.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { creditFrame, FRAME, frameOf, newFrame, resetFrame } from '../../../src/adapters/relay/frames.ts';
+import { creditFrame, FRAME, muxFrame, muxReset, newFrame } from '../../../src/adapters/relay/frames.ts';
 import { Mux, type MuxTransport } from '../../../src/adapters/relay/mux.ts';
 import type { MuxStream } from '../../../src/adapters/relay/mux_stream.ts';
 import { RELAY } from '../../../src/settings/cloud_limits.ts';
@@ -189,7 +189,7 @@ describe('streams over one connection', () => {
     const far = must(here.accepted[0]);
     far.stream.pause();
     for (let index = 0; index < 4_096; index += 1)
-      here.server.receive(frameOf(FRAME.data, far.stream.id, Buffer.of(index & 0xff)));
+      here.server.receive(muxFrame(FRAME.data, far.stream.id, Buffer.of(index & 0xff)));
     far.stream.resume();
     expect([far.chunks.length, far.bytes.length]).toEqual([1, 4_096]);
   });
@@ -297,31 +297,31 @@ describe('a reset', () => {
 });
 
 describe('a hostile peer', () => {
-  const data = (length: number) => frameOf(FRAME.data, 1, Buffer.alloc(length));
-  const open = (id: number, length = 2) => frameOf(FRAME.open, id, Buffer.alloc(length));
+  const data = (length: number) => muxFrame(FRAME.data, 1, Buffer.alloc(length));
+  const open = (id: number, length = 2) => muxFrame(FRAME.open, id, Buffer.alloc(length));
   const cases: readonly [name: string, frames: Buffer[], reason: RegExp][] = [
     ['nothing', [Buffer.alloc(0)], /without a frame/],
     ['half a head', [Buffer.alloc(4)], /without a frame/],
     ['an unknown type', [open(1), newFrame(99, 1, 0)], /type 99/],
     ['an unknown type for the connection', [newFrame(99, 0, 0)], /type 99 without a stream/],
-    ['a ping with a body', [frameOf(FRAME.ping, 0, Buffer.alloc(9))], /a body/],
+    ['a ping with a body', [muxFrame(FRAME.ping, 0, Buffer.alloc(9))], /a body/],
     ['data for no stream', [data(1)], /never opened/],
     ['a stream twice', [open(7), open(7)], /opened before/],
     ['a stream of the past', [open(7), open(3)], /opened before/],
     ['a long request', [open(1, RELAY.maxRequestBytes + 1)], /too long/],
     ['more than the window', [open(1), data(RELAY.windowBytes), data(1)], /window/],
-    ['data after the end', [open(1), frameOf(FRAME.end, 1), data(1)], /after its end/],
-    ['two ends', [open(1), frameOf(FRAME.end, 1), frameOf(FRAME.end, 1)], /second end/],
-    ['an end with a body', [open(1), frameOf(FRAME.end, 1, Buffer.alloc(1))], /end with a body/],
+    ['data after the end', [open(1), muxFrame(FRAME.end, 1), data(1)], /after its end/],
+    ['two ends', [open(1), muxFrame(FRAME.end, 1), muxFrame(FRAME.end, 1)], /second end/],
+    ['an end with a body', [open(1), muxFrame(FRAME.end, 1, Buffer.alloc(1))], /end with a body/],
     ['much credit', [open(1), creditFrame(1, 2 ** 32 - 1)], /more credit/],
     [
       'credit in pieces',
       [open(1), ...Array.from({ length: 3 }, () => creditFrame(1, 2 ** 30))],
       /more credit/,
     ],
-    ['a short credit', [open(1), frameOf(FRAME.credit, 1, Buffer.alloc(3))], /credit/],
-    ['a reset without a code', [open(1), frameOf(FRAME.reset, 1)], /reset/],
-    ['a reset with an unknown code', [open(1), frameOf(FRAME.reset, 1, Buffer.of(200))], /reset/],
+    ['a short credit', [open(1), muxFrame(FRAME.credit, 1, Buffer.alloc(3))], /credit/],
+    ['a reset without a code', [open(1), muxFrame(FRAME.reset, 1)], /reset/],
+    ['a reset with an unknown code', [open(1), muxFrame(FRAME.reset, 1, Buffer.of(200))], /reset/],
   ];
   it.each(cases)('that sends %s ends the connection', (_, frames, reason) => {
     const here = connection((stream) => stream.pause());
@@ -339,7 +339,7 @@ describe('a hostile peer', () => {
 
   it('that asks and does not read the answers ends the connection', () => {
     const here = connection();
-    const ping = frameOf(FRAME.ping, 0);
+    const ping = muxFrame(FRAME.ping, 0);
     for (let sent = 0; here.down.closedBy === null && sent < MIB; sent += 1) here.server.receive(ping);
     expect(here.down.closedBy).toMatch(/does not read/);
   });
@@ -353,7 +353,7 @@ describe('a hostile peer', () => {
           id: fc.nat(4),
           body: fc.uint8Array({ maxLength: 20 }),
         })
-        .map(({ type, id, body }) => frameOf(type, id, Buffer.from(body))),
+        .map(({ type, id, body }) => muxFrame(type, id, Buffer.from(body))),
     );
     fc.assert(
       fc.property(fc.array(message, { maxLength: 60 }), (messages) => {
@@ -406,7 +406,7 @@ describe('a connection', () => {
     const near = here.open();
     here.client.close('the cable is cut');
     here.client.close('again');
-    here.client.receive(resetFrame(1, 'failed', ''));
+    here.client.receive(muxReset(1, 'failed', ''));
     expect(near.ends).toEqual(['lost: the cable is cut']);
   });
 });
