@@ -44,6 +44,7 @@ export const access = {
       file: { kind: 'flag', summary: 'true: also write a page that takes a browser there' },
     },
     answer: 'PageCode',
+    errors: ['storage_full'],
     isPrompt: true,
     isStored: false,
   }),

@@ -15,7 +15,7 @@ import { THREADS } from '../settings/limits.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
 import { relaySettings, remoteBerth } from './cloud_controller.ts';
-import { reportCrash } from './daemon_log.ts';
+import { report, reportCrash } from './daemon_log.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
 import type { ServicesThreadData, ThreadData } from './thread_data.ts';
@@ -121,8 +121,13 @@ export function createMainThread(
     startedWorkers: new Map([[SERVICES_NODE, services]]),
     onUnendable: (diagnosis) => endProcess(`${diagnosis.stack ?? diagnosis.message}\nit cannot be ended`),
     onDeath: (name, error, sequel) => {
-      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, sequel !== 'restarts');
-      if (sequel === 'restarts' || name !== SERVICES_NODE) return;
+      if (!isFailure(error)) reportCrash(`the thread ${name}`, error, sequel === 'refused');
+      if (sequel === 'restarts') return;
+      if (name !== SERVICES_NODE) {
+        const pause = `it died too often, and starts again in ${THREADS.pauseMs / 1_000} s`;
+        if (sequel === 'pauses') report(`the thread ${name}: ${pause}`);
+        return;
+      }
       // A refusal says why. A thread that dies while it starts only says that it is gone.
       onServicesLost(sequel === 'refused' && isFailure(error) ? error : fail('internal', LOST));
     },

@@ -48,8 +48,8 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
-/** After its death a thread starts again, or stays away because it has refused to start or died too often. */
-export type DeathSequel = 'restarts' | 'refused' | 'died_too_often';
+/** After its death a thread starts again, at once or after a pause; one that refused to start does not. */
+export type DeathSequel = 'restarts' | 'pauses' | 'refused';
 
 export interface ThreadSupervisorOptions {
   /** The node of this thread, `front` to the others. */
@@ -66,6 +66,8 @@ export interface ThreadSupervisorOptions {
   /** Gets every death of a thread. The error of one that has refused to start is its Failure. */
   onDeath: (name: string, error: unknown, sequel: DeathSequel) => void;
   restarts?: RestartLimit;
+  /** Time for which a thread that has died too often stays away, in milliseconds. */
+  pauseMs?: number;
   /** Time for a thread to stop its actors before it is terminated, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
@@ -77,7 +79,10 @@ export interface ThreadSupervisorOptions {
 }
 
 export interface ThreadSupervisor {
-  /** Resolves when every thread of `kind` is up; starts those that are not. Fails `gone` for one given up. */
+  /**
+   * Resolves when every thread of `kind` is up; starts those that are not. Fails `gone` for one that stays
+   * away.
+   */
   ensure(kind: ThreadKind): Promise<void>;
   /** The same for the one thread that holds `address`; resolves when its peers are connected to it, too. */
   ensureFor(address: string): Promise<void>;
@@ -103,7 +108,7 @@ type ThreadState =
   | { is: 'up'; instance: ThreadInstance }
   /** The connection is lost: the thread is useless and is being terminated. */
   | { is: 'lost'; instance: ThreadInstance; up: Deferred<void> }
-  /** The thread stays away. */
+  /** The thread stays away, for good or for a while. */
   | { is: 'ended'; failure: Failure };
 
 interface StartingState {
@@ -297,9 +302,21 @@ class Supervisor implements ThreadSupervisor {
       return;
     }
     const restarts = thread.deaths.add(systemClock.monotonic());
-    onDeath(thread.name, reason, restarts ? 'restarts' : 'died_too_often');
-    if (!restarts) this.giveUp(thread, `${thread.name} died too often`);
-    else this.launch(thread);
+    onDeath(thread.name, reason, restarts ? 'restarts' : 'pauses');
+    if (restarts) this.launch(thread);
+    else this.pause(thread);
+  }
+
+  /** What ends a thread again and again may go away, and nobody else does its work. */
+  private pause(thread: Thread): void {
+    const { pauseMs = THREADS.pauseMs } = this.options;
+    const away = this.giveUp(thread, `${thread.name} died too often`);
+    systemClock.after(pauseMs, () => {
+      if (this.stopped || thread.state !== away) return;
+      thread.state = { is: 'idle' };
+      // What was never up is started by whoever needs it.
+      if (thread.wasUp) this.launch(thread);
+    });
   }
 
   private checkThreads(): void {
@@ -323,10 +340,11 @@ class Supervisor implements ThreadSupervisor {
     if (ended === null) this.options.onUnendable(diagnosis);
   }
 
-  private giveUp(thread: Thread, message: string): void {
+  private giveUp(thread: Thread, message: string): ThreadState {
     const failure = goneFailure(message);
     pendingUp(thread.state).reject(failure);
     thread.state = { is: 'ended', failure };
+    return thread.state;
   }
 
   private async stopAll(): Promise<string[]> {

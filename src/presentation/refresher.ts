@@ -1,18 +1,36 @@
-// Reading again what others change, not more often than anybody can look.
+// Reading again what others change, not more often than anybody can look, and again after a failure.
+
+/** The pauses after one failure, two, and so on; the last one stays. */
+const RETRY_MS: readonly number[] = [1_000, 2_000, 4_000, 8_000, 15_000];
+
+const pause = (milliseconds: number, cancelled: (wake: () => void) => void): Promise<void> =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    cancelled(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 
 /**
  * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds.
- * Called in the meantime, it has it run once more. Its promise resolves after the pause; `read` handles
- * its own errors. Once `signal` aborts, nothing runs and no pause keeps the process.
+ * Called in the meantime, it has it run once more. Its promise resolves after the pause. `read` handles
+ * its own errors; after `false` it runs again by itself, with pauses that grow from 1 s to 15 s. Once
+ * `signal` aborts, nothing runs and no pause keeps the process.
  */
 export function createRefresher(
-  read: () => Promise<void>,
+  read: () => Promise<boolean>,
   pauseMs: number,
   signal?: AbortSignal,
 ): () => Promise<void> {
   let isStale = false;
+  let failures = 0;
   let endPause = (): void => {};
-  signal?.addEventListener('abort', () => endPause());
+  let endRetry = (): void => {};
+  signal?.addEventListener('abort', () => {
+    endPause();
+    endRetry();
+  });
   let running: Promise<void> | null = null;
   const refresh = (): Promise<void> => {
     isStale = true;
@@ -24,15 +42,20 @@ export function createRefresher(
   };
   const run = async (): Promise<void> => {
     isStale = false;
-    await read();
+    endRetry();
+    const isRead = await read();
     if (signal?.aborted) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, pauseMs);
-      endPause = () => {
-        clearTimeout(timer);
-        resolve();
-      };
+    if (isRead) failures = 0;
+    else retryLater();
+    await pause(pauseMs, (wake) => {
+      endPause = wake;
     });
+  };
+  const retryLater = (): void => {
+    const milliseconds = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0;
+    failures += 1;
+    const timer = setTimeout(() => void refresh(), milliseconds);
+    endRetry = () => clearTimeout(timer);
   };
   return refresh;
 }

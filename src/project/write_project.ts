@@ -1,6 +1,7 @@
 // Writes a project file, and beside it the schema that its first line names.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { replaceFile } from '../settings/replace_file.ts';
 import { SCHEMA_FILE } from './imported_project.ts';
 import { projectSchema } from './project_shape.ts';
 
@@ -11,6 +12,6 @@ export const projectSchemaText = (): string => `${JSON.stringify(projectSchema()
 export function writeProject(path: string, text: string): void {
   const schema = join(dirname(path), SCHEMA_FILE);
   mkdirSync(dirname(schema), { recursive: true });
-  writeFileSync(schema, projectSchemaText());
-  writeFileSync(path, text);
+  replaceFile(schema, projectSchemaText());
+  replaceFile(path, text);
 }

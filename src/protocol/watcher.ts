@@ -26,7 +26,10 @@ export interface WatchState {
 }
 
 export interface WatcherProtocol {
-  /** From now on the service is told of changes. A request that differs in `since` alone changes nothing. */
+  /**
+   * From now on the service is told of changes. A request that differs in `since` alone changes nothing,
+   * unless changes that were reported already are to be told again.
+   */
   watch(message: WatchRequest): null;
   unwatch(message: { service: string }): null;
 }

@@ -343,6 +343,8 @@ export const THREADS = {
   /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
+  /** Pause before each start of a thread that has died more often: docs/reference.md "Death of a thread". */
+  pauseMs: 10_000,
   /**
    * A thread hangs when it has missed `missedBeats` beats in a row, `beatMs` apart, and has used
    * `maxStepCpuMs` of processor time meanwhile or has waited in the system all the time. No step of Berth

@@ -64,11 +64,12 @@ describe('the document', () => {
     const statusOf = (name: string) => operation(name).responses['503']?.description;
     expect(statusOf('POST /v1/services')).toContain('storage_full');
     expect(operation('POST /v1/services').responses['500']?.description).toContain('storage_lost');
+    // A page for the browser may be written.
+    expect(statusOf('POST /v1/page-codes')).toContain('storage_full');
     // A stop is answered whatever the disk takes, and sessions of the page are in memory.
     for (const name of [
       'POST /v1/services/{name}/stop',
       'POST /v1/groups/{name}/stop',
-      'POST /v1/page-codes',
       'POST /v1/page-sessions',
     ])
       expect(statusOf(name), name).not.toContain('storage');

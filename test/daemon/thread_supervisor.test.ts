@@ -167,8 +167,11 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   expect(restarted.mock.calls).toEqual([['cloud'], ['tethers-1']]);
 });
 
-it('a thread that dies too often is given up once, with the reason for those who need it', async () => {
-  const { threads, deaths, registry } = open({ restarts: { max: 2, withinMs: 60_000 } });
+it('a thread that dies too often stays away for a while, with the reason for those who need it', async () => {
+  const away = { restarts: { max: 2, withinMs: 60_000 }, pauseMs: 200 } as const;
+  const { threads, deaths, registry } = open(away);
+  const restarted = vi.fn();
+  threads.onRestarted(restarted);
   await threads.ensure('services');
   for (let death = 0; death < 3; death += 1) {
     await codeOf(registry.ask('throw', { text: `death ${death}` }));
@@ -178,10 +181,24 @@ it('a thread that dies too often is given up once, with the reason for those who
     code: 'gone',
     message: 'services-0 died too often',
   });
-  expect(deaths.map(({ sequel }) => sequel)).toEqual(['restarts', 'restarts', 'died_too_often']);
+  expect(deaths.map(({ sequel }) => sequel)).toEqual(['restarts', 'restarts', 'pauses']);
   expect(await codeOf(registry.ask('where', null))).toBe('gone');
   // The others continue.
   await threads.ensure('cloud');
+  // Nobody has asked for it: it comes back because it was there before.
+  await eventually(() => restarted.mock.calls.length === 3);
+  await threads.ensure('services');
+  expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
+});
+
+it('a thread that was never up is started again by whoever needs it', async () => {
+  const { threads, deaths, data, log } = open({ restarts: { max: 0, withinMs: 60_000 }, pauseMs: 50 });
+  writeFileSync(data.broken, '');
+  expect(await codeOf(threads.ensure('cloud'))).toBe('gone');
+  rmSync(data.broken);
+  await eventually(async () => (await codeOf(threads.ensure('cloud'))) === 'none');
+  expect(log()).toEqual(['up cloud']);
+  expect(deaths).toMatchObject([{ name: 'cloud', sequel: 'pauses' }]);
 });
 
 it('a failure of what follows a restart is no refusal, and may be one death too many', async () => {
@@ -194,7 +211,7 @@ it('a failure of what follows a restart is no refusal, and may be one death too 
   expect(await codeOf(threads.ensure('services'))).toBe('gone');
   expect(deaths).toMatchObject([
     { sequel: 'restarts', error: { message: 'uncaught' } },
-    { sequel: 'died_too_often', error: { code: 'gone' } },
+    { sequel: 'pauses', error: { code: 'gone' } },
   ]);
 });
 

@@ -1,42 +1,15 @@
 // docs/reference.md "A full disk": the real daemon on a small file system that is filled and emptied under
 // load. BERTH_TEST_FULL_DISK_MS is the length of the run; an hour by hand.
-import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { afterThisTest, tempDir } from '../kit/actors.ts';
 import { type Daemon, startDaemon } from '../kit/daemon.ts';
 import { must } from '../kit/must.ts';
+import { fillDisk, smallDisk } from '../kit/small_disk.ts';
 
 const LENGTH_MS = Number(process.env['BERTH_TEST_FULL_DISK_MS'] ?? 20_000);
 const SEED = Number(process.env['BERTH_TEST_SEED'] ?? Date.now() % 2 ** 31);
-
-/** A file system of `size`; undefined where mounting is not allowed. */
-function smallDisk(size: string): string | undefined {
-  const path = join(tempDir(), 'disk');
-  mkdirSync(path);
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=700`, 'tmpfs', path], { stdio: 'ignore' });
-  } catch {
-    return undefined;
-  }
-  afterThisTest(() => void execFileSync('umount', ['-l', path]));
-  return path;
-}
-
-/** Fills the disk to its last byte. */
-function fill(path: string): void {
-  const fd = openSync(path, 'a');
-  for (const bytes of [65_536, 4_096, 1]) {
-    try {
-      for (;;) writeSync(fd, Buffer.alloc(bytes, 'x'));
-    } catch {
-      // No room for as many any more.
-    }
-  }
-  closeSync(fd);
-}
 
 /** Numbers from a seed. */
 function numbers(seed: number): (below: number) => number {
@@ -99,12 +72,12 @@ it(
     const isOver = (): boolean => performance.now() > until;
     const filling = (async () => {
       while (!isOver()) {
-        fill(filler);
+        fillDisk(filler);
         await new Promise((resolve) => setTimeout(resolve, random(800)));
         rmSync(filler);
         await new Promise((resolve) => setTimeout(resolve, random(200)));
       }
-      fill(filler);
+      fillDisk(filler);
     })();
     const { acknowledged, answers } = await load(first, isOver, random);
     await filling;

@@ -27,3 +27,21 @@ it.runIf(hasChromium)(
     expect(await page.locator('.table-row[data-name=web]').count()).toBe(0);
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('lists that could not be read are told, and are read again by themselves'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const page = await openBerth(daemon);
+    await page.locator('.table-row[data-name=db]').waitFor();
+    await page.route('**/v1/agents', (route) => route.abort());
+    await ask(daemon, 'POST', '/v1/services', { name: 'later', cmd: 'sleep 600', port: null });
+    await page.getByText('lists are stale', { exact: true }).waitFor();
+    expect(await page.locator('.table-row[data-name=later]').count()).toBe(0);
+    // No event comes from here on.
+    await page.unroute('**/v1/agents');
+    await page.locator('.table-row[data-name=later]').waitFor();
+    await page.getByText('connected', { exact: true }).waitFor();
+  },
+);

@@ -84,9 +84,18 @@ it.runIf(hasChromium)(
     await page.getByRole('button', { name: 'events', exact: true }).click();
     await page.locator('.event-row', { hasText: 'sleepWorkload by token' }).waitFor();
     expect(await page.locator('.event-subject').first().textContent()).toContain(HOSTILE);
+    // One that does not answer holds up nothing else.
+    cluster.fault(() => true, { kind: 'stall' }, 1_000);
+    const sync = page.getByRole('button', { name: /^sync/ });
+    await sync.click();
+    await page.evaluate(`location.assign('#/services')`);
+    await page.getByText('No services yet.').first().waitFor();
+    await page.evaluate(`location.assign('#/cloud')`);
+    await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
+    expect(await sync.isDisabled()).toBe(true);
     // One that is gone says so, and what was known of it stays.
     await cluster.stop();
-    await page.getByRole('button', { name: /^sync/ }).click();
+    await sync.click();
     await page
       .getByRole('region', { name: /cluster/ })
       .getByText('unreachable')

@@ -27,7 +27,9 @@ class Watcher {
   watch(request: WatchRequest): null {
     const { service } = request;
     const before = this.requests.get(service);
-    if (before && this.trees.has(service) && isSameRequest(before, request)) return null;
+    // An earlier `since`: the last report was on its way to a thread that died.
+    const isMissing = before !== undefined && request.since < before.since;
+    if (before && !isMissing && this.trees.has(service) && isSameRequest(before, request)) return null;
     this.unwatch(service);
     this.requests.set(service, request);
     this.open(request);

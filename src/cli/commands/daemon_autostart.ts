@@ -1,9 +1,10 @@
 // berth daemon install, uninstall: whether the daemon starts at login
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
+import { replaceFile } from '../../settings/replace_file.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { berthScript } from '../kit/background_daemon.ts';
 import { defineCommand, flagOption } from '../kit/command.ts';
@@ -120,7 +121,7 @@ export const autostartInstallCommand = defineCommand({
       return;
     }
     mkdirSync(dirname(unitFile), { recursive: true });
-    writeFileSync(unitFile, content);
+    replaceFile(unitFile, content);
     const daemon = runningDaemon((await context.local()).stateDir);
     const isReachable = isAvailable();
     if (isReachable) runAll(daemon ? enable : [...enable, start]);

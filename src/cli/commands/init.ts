@@ -1,6 +1,6 @@
 // berth init
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { hasTerminal } from '../../adapters/process/process_table.ts';
 import { runningDaemon } from '../../adapters/process/running_daemon.ts';
@@ -9,6 +9,7 @@ import { SCHEMA_LINE } from '../../project/imported_project.ts';
 import { importableFiles } from '../../project/importers.ts';
 import { writeProject } from '../../project/write_project.ts';
 import { configFile } from '../../settings/config.ts';
+import { replaceFile } from '../../settings/replace_file.ts';
 import { defineCommand, negatedFlagOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { convertToProject } from '../kit/convert_project.ts';
@@ -71,10 +72,7 @@ async function ensureToken(context: CommandContext): Promise<InitResult> {
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const gap = before === '' || before.endsWith('\n\n') ? '' : '\n';
-  writeFileSync(path, `${before}${gap}[auth]\ntoken = "${randomBytes(24).toString('base64url')}"\n`, {
-    mode: 0o600,
-  });
-  chmodSync(path, 0o600);
+  replaceFile(path, `${before}${gap}[auth]\ntoken = "${randomBytes(24).toString('base64url')}"\n`, 0o600);
   const text = `${path} has a token now, so that no other user and no web page can use your daemon`;
   const daemon = runningDaemon(stateDir);
   // SIGHUP would end a daemon that runs in a terminal, and its services with it.

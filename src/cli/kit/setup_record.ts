@@ -1,16 +1,9 @@
 // What `berth agent init` has found in each file that it has changed, so that `--remove` gives exactly that
 // back.
 import { createHash } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { replaceFile } from '../../settings/replace_file.ts';
 
 interface RecordedFile {
   /** null: there was none. */
@@ -46,7 +39,7 @@ export class SetupRecord {
     // Before the file: after a crash in between it is still what it was, and nothing is to be given back.
     this.files.set(file, { ...first, after: hashOf(text) });
     this.save();
-    writeFileSync(file, text);
+    replaceFile(file, text);
   }
 
   /** What `file` was before it was changed, if it has not been changed since; undefined: it has. */
@@ -58,7 +51,7 @@ export class SetupRecord {
 
   /** Leaves `text` in `file`; null: removes it, with the folders that were made for it, if they are empty. */
   giveBack(file: string, text: string | null): void {
-    if (text !== null) writeFileSync(file, text);
+    if (text !== null) replaceFile(file, text);
     else {
       unlinkSync(file);
       const { made = null } = this.files.get(file) ?? {};
@@ -72,9 +65,7 @@ export class SetupRecord {
 
   private save(): void {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    const fresh = `${this.path}.${process.pid}`;
-    writeFileSync(fresh, JSON.stringify(Object.fromEntries(this.files)), { mode: 0o600 });
-    renameSync(fresh, this.path);
+    replaceFile(this.path, JSON.stringify(Object.fromEntries(this.files)), 0o600);
   }
 }
 

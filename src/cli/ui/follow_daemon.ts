@@ -21,6 +21,8 @@ export interface Followed {
   /** Called with the client of each connection. */
   connected: (client: Client) => void;
   tell: (message: Message) => void;
+  /** Whether a person sees workloads now. */
+  isInSight: () => boolean;
   signal: AbortSignal;
 }
 
@@ -49,7 +51,7 @@ function gatherer({ tell, signal }: Followed) {
   };
 }
 
-async function readLists(client: Client, { tell, signal }: Followed): Promise<void> {
+async function tellLists(client: Client, { tell, signal }: Followed): Promise<void> {
   const [services, agents] = await Promise.all([client.services({ signal }), client.agents({ signal })]);
   const usages = new Map(
     services.map(({ name, cpu, rssMB }): [string, ServiceUse] => [
@@ -70,19 +72,33 @@ const tellLost = ({ tell, signal }: Followed, error: unknown): void => {
 
 /** One connection, until it fails in a way that only another client can mend. */
 async function followOnce(followed: Followed): Promise<void> {
-  const { connect, connected, tell, signal } = followed;
+  const { connect, connected, tell, isInSight, signal } = followed;
   const { client, address, hasClusters } = await connect();
   connected(client);
   const gather = gatherer(followed);
   const lost = (error: unknown): void => tellLost(followed, error);
+  const tellConnected = (): void => tell({ kind: 'connection', connection: { state: 'connected' }, address });
   const own = new AbortController();
-  const refresh = createRefresher(() => readLists(client, followed).catch(lost), REFRESH_MS, own.signal);
+  let isStreamOpen = false;
+  let areStale = false;
+  const readLists = async (): Promise<boolean> => {
+    try {
+      await tellLists(client, followed);
+      if (areStale && isStreamOpen) tellConnected();
+      areStale = false;
+    } catch (error) {
+      areStale = true;
+      lost(error);
+    }
+    return !areStale;
+  };
+  const refresh = createRefresher(readLists, REFRESH_MS, own.signal);
   const end = (): void => own.abort();
   let isCloudFollowed = false;
   const followCloud = (): void => {
     if (isCloudFollowed || !hasClusters()) return;
     isCloudFollowed = true;
-    void followWorkloads(client, tell, own.signal);
+    void followWorkloads(client, { tell, isInSight, signal: own.signal });
   };
   signal.addEventListener('abort', end);
   try {
@@ -91,8 +107,9 @@ async function followOnce(followed: Followed): Promise<void> {
       detail: true,
       signal: own.signal,
       onState: (state) => {
+        isStreamOpen = state.open;
         if (!state.open) return lost(state.error);
-        tell({ kind: 'connection', connection: { state: 'connected' }, address });
+        tellConnected();
         void refresh();
       },
     });

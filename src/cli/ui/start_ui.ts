@@ -8,7 +8,7 @@ import type { CommandContext } from '../kit/context.ts';
 import { browserOpener, spawnOpener } from '../kit/open_browser.ts';
 import { DaemonEffects } from './effects.ts';
 import { followDaemon } from './follow_daemon.ts';
-import { type Effect, initialModel, type Message, type Model } from './model.ts';
+import { type Effect, initialModel, type Message, type Model, type View, viewOf } from './model.ts';
 import { frameChanges, writtenLine } from './styled_line.ts';
 import { UserTerminal } from './terminal.ts';
 import { troubleText } from './trouble.ts';
@@ -20,6 +20,8 @@ const FRAME_MS = 33;
 /** Times in sight are in seconds. */
 const TICK_MS = 1_000;
 const HANGUP = 129;
+/** The views that show workloads. */
+const SHOWS_WORKLOADS: ReadonlySet<View['kind']> = new Set(['list', 'workload', 'policies']);
 
 export interface UiOptions {
   hasColours: boolean;
@@ -108,6 +110,7 @@ class Interface {
         this.client = client;
       },
       tell: (message) => this.tell(message),
+      isInSight: () => !this.isAway && SHOWS_WORKLOADS.has(viewOf(this.model).kind),
       signal: this.end.signal,
     });
   }

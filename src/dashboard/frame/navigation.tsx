@@ -1,7 +1,7 @@
 // The name of the page, its connection, and the way to its views: at the left, or at the bottom of a phone.
 
 import { attention } from '../state/attention.ts';
-import { connection, version } from '../state/daemon.ts';
+import { connection, staleReason, version } from '../state/daemon.ts';
 import { linkTo, shownPlace, VIEWS, type ViewName } from '../state/place.ts';
 import { nextTheme, theme } from '../state/theme.ts';
 import { Button } from './button.tsx';
@@ -16,12 +16,28 @@ const TITLES: Record<ViewName, string> = {
   cloud: 'Cloud',
 };
 
+const CONNECTION_WORDS = {
+  connecting: 'connecting',
+  connected: 'connected',
+  lost: 'reconnecting',
+  stale: 'lists are stale',
+} as const;
+
+/** Whether the daemon answers. Lists that could not be read are told as well: what is shown may be old. */
 function Connection() {
   const { state, detail } = connection.value;
+  const isStale = state === 'connected' && staleReason.value !== '';
+  const shown = isStale ? 'stale' : state;
   return (
-    <p id="connection" class="connection" role="status" data-state={state} title={detail}>
+    <p
+      id="connection"
+      class="connection"
+      role="status"
+      data-state={shown}
+      title={isStale ? staleReason.value : detail}
+    >
       <span class="connection-dot" aria-hidden="true" />
-      {state === 'lost' ? 'reconnecting' : state}
+      {CONNECTION_WORDS[shown]}
     </p>
   );
 }

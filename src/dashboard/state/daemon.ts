@@ -77,14 +77,24 @@ async function readLists(): Promise<void> {
   });
 }
 
+/** Why the lists are not as they are now; '' when they are. They are read again by themselves. */
+export const staleReason = signal('');
+
+/** Reads the lists; returns whether that worked, or works only after a login, which reads them again. */
+async function readOrSayWhy(): Promise<boolean> {
+  try {
+    await readLists();
+    staleReason.value = '';
+    return true;
+  } catch (error) {
+    if (askForToken(error)) return true;
+    staleReason.value = errorText(error);
+    return false;
+  }
+}
+
 /** Reads the lists again, one read at a time, and once more if something has changed meanwhile. */
-export const refresh = createRefresher(
-  () =>
-    readLists().catch((error: unknown) => {
-      askForToken(error);
-    }),
-  REFRESH_MS,
-);
+export const refresh = createRefresher(readOrSayWhy, REFRESH_MS);
 
 /** The greatest id shown so far, from which the stream and the history go on. */
 let lastShownId = 0;

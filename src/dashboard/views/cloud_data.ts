@@ -57,7 +57,8 @@ async function readPolicies(): Promise<void> {
   });
 }
 
-async function readCloud(): Promise<void> {
+/** Reads what is in sight. Resolves with true in any case: `followCloud` reads again. */
+async function readCloud(): Promise<boolean> {
   const { cloud } = client;
   try {
     const [list, tethers] = await Promise.all([cloud.clusters(), cloud.tethers()]);
@@ -74,6 +75,7 @@ async function readCloud(): Promise<void> {
     cloudError.value = errorText(error);
     if (isBerthError(error) && (error.status === 401 || error.code === 'unproven')) forgetCloudToken();
   }
+  return true;
 }
 
 /** Reads what is in sight again, one reading at a time. */

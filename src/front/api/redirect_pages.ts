@@ -2,7 +2,10 @@
 // browser, which every user of the machine can read.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fail } from '../../protocol/errors.ts';
 import { statePaths } from '../../settings/state_paths.ts';
+
+const DISK_FULL: readonly unknown[] = ['ENOSPC', 'EDQUOT'];
 
 export class RedirectPages {
   private readonly folder: string;
@@ -14,13 +17,22 @@ export class RedirectPages {
     this.earlierPage = earlierRedirectPage;
   }
 
-  /** Writes the page `name` for `url`, whose characters mean nothing in HTML, and returns its path. */
+  /**
+   * Writes the page `name` for `url`, whose characters mean nothing in HTML, and returns its path. Fails
+   * storage_full.
+   */
   write(name: string, url: string): string {
     const path = this.path(name);
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${url}"><title>Berth</title>\n`;
-    writeFileSync(path, page, { mode: 0o600, flag: 'wx' });
-    return path;
+    try {
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(path, page, { mode: 0o600, flag: 'wx' });
+      return path;
+    } catch (error) {
+      this.remove(name);
+      if (!(error instanceof Error && 'code' in error && DISK_FULL.includes(error.code))) throw error;
+      throw fail('storage_full', 'the page that opens the dashboard cannot be written: the disk is full');
+    }
   }
 
   remove(name: string): void {

@@ -7,7 +7,7 @@ import { afterEach, expect, it } from 'vitest';
 import { BIN } from '../../kit/built_program.ts';
 import { type Daemon, newFolder, startDaemon } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
-import { kubeDouble, workload } from '../../kit/kube_double.ts';
+import { kubeDouble, statusOf, workload } from '../../kit/kube_double.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 
 interface Screen {
@@ -317,6 +317,12 @@ it('follows workloads, shows one and its policy, and copies by the key alone', a
   // The first event of services finds that there are clusters.
   await ask('POST', '/v1/services', { name: 'other', cmd: 'sleep 600', port: null });
   await screen.until(/● web +awake 2\/2/);
+  // What others change is no event: it is seen all the same.
+  cluster.change('Deployment', 'shop', 'web', (object) => {
+    object.spec.replicas = 3;
+    object.status = statusOf(3);
+  });
+  await screen.until(/● web +awake 3\/3/);
   const [{ id: web }] = await ask('GET', '/k8s/workloads');
   await ask('POST', `/k8s/workloads/${web}/sleep`);
   // Its status counts for the generation that the sleep has made.

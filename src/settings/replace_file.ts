@@ -1,0 +1,61 @@
+// Writes the files of users, which nobody could give back: a full disk, or a kill in between, leaves the file
+// that was there.
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+
+const { O_CREAT, O_EXCL, O_WRONLY } = constants;
+const PERMISSIONS = 0o7777;
+
+function writeNew(path: string, text: string, mode: number): void {
+  // Left over from a killed process that had this pid.
+  rmSync(path, { force: true });
+  const fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+  try {
+    writeFileSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Gives a file the mode of another, and as root the owner: `sudo` must not take away what is the user's. */
+function becomeLike(path: string, { mode, uid, gid }: { mode: number; uid: number; gid: number }): void {
+  const fd = openSync(path, O_WRONLY);
+  try {
+    if (process.getuid?.() === 0) fchownSync(fd, uid, gid);
+    fchmodSync(fd, mode & PERMISSIONS);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Puts `text` in the place of the file at `path`, whole or not at all. A link goes on leading to the file.
+ * The file gets `mode`; without it, it keeps its own, and a new one has what the umask allows. Throws the
+ * system's error with the path before its message; the file is then what it was.
+ */
+export function replaceFile(path: string, text: string, mode?: number): void {
+  const target = existsSync(path) ? realpathSync(path) : path;
+  const fresh = `${target}.berth-${process.pid}`;
+  try {
+    const stat = statSync(target, { throwIfNoEntry: false });
+    writeNew(fresh, text, stat ? 0o600 : (mode ?? 0o666));
+    if (stat) becomeLike(fresh, { ...stat, mode: mode ?? stat.mode });
+    renameSync(fresh, target);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw Object.assign(error as Error, { message: `${path}: ${(error as Error).message}` });
+  }
+}
