@@ -19,7 +19,7 @@ import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
-import { isOfRemote, passOn } from './remote_api.ts';
+import { isOfRemote, passOn } from './remote_calls.ts';
 import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,
