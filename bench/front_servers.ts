@@ -49,6 +49,7 @@ const specOf = (name: string, index: number): SpecRow => ({
   schedule: null,
   revision: 1,
   envKeys: ['NODE_ENV', 'DATABASE_URL'],
+  protocol: 'http',
   specHash: '0123456789abcdef0123456789abcdef',
 });
 

@@ -82,6 +82,13 @@ async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
   }
 }
 
+/**
+ * A shell of the plainest kind: it passes each line on to the pipe `to`. It asks for the next one as shells
+ * do, and so is idle again: what shows anything else at its end is at work, and is given no prompt.
+ */
+const passingShell = (to: string): string =>
+  `exec 3>${to}; while printf '$ ' && IFS= read -r line; do printf '%s\\n' "$line" >&3; done`;
+
 /** Resolves when the program at the other end has passed on what was typed. */
 async function readBy(fifo: ReadStream, type: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
@@ -98,9 +105,9 @@ async function prompt(daemon: Daemon, folder: string): Promise<Row> {
   await daemon.ask('POST', '/v1/agents/spinup', {
     name: 'asked',
     agent_type: 'shell',
-    cmd: `exec cat > ${ours}`,
+    cmd: passingShell(ours),
   });
-  execFileSync('tmux', tmux('new-session', '-d', '-s', 'bench', `exec cat > ${theirs}`));
+  execFileSync('tmux', tmux('new-session', '-d', '-s', 'bench', passingShell(theirs)));
   const [subject, floor] = [createReadStream(ours), createReadStream(theirs)];
   try {
     await daemon.ask('GET', '/v1/agents/asked/wait?for=idle');

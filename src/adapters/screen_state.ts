@@ -145,7 +145,8 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
     const said = await tryRules(task.rules, { lines, title, notification: task.notification });
-    const kept = snapshot.length <= maxBytes ? snapshot : null;
+    // A copy of its own size: a small Buffer would take its whole pool of 8 KiB to the thread that keeps it.
+    const kept = snapshot.length <= maxBytes ? new Uint8Array(snapshot) : null;
     const isBlank = lines.every((line) => line.trim() === '');
     return { ...said, isBlank, snapshot: kept, title, ms: performance.now() - began };
   } finally {

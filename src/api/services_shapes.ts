@@ -10,6 +10,7 @@ import {
 import { fail } from '../protocol/errors.ts';
 import { globFault } from '../protocol/globs.ts';
 import { AGENTS_GROUP, GROUP_NAME_PATTERN } from '../protocol/names.ts';
+import { PORT_PROTOCOLS } from '../protocol/port_protocol.ts';
 import { completeRegistration, NO_SLEEP } from '../protocol/registration.ts';
 import type { ScheduleSpec } from '../protocol/schedules.ts';
 import { SERVICE_KINDS, type ServiceInput, type ServiceSpec } from '../protocol/service.ts';
@@ -119,6 +120,7 @@ const RegistrationShape = objectShape(
     watch: watchInput.nullable().optional(),
     kind: z.enum(SERVICE_KINDS, 'must be "service" or "task"').optional(),
     schedule: scheduleInput.nullable().optional(),
+    protocol: z.enum(PORT_PROTOCOLS, 'must be "http" or "tcp"').nullable().optional(),
     inputs: z.array(inputGlob, INPUTS_RULE).max(TASK.maxInputGlobs, INPUTS_RULE).optional(),
     live: check.live.nullable().optional(),
     limits: check.limits.nullable().optional(),
@@ -214,6 +216,10 @@ export const Registration = new RequestBody(RegistrationShape, parseRegistration
 const servicePort = port.nullable().meta({ description: 'null: it has none' });
 const serviceUrl = z.string().nullable().meta({ example: 'http://localhost:3000' });
 
+const servedProtocol = z
+  .enum(PORT_PROTOCOLS)
+  .meta({ description: 'What it speaks on its port; tcp: no HTTP, whatever its url says' });
+
 const serviceFields = {
   name: nameShape,
   port: servicePort,
@@ -221,6 +227,7 @@ const serviceFields = {
   status,
   pid: pid.exactOptional().meta({ description: 'While there is a process, as are startedAt, cpu and rssMB' }),
   url: serviceUrl,
+  protocol: servedProtocol,
   startedAt: time.exactOptional(),
   cpu: cpu.exactOptional(),
   rssMB: rssMB.exactOptional(),

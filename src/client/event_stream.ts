@@ -35,7 +35,7 @@ const toStreamError = (error: unknown): BerthError =>
 /**
  * The frames of one stream, over any number of connections. `open` makes a connection; `lastId` is the id of
  * the last frame seen, null at first. Ends when `options.signal` aborts. Throws errors that no retry can fix:
- * a 4xx, or no answer to the very first connection unless `options.reconnect` is `always`.
+ * a 4xx, or no stream as the answer to the very first connection unless `options.reconnect` is `always`.
  */
 export async function* sseFrames(
   open: (lastId: string | null, signal: AbortSignal) => Promise<HttpAnswer>,
@@ -55,6 +55,11 @@ export async function* sseFrames(
       const answer = await open(id, connection.signal);
       if (answer.status !== 200)
         throw errorFromAnswer(answer.status, answer.header('retry-after'), await answer.text());
+      if (!answer.header('content-type')?.startsWith('text/event-stream'))
+        throw new BerthError(
+          'bad_answer',
+          'the answer is no stream of events: is it berth that listens there?',
+        );
       wasOpen = true;
       options.onState?.({ open: true });
       const ready: SseFrame[] = [];

@@ -19,6 +19,19 @@ export function portInCommand(command: string): CommandPort | null {
   return number > 0 && number <= 65_535 ? { port: number } : null;
 }
 
+/** What Procfiles call processes that listen nowhere: by the convention of Heroku, also at the end. */
+const WORKER_NAME = /(?:^|[_-])(?:workers?|jobs?|clock|cron|scheduler|queue|consumer)(?:[_-]?\d+)?$/i;
+/** Programs that work through queues. */
+const QUEUE_PROGRAM =
+  /(?:^|[\s/])(?:sidekiq|resque|good_job|celery|bin\/jobs|(?:jobs|resque):work|solid_queue:start|(?:queue|schedule):\w+)(?=\s|$)/;
+/** Programs that build again what has changed, and serve nothing. */
+const BUILD_WATCH =
+  /(?:^|[\s/])(?:tailwindcss:watch(?=\s|$)|(?:tsc|esbuild|sass|tailwindcss|build(?::\w+)?)\s(?!.*--serve)(?:.*\s)?(?:-w|--watch)(?=[\s=]|$))/;
+
+/** Whether a process of a Procfile listens nowhere, by its `type` and its command, which names no port. */
+export const isWorker = (type: string, command: string): boolean =>
+  [QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command)) || WORKER_NAME.test(type);
+
 /**
  * Servers of web pages that scripts start: those that listen on $PORT by themselves, and those that have to
  * be given it.

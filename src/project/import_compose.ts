@@ -1,6 +1,7 @@
 // Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
 // berth starts, watches and stops it. What describes the container stays in that file and in force.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
+import { protocolOnPort } from '../protocol/port_protocol.ts';
 import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
@@ -30,6 +31,12 @@ function publishedPort(entry: YamlNode): string | undefined {
   const parts = short?.match(/(?:\$\{[^}]*\}|\[[^\]]*\]|[^:])+/g) ?? [];
   const published = parts.length > 1 ? parts.at(-2) : undefined;
   return published === undefined ? undefined : firstOfRange(published);
+}
+
+/** The port in the container, of the same entry; 0 where a variable says it. */
+function containerPort(entry: YamlNode): number {
+  const text = scalarText(nodeAt(entry, 'target')) ?? scalarText(entry)?.split(':').at(-1);
+  return Number(text?.replace(/\/\w+$/, '')) || 0;
 }
 
 const asPort = (text: string): number | string => (/^\d+$/.test(text) ? Number(text) : text);
@@ -125,7 +132,8 @@ function needsOf(
 function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedService {
   const { file, names, notes, tasks, isResolved } = given;
   const name = names.get(key) ?? key;
-  const port = listItems(nodeAt(value, 'ports')).flatMap((entry) => publishedPort(entry) ?? [])[0];
+  const published = listItems(nodeAt(value, 'ports')).find((entry) => publishedPort(entry) !== undefined);
+  const port = published && publishedPort(published);
   if (nodeAt(value, 'profiles'))
     notes.push(`${name}: profiles is left out; name the services you want to \`berth up\``);
   if (nodeAt(value, 'develop'))
@@ -141,7 +149,15 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   if (tasks.has(key))
     return { name, cmd: `${up} --exit-code-from ${key} ${key}`, kind: 'task', port: null, ...shared };
   const checks = readyOf(key, value, port, file);
-  return { name, cmd: `${up} ${key}`, port: port === undefined ? null : asPort(port), ...checks, ...shared };
+  const protocol = published && protocolOnPort(containerPort(published));
+  return {
+    name,
+    cmd: `${up} ${key}`,
+    port: port === undefined ? null : asPort(port),
+    protocol: protocol === 'tcp' ? protocol : undefined,
+    ...checks,
+    ...shared,
+  };
 }
 
 /** The services of the compose file called `file`. `resolved`: it, as docker compose reads it; or null. */

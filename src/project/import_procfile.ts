@@ -1,13 +1,20 @@
 // Imports a Procfile, as foreman, overmind and Heroku read it.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { portInCommand } from './command_port.ts';
+import { isWorker, portInCommand } from './command_port.ts';
 import {
   escapeInterpolation,
   type ImportedProject,
   type ImportedService,
   toServiceName,
 } from './imported_project.ts';
+
+/**
+ * The port of a process. As with foreman, each gets one of its own, whose number it may read in a way that
+ * its command does not show. Those that listen nowhere get none, and so no address that leads nowhere.
+ */
+const portOf = (type: string, cmd: string): number | string | null =>
+  portInCommand(cmd)?.port ?? (isWorker(type, cmd) ? null : 'auto');
 
 /** The services of a Procfile in `folder`. Each gets the `.env` beside it, as with foreman. */
 export function importProcfile(text: string, folder: string): ImportedProject {
@@ -26,8 +33,7 @@ export function importProcfile(text: string, folder: string): ImportedProject {
       services.push({
         name: toServiceName(type, taken),
         cmd: escapeInterpolation(cmd),
-        // As with foreman, each gets a port of its own, whether it uses it or not.
-        port: portInCommand(cmd)?.port ?? 'auto',
+        port: portOf(type, cmd),
         ready: portInCommand(cmd) ? 'tcp' : undefined,
         env_file: envFile,
       });

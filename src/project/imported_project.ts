@@ -9,6 +9,7 @@ export interface ImportedService {
   cwd?: string | undefined;
   /** null: none. */
   port: number | string | null;
+  protocol?: 'tcp' | undefined;
   kind?: 'task' | undefined;
   ready?: string | ImportedCheck | undefined;
   live?: ImportedCheck | undefined;

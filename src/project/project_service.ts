@@ -49,4 +49,5 @@ export interface ProjectService {
   kind: ServiceSpec['kind'];
   inputs: string[];
   schedule: ScheduleSpec | null;
+  protocol: ServiceSpec['protocol'] | undefined;
 }

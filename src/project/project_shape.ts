@@ -10,6 +10,7 @@ import {
   GROUP_NAME_PATTERN,
   SERVICE_NAME_PATTERN,
 } from '../protocol/names.ts';
+import { PORT_PROTOCOLS } from '../protocol/port_protocol.ts';
 import { SERVICE_KINDS } from '../protocol/service.ts';
 import { isHook, isShortName, MAX_PROJECT_NAME, PROJECT_NAME_PATTERN } from '../protocol/stacks.ts';
 import { DOOR, SERVICE, TASK, WATCH } from '../settings/limits.ts';
@@ -143,6 +144,14 @@ export const PROJECT_SERVICE_SHAPE = z
           description:
             'The port it listens on; auto (the default) chooses a free one and keeps it, and null is none. A number holds in ' +
             'the main working tree, and other stacks get a free one; { fixed: 3000 } holds in all.',
+        })
+        .optional(),
+      protocol: z
+        .enum(PORT_PROTOCOLS, withMessage('must be http or tcp'))
+        .meta({
+          description:
+            'What it speaks on its port: tcp is anything but HTTP, and then no link to it is shown. The default ' +
+            'is http, and tcp for known programs such as postgres and redis-server.',
         })
         .optional(),
       ready: readyShape

@@ -108,6 +108,7 @@ async function projectServiceOf(
     kind,
     inputs: service.inputs ?? [],
     schedule: scheduleOf(service),
+    protocol: service.protocol,
   };
 }
 

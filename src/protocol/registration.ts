@@ -1,5 +1,6 @@
 // The fields of a registration as data: docs/reference.md "Fields of a service".
 import { SERVICE } from '../settings/limits.ts';
+import { toldProtocol } from './port_protocol.ts';
 import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 
 interface SpecField<V> {
@@ -42,6 +43,7 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   envFile: { default: [], change: 'process' },
   stop: { default: null, change: 'record' },
   schedule: { default: null, change: 'record' },
+  protocol: { default: 'http', change: 'record' },
 };
 
 /** Why a service cannot have `sleep`, after the name of the field. */
@@ -77,7 +79,9 @@ export type PartialRegistration = Pick<ServiceInput, Required | 'baseEnv'> & {
 };
 
 /** `given` with a default for every field left open. */
-export function completeRegistration(given: PartialRegistration): ServiceInput {
+export function completeRegistration(registration: PartialRegistration): ServiceInput {
+  const { cmd, protocol, ready = null } = registration;
+  const given = { ...registration, protocol: protocol ?? toldProtocol(cmd, ready) };
   const complete = SPEC_FIELD_NAMES.map((field) => [
     field,
     given[field] ?? SPEC_FIELDS[field].default ?? null,

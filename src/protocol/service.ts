@@ -5,6 +5,7 @@ import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { Dependency } from './dependency_order.ts';
+import type { PortProtocol } from './port_protocol.ts';
 import type { ScheduleSpec } from './schedules.ts';
 import type { WatchState } from './watcher.ts';
 
@@ -101,6 +102,8 @@ export interface ServiceSpec {
   stop: string | null;
   /** Of a task: when it runs by itself; null: never. */
   schedule: ScheduleSpec | null;
+  /** What it speaks on its port. */
+  protocol: PortProtocol;
 }
 
 /** When a service sleeps: docs/reference.md "Sleep of services". */

@@ -90,6 +90,8 @@ it('begins a drawing where the last one ended', async () => {
   const none = new Uint8Array();
   const one = await readState({ ...task, modes: none, bytes: Buffer.from('first\r\n\x1b]2;a title\x07') });
   expect(one).toMatchObject({ screen: null, title: 'a title' });
-  const two = await readState({ ...task, modes: must(one.snapshot), bytes: Buffer.from('second') });
+  const snapshot = must(one.snapshot);
+  expect(snapshot.buffer.byteLength).toBe(snapshot.byteLength);
+  const two = await readState({ ...task, modes: snapshot, bytes: Buffer.from('second') });
   expect(two.screen?.lines).toEqual(['first', 'second']);
 });

@@ -144,6 +144,7 @@ describe('the check of responses', () => {
     status: 'stopped',
     url: 'http://localhost:1',
     restarts: 0,
+    protocol: 'http',
     gatewayUrl: null,
     project: null,
     stack: null,

@@ -62,6 +62,7 @@ describe('a registration', () => {
       envFile: [],
       stop: null,
       schedule: null,
+      protocol: 'http',
     });
   });
 
@@ -130,6 +131,7 @@ describe('a registration', () => {
       envFile: ['.env', '/etc/web.env'],
       stop: 'web stop',
       schedule: null,
+      protocol: 'http',
     };
     expect(parseRegistration(full)).toEqual({
       ...full,

@@ -146,6 +146,14 @@ describe.each([
     });
   });
 
+  it('throws when the answer to the very first connection is no stream', async () => {
+    const fake = await serve((_asked, response) => json(response, 200, {}));
+    await expect(createClient(transport, { url: fake.url }).events().next()).rejects.toMatchObject({
+      code: 'bad_answer',
+    });
+    expect(fake.asked).toHaveLength(1);
+  });
+
   it('waits for an answer to its first connection when it is always to reconnect', async () => {
     const fake = await serve((_asked, response, count) =>
       count === 1 ? response.destroy() : open(response, crashed(1)),

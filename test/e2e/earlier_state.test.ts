@@ -55,6 +55,7 @@ it("today's daemon continues with the state that version 0.1.0 wrote", async () 
     },
     ...{ project: null, service: null, stack: null, gatewayUrl: expect.stringContaining('//db.localhost:') },
     schedule: null,
+    protocol: 'http',
     revision: 1,
     stale: false,
     envKeys: ['A', 'B'],

@@ -80,26 +80,40 @@ const FULL_SCREEN: readonly Program[] = [
 /** They take a minute: they run with `BERTH_TEST_PROGRAMS=all`. */
 const PROGRAMS = process.env['BERTH_TEST_PROGRAMS'] === 'all' ? FULL_SCREEN : [];
 
-const missing = ['vim.tiny', ...PROGRAMS.map(([name]) => name)].filter(
-  (program) => spawnSync('which', [program]).status !== 0,
-);
-const WHAT = 'show what the screen is, in every size';
-const NAME =
-  missing.length === 0 ? browserTest(WHAT) : `${WHAT} (skipped: ${missing.join(', ')} not installed)`;
-const canRun = hasChromium && missing.length === 0;
+const isInstalled = (program: string): boolean => spawnSync('which', [program]).status === 0;
+const named = (what: string, program: string): string =>
+  isInstalled(program) ? browserTest(what) : `${what} (skipped: ${program} is not installed)`;
 
-it.runIf(canRun)(NAME, BROWSER_TEST, async () => {
-  const daemon = await daemonOn(freePort());
-  const programs = [...SEQUENCES, ...PROGRAMS];
+/** Shows the terminal of each program, until it is what the daemon says. */
+async function showEach(daemon: Daemon, page: Page, programs: readonly Program[]): Promise<void> {
   const cwd = daemon.stateDir;
   for (const [name, cmd] of programs) await ask(daemon, 'POST', '/v1/agents/spinup', { name, cmd, cwd });
-  const page = await openBerth(daemon);
   for (const [name, , part] of programs) {
     await page.evaluate((to) => location.assign(to), `#/agents/${name}`);
     await page.locator('h1', { hasText: name }).waitFor();
     await attached(page);
     await isSame(daemon, page, name, part);
   }
+}
+
+for (const program of PROGRAMS) {
+  const [name] = program;
+  it.runIf(hasChromium && isInstalled(name))(
+    named(`shows the screen of ${name}`, name),
+    BROWSER_TEST,
+    async () => {
+      const daemon = await daemonOn(0);
+      await showEach(daemon, await openBerth(daemon), [program]);
+    },
+  );
+}
+
+const WHAT = 'show what the screen is, in every size';
+
+it.runIf(hasChromium && isInstalled('vim.tiny'))(named(WHAT, 'vim.tiny'), BROWSER_TEST, async () => {
+  const daemon = await daemonOn(freePort());
+  const page = await openBerth(daemon);
+  await showEach(daemon, page, SEQUENCES);
   // A prompt is typed for the agent, unless it asks something.
   const prompt = page.getByRole('textbox', { name: 'prompt for erased' });
   await prompt.fill('two\nlines of it');

@@ -73,6 +73,7 @@ describe('one service', () => {
           url: `http://localhost:${port}`,
           restarts: 0,
         },
+        protocol: 'http',
         gatewayUrl: expect.stringMatching(/^http:\/\/web\.localhost:\d+\/$/),
         ...{ project: null, stack: null, service: null },
       },

@@ -116,7 +116,8 @@ it.skipIf(missing.length > 0)(
       const up = await inShop('up');
       expect([up.code, up.stderr]).toEqual([0, expect.stringContaining('The hook create of shop has run')]);
       expect(up.stdout).toMatch(/✓ migrate has completed/);
-      expect(up.stdout.match(/✓ (db|api|web) is running at http:\/\/localhost:\d+ /g)).toHaveLength(3);
+      expect(up.stdout.match(/✓ (api|web) is running at http:\/\/localhost:\d+ /g)).toHaveLength(2);
+      expect(up.stdout).toMatch(/✓ db is running at tcp:\/\/localhost:\d+ /);
       expect(await body(inShop, 'api')).toBe('tea\n');
       expect(await body(inShop, 'web')).toContain('/@vite/client');
       expect((await inShop('up')).stderr).toBe('Everything is up to date.\n');
@@ -127,7 +128,13 @@ it.skipIf(missing.length > 0)(
       expect(other.stderr).toContain('Using Procfile');
       expect(other.stdout).toMatch(/✓ lint started \(no ready-check\), pid \d+/);
       expect(await body(inBlog, 'web', '/post.html')).toBe('hello');
-      const port = must(new URL((await inBlog('url cache')).stdout.trim()).port);
+      const cache = (await inBlog('url cache')).stdout.trim();
+      expect([cache, (await inBlog('ps')).stdout]).toEqual([
+        expect.stringMatching(/^tcp:\/\/localhost:\d+$/),
+        expect.stringContaining(cache),
+      ]);
+      expect((await inBlog('open cache --print')).stderr).toContain('cache speaks no HTTP');
+      const port = must(new URL(cache).port);
       const pong = execFileSync('redis-cli', ['-h', '127.0.0.1', '-p', port, 'ping'], { encoding: 'utf8' });
       expect(pong).toBe('PONG\n');
       expect((await inBlog('logs lint')).stdout).toBe('no faults\n');

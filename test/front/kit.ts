@@ -268,6 +268,7 @@ export const specRow = (name: string, more: Partial<SpecRow> = {}): SpecRow => (
   kind: 'service',
   inputs: [],
   schedule: null,
+  protocol: 'http',
   startTimeout: 30000,
   labels: [],
   agent: null,

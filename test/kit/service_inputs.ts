@@ -27,6 +27,7 @@ export const input = (name: string, more: Partial<ServiceInput> = {}): ServiceIn
   envFile: [],
   stop: null,
   schedule: null,
+  protocol: 'http',
   ...more,
 });
 

@@ -202,6 +202,46 @@ describe('logs of many services', () => {
     ]);
   });
 
+  test('have each line once while they are paged back and rotate, and lack only the oldest', async () => {
+    const seed = Date.now();
+    const below = random(seed);
+    for (let round = 0; round < 20; round += 1) {
+      const label = `seed ${seed}, round ${round}`;
+      // Few files: some of what was there at the first page is removed before the last.
+      const limits = { maxBytes: 300 + below(2_000), keep: round % 2 === 0 ? 1_000 : 1 + below(8) };
+      const names = [`a${round}`, `b${round}`];
+      const logs = names.map((name) => ({ name, lines: 0, log: writerOf(name, limits) }));
+      const print = () => {
+        for (let count = below(120); count > 0; count -= 1) {
+          const one = logs[below(2)];
+          if (one === undefined) throw new Error('there are two logs');
+          one.log.print(`${one.name} ${one.lines} ${'x'.repeat(below(40))}\n`);
+          one.lines += 1;
+        }
+      };
+      while (logs.some(({ lines }) => lines < 100)) print();
+      const atFirst = new Map(logs.map(({ name, lines }) => [name, lines]));
+      const task = { ...searchTask(names), limit: 1 + below(30) };
+      const numbers = new Map<string, number[]>(names.map((name) => [name, []]));
+      for (let { logs: places } = task; ; ) {
+        const answer = await searchLogs({ ...task, logs: places });
+        for (const text of texts(answer.entries.map(({ json }) => JSON.parse(json) as Row))) {
+          const [name = '', number] = text.split(' ');
+          numbers.get(name)?.push(Number(number));
+        }
+        if (answer.bound === null) break;
+        places = answer.taken.map(({ name, key }) => ({ name, before: key }));
+        print();
+      }
+      for (const name of names) {
+        const read = numbers.get(name) ?? [];
+        const newest = (atFirst.get(name) ?? 0) - 1;
+        expect(read, label).toEqual(read.map((_, at) => newest - at));
+        if (limits.keep === 1_000) expect(read, label).toHaveLength(newest + 1);
+      }
+    }
+  });
+
   test('are complete whatever is written, and however it is cut into pages', async () => {
     const seed = Date.now();
     const below = random(seed);

@@ -102,6 +102,7 @@ describe('a compose file', () => {
         name: 'db',
         cmd: `${up} db`,
         port: '${DB_PORT:-5433}',
+        protocol: 'tcp',
         ready: { exec: health, interval: 5_000, timeout: 10_000 },
         start_timeout: '90s',
         stop: { grace: '15s' },
@@ -302,8 +303,8 @@ clock: PORT=70000 clock
       ['web', 'auto', 'tcp'],
       ['api', 8000, 'tcp'],
       ['static', 8081, 'tcp'],
-      ['worker', 'auto', undefined],
-      ['clock', 'auto', undefined],
+      ['worker', null, undefined],
+      ['clock', null, undefined],
     ]);
   });
 });

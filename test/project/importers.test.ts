@@ -47,13 +47,38 @@ it('reads a Procfile', async () => {
       cwd: folder,
       env: [['A', '1']],
     },
-    { name: 'worker_1', cmd: 'rake jobs' },
-    { name: 'web-2', cmd: 'second' },
+    { name: 'worker_1', cmd: 'rake jobs', port: null },
+    { name: 'web-2', cmd: 'second', port: 'auto' },
   ]);
   expect(notes).toEqual([
     'release is run once before a deployment: not a service',
     'line 7 is no `name: command`',
   ]);
+});
+
+it('gives a port to every process of a Procfile that may read it, and to no worker', async () => {
+  const procfile = {
+    web: 'bin/rails server',
+    api: 'node --watch api.mjs',
+    workers: './workers',
+    mailworker: './mails',
+    'mail-worker': './mails',
+    worker_2: 'exec python3 work.py --port 7000',
+    clock: 'bundle exec clockwork clock.rb',
+    mails: 'bundle exec sidekiq -q mails',
+    celery: 'celery -A shop worker --loglevel=info',
+    css: 'bin/rails tailwindcss:watch',
+    js: 'yarn build --watch',
+    types: 'npx tsc -p . -w',
+    assets: 'npx esbuild src/*.ts --bundle --watch --serve',
+  };
+  const lines = Object.entries(procfile).map(([name, cmd]) => `${name}: ${cmd}`);
+  const { services, notes } = await through('Procfile', lines.join('\n'));
+  expect(Object.fromEntries(services.map(({ name, port }) => [name, port]))).toEqual({
+    ...{ web: 'auto', api: 'auto', workers: null, mailworker: 'auto', 'mail-worker': null, worker_2: 7000 },
+    ...{ clock: null, mails: null, celery: null, css: null, js: null, types: null, assets: 'auto' },
+  });
+  expect(notes).toEqual([]);
 });
 
 it('reads the scripts of a package', async () => {

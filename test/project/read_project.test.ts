@@ -110,6 +110,7 @@ services:
       kind: 'service',
       inputs: [],
       schedule: null,
+      protocol: undefined,
     });
   });
 
@@ -140,6 +141,7 @@ services:
       kind: 'service',
       inputs: [],
       schedule: null,
+      protocol: undefined,
       port: 'auto',
       dependsOn: [
         { name: 'migrate', condition: 'completed' },

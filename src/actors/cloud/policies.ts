@@ -25,6 +25,8 @@ export interface PoliciesConfig {
   store: Pick<CloudStore, 'policies' | 'savePolicy' | 'removePolicy'>;
 }
 
+/** After a look the next one that a change asks for waits so many times as long as the look took. */
+const LOOK_PAUSES = 9;
 /** The cluster does not answer, so its other switches have to wait as well. */
 const CLUSTER_WIDE: ReadonlySet<string> = new Set(['cluster_unreachable', 'daemon_busy', 'deadline']);
 
@@ -37,9 +39,13 @@ class Policies {
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly rows = new Map<string, StoredPolicy>();
   private cancelLook: () => void = () => undefined;
-  private looking: Promise<void> | null = null;
+  /** When the next look is (monotonic milliseconds); infinite: none is planned. */
+  private lookAt = Number.POSITIVE_INFINITY;
+  private isLooking = false;
   /** Something has changed while a look was under way. */
   private isLookWanted = false;
+  /** Clusters whose switches are under way. */
+  private readonly switching = new Set<string>();
   /** Clusters with a switch that failed, and when they are tried again (monotonic milliseconds). */
   private readonly pausedTo = new Map<string, { at: number; delayMs: number }>();
 
@@ -82,10 +88,10 @@ class Policies {
     return { removed: true, name };
   }
 
-  /** Looks at what is due, soon: changes come in bursts. */
+  /** Looks at what is due, soon: changes come in bursts. However long they go on, they put off no look. */
   lookSoon(): null {
-    if (this.looking) this.isLookWanted = true;
-    else this.lookIn(POLICY.settleMs);
+    if (this.isLooking) this.isLookWanted = true;
+    else this.lookIn(Math.min(POLICY.settleMs, this.lookAt - this.context.clock.monotonic()));
     return null;
   }
 
@@ -95,34 +101,64 @@ class Policies {
 
   private lookIn(ms: number): void {
     this.cancelLook();
-    this.cancelLook = this.context.clock.after(ms, () => {
-      this.looking = this.look().finally(() => {
-        this.looking = null;
-      });
-      this.looking.catch((error: unknown) => this.context.crash(error));
-    });
+    this.lookAt = this.context.clock.monotonic() + ms;
+    this.cancelLook = this.context.clock.after(Math.max(0, ms), () => this.inBackground(this.look()));
+  }
+
+  private inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.context.crash(error));
   }
 
   private async look(): Promise<void> {
+    const { clock } = this.context;
+    const beganAt = clock.monotonic();
+    this.isLooking = true;
     this.isLookWanted = false;
-    const none = { due: [], nextAt: null };
+    // What is due there is answered as it was before their switches.
+    const busy = new Set(this.switching);
     const answer = await tolerateFailure(this.workloads.ask('dueSwitches', {}), () => null);
-    const { due, nextAt } = answer ?? none;
-    const clusters = [...new Set(due.map(({ clusterId }) => clusterId))];
-    const dueIn = (id: string) => due.filter(({ clusterId }) => clusterId === id);
-    await Promise.all(clusters.map((id) => this.switchCluster(id, dueIn(id))));
-    const waits = [...this.pausedTo.values()].map(({ at }) => at - this.context.clock.monotonic());
+    this.isLooking = false;
+    this.lookAt = Number.POSITIVE_INFINITY;
+    const waits = this.isLookWanted ? [POLICY.settleMs + LOOK_PAUSES * (clock.monotonic() - beganAt)] : [];
     // The clock may be set meanwhile, or the machine sleep: timers know of neither.
-    if (nextAt !== null || answer === null)
-      waits.push(Math.min(POLICY.lookMs, (nextAt ?? Number.POSITIVE_INFINITY) - this.context.clock.now()));
-    if (this.isLookWanted) waits.push(POLICY.settleMs);
-    if (waits.length > 0) this.lookIn(Math.max(0, Math.min(...waits)));
+    if (!answer) waits.push(POLICY.lookMs);
+    else if (answer.nextAt !== null) waits.push(Math.min(POLICY.lookMs, answer.nextAt - clock.now()));
+    if (answer) waits.push(...this.switchAll(answer.due, busy));
+    if (waits.length > 0) this.lookIn(Math.min(...waits));
+  }
+
+  /** Begins what is due, except in the clusters `busy`. Returns how long those that failed wait, in ms. */
+  private switchAll(due: readonly DueSwitch[], busy: ReadonlySet<string>): number[] {
+    const now = this.context.clock.monotonic();
+    const clusters = new Set(due.map(({ clusterId }) => clusterId));
+    // Where nothing is due any more, nothing is tried again.
+    for (const id of this.pausedTo.keys()) if (!clusters.has(id) && !busy.has(id)) this.pausedTo.delete(id);
+    const free = [...clusters].filter((id) => !busy.has(id));
+    return free.flatMap((id) => {
+      const leftMs = (this.pausedTo.get(id)?.at ?? 0) - now;
+      if (leftMs > 0) return [leftMs];
+      this.switchCluster(
+        id,
+        due.filter(({ clusterId }) => clusterId === id),
+      );
+      return [];
+    });
+  }
+
+  /** Begins the switches of a cluster. No look waits for them, so a slow cluster holds up no other. */
+  private switchCluster(id: string, rows: readonly DueSwitch[]): void {
+    this.switching.add(id);
+    const made = this.makeSwitches(id, rows).finally(() => {
+      this.switching.delete(id);
+      // What became due meanwhile was left out.
+      this.lookSoon();
+    });
+    this.inBackground(made);
   }
 
   /** Makes the switches of a cluster, a few at once, until the cluster fails. */
-  private async switchCluster(clusterId: string, rows: readonly DueSwitch[]): Promise<void> {
+  private async makeSwitches(clusterId: string, rows: readonly DueSwitch[]): Promise<void> {
     const paused = this.pausedTo.get(clusterId);
-    if (paused && paused.at > this.context.clock.monotonic()) return;
     const waiting = [...rows];
     let isFailed = false;
     let isStopped = false;

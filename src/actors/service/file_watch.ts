@@ -12,6 +12,10 @@ import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
 
+/** Failures of the disk and the process host, which pass: what a change asks for is then done. */
+const PASSING: ReadonlySet<string> = new Set(['storage_full', 'daemon_busy', 'gone', 'crashed', 'deadline']);
+const RETRY_MS = 1_000;
+
 const CLIENTS_RESTART = { action: 'restart', cascade: false } as const;
 
 export interface FileWatchOptions {
@@ -238,8 +242,22 @@ export class FileWatch {
     context.ref('groups').tell('restartDependants', { name });
   }
 
-  /** Nobody waits for it: what fails is in the state of the service. */
+  /** Nobody waits for it, so nobody else would try again: the service would stay stopped. */
+  private retryLater(code: string): null {
+    if (!PASSING.has(code)) return null;
+    this.options.context.clock.after(RETRY_MS, () => {
+      const { phase } = this.options.life.snapshot().state;
+      if (!this.isWanted || this.isReleased || phase === 'running' || phase === 'checking') return;
+      this.isDue = true;
+      this.act();
+    });
+    return null;
+  }
+
+  /** Nobody waits for it: what fails for good is in the state of the service. */
   private inBackground(work: Promise<unknown>): void {
-    tolerateFailure(work, () => null).catch((error: unknown) => this.options.context.crash(error));
+    tolerateFailure(work, ({ code }) => this.retryLater(code)).catch((error: unknown) =>
+      this.options.context.crash(error),
+    );
   }
 }

@@ -3,6 +3,7 @@
 import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/receipts.ts';
 import { ULID_PATTERN } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
+import { HTTP } from '../../settings/limits.ts';
 import { boundedCount, oneLine } from './untrusted_values.ts';
 import { type Wire, wire } from './wire_types.ts';
 
@@ -47,12 +48,14 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
   const at = timeOf(row?.at);
   if (replicas === 0 || at === null) return null;
   const from = oneLine(row?.from, MAX_NAME_LENGTH) || null;
+  // No Berth writes a longer one.
+  const holdUntil = timeOf(row?.holdUntil);
   return {
     replicas,
     at,
     by: row?.by === 'idle' || row?.by === 'schedule' ? row.by : 'request',
     from,
-    holdUntil: timeOf(row?.holdUntil),
+    holdUntil: holdUntil !== null && holdUntil <= at + HTTP.maxQueryDurationMs ? holdUntil : null,
     ...operationOf(row?.operation),
     ...policyOf(row?.policy),
   };

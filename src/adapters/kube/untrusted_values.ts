@@ -1,4 +1,5 @@
 // Values from an untrusted cluster, checked and cut to what may be kept. Pure.
+import { UNSAFE_CHARACTERS } from '../../protocol/unsafe_characters.ts';
 
 /** The elements of `value`; none when it is not an array. */
 export const arrayOrEmpty = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -20,7 +21,7 @@ export function timeOrNull(value: unknown): number | null {
 /** Untrusted text as one line of printable characters, cut to `maxLength`; '' when it is not a string. */
 export function oneLine(value: unknown, maxLength = 300): string {
   if (typeof value !== 'string') return '';
-  const line = value.replace(/[\s\0-\x1f\x7f-\x9f\u2028\u2029]+/g, ' ').trim();
+  const line = value.replace(UNSAFE_CHARACTERS, ' ').replace(/\s+/g, ' ').trim();
   // A slice alone would keep the whole of a long text in memory.
   return line.length > maxLength ? Buffer.from(line.slice(0, maxLength)).toString() : line;
 }

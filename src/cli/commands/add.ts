@@ -8,6 +8,7 @@ import {
   type Dependency,
   renamedDependency,
 } from '../../protocol/dependency_order.ts';
+import { PORT_PROTOCOLS } from '../../protocol/port_protocol.ts';
 import { RESTART_POLICIES, SERVICE_KINDS } from '../../protocol/service.ts';
 import {
   choiceOption,
@@ -69,6 +70,11 @@ export const addCommand = defineCommand({
       'what must be there first when its group starts: names, or name:started, name:ready, name:completed',
       'service',
     ),
+    protocol: choiceOption(
+      '--protocol <protocol>',
+      'what it speaks on its port; default http, and tcp for known databases',
+      PORT_PROTOCOLS,
+    ),
     kind: choiceOption('--kind <kind>', 'a task runs to its end; default service', SERVICE_KINDS),
     inputs: repeatedOption('--input <glob>', 'of a task: files that make `berth up` run it again'),
     schedule: textOption('--schedule <line>', 'when the task runs by itself: a cron line, or "@every 5m"'),
@@ -117,7 +123,7 @@ export const addCommand = defineCommand({
     const service = isLate ? await register(first.port) : first;
     context.out.record(
       service,
-      () => `${name} is registered${atUrl(service.url)}; \`berth start ${name}\` starts it`,
+      () => `${name} is registered${atUrl(service)}; \`berth start ${name}\` starts it`,
     );
   },
 });

@@ -28,6 +28,7 @@ const toFileEntry = (service: ProjectService): [name: string, entry: object] => 
       cmd: service.cmd,
       cwd: service.cwd,
       port: service.isPortFixed ? { fixed: service.port } : service.port,
+      protocol: service.protocol,
       ready: service.ready ?? undefined,
       live: service.live ?? undefined,
       env: service.env.length > 0 ? Object.fromEntries(service.env) : undefined,

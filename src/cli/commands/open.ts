@@ -19,8 +19,16 @@ export const openCommand = defineCommand({
       ? await client.pageCode({ file: program !== undefined })
       : { code: null, file: null };
     const dashboard = (): string => `${url()}/${code === null ? '' : `#code=${code}`}`;
-    const addressOf = async (service: string) =>
-      (await client.resolve((await stackScope(client, choice)).full(service))).url;
+    const addressOf = async (service: string) => {
+      const {
+        port,
+        protocol,
+        url: address,
+      } = await client.service((await stackScope(client, choice)).full(service));
+      if (protocol === 'tcp' && port !== null)
+        throw new CommandError(`${service} speaks no HTTP, so a browser cannot open localhost:${port}`);
+      return address;
+    };
     const address = name === undefined ? dashboard() : await addressOf(name);
     if (address === null) throw new CommandError(`${name} has no port, so it has no URL`);
     // Every user of the machine can read the arguments of the browser: the code is in the file.

@@ -1,6 +1,7 @@
 // berth ps
 import type { Service } from '../../client/records.ts';
 import { cpuText } from '../../presentation/format.ts';
+import { shownAddress } from '../../protocol/port_protocol.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import { shortName } from '../../protocol/stacks.ts';
 import { choiceOption, defineCommand, flagOption, textOption } from '../kit/command.ts';
@@ -26,7 +27,7 @@ const columnsOf = ({ label }: StackScope, isAll: boolean): readonly Column<Servi
   { title: 'RESTARTS', cell: ({ restarts }) => restarts, alignRight: true, wideOnly: true },
   { title: 'LAST END', cell: (service) => (service.pid ? '' : lastEnd(service)), wideOnly: true },
   { title: 'STARTED', cell: ({ startedAt }) => startedAt, wideOnly: true },
-  { title: 'URL', cell: ({ url }) => url },
+  { title: 'URL', cell: shownAddress },
 ];
 
 export const psCommand = defineCommand({

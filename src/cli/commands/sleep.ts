@@ -70,7 +70,7 @@ export const serviceWakeCommand = defineCommand({
       const before = await client.service(name);
       const answer = await withWaitReports(client, name, onWaiting, client.wake(name, { timeout }));
       const took = tookText(performance.now() - began);
-      const text = `is ${answer.status}${atUrl(before.url)} (pid ${answer.pid ?? 'unknown'}, ${took})`;
+      const text = `is ${answer.status}${atUrl(before)} (pid ${answer.pid ?? 'unknown'}, ${took})`;
       return { record: answer, text, isUnchanged: before.status === 'running' };
     };
     return runBatch(

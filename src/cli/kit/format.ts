@@ -4,6 +4,7 @@ import type { Service, ServiceStatus, StopResult } from '../../client/records.ts
 import { endText, howEnded, memoryText, spanText, tookText } from '../../presentation/format.ts';
 import { type Tone, toneOf } from '../../presentation/state_tone.ts';
 import type { AgentStateName } from '../../protocol/agent_state.ts';
+import { shownAddress } from '../../protocol/port_protocol.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import type { Output } from './output.ts';
 
@@ -47,7 +48,10 @@ export function describeStop(answer: StopResult): string {
 }
 
 /** ` at URL`; '' for a service without a port. */
-export const atUrl = (url: string | null): string => (url === null ? '' : ` at ${url}`);
+export function atUrl(service: Pick<Service, 'protocol' | 'url'>): string {
+  const address = shownAddress(service);
+  return address === null ? '' : ` at ${address}`;
+}
 
 /** Time since an RFC 3339 time; '' for none. */
 export const formatElapsed = (time: string | null | undefined): string =>

@@ -3,6 +3,7 @@ import type { Explanation, ServiceDetail } from '../../client/records.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { liveCheckOf, readyCheckOf } from '../../protocol/checks.ts';
 import { dependencyText } from '../../protocol/dependency_order.ts';
+import { shownAddress } from '../../protocol/port_protocol.ts';
 import { formatElapsed } from './format.ts';
 import { projectFileOf } from './project_file.ts';
 
@@ -41,7 +42,7 @@ export function factRows(service: ServiceDetail, explanation: Explanation): Fact
     : '';
   const policy = typeof service.restart === 'string' ? service.restart : service.restart.policy;
   const rows: FactRow[] = [
-    ['url', service.url ?? ''],
+    ['url', shownAddress(service) ?? ''],
     ['process', process],
     ['use', use],
     ['command', service.cmd],

@@ -83,14 +83,15 @@ export async function startService(
     }),
   );
   if (answer.status === 'completed') return completedResult(answer);
-  const { ready, url } = await client.service(name);
+  const service = await client.service(name);
+  const { ready, url } = service;
   const record = { ...answer, url, ...(isAlreadyStarted ? { already: true } : {}) };
   if (isAlreadyStarted)
-    return { record, text: `is already ${answer.status}${atUrl(url)}`, isUnchanged: true };
+    return { record, text: `is already ${answer.status}${atUrl(service)}`, isUnchanged: true };
   const took = tookText(performance.now() - began);
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   if (answer.status !== 'running' || ready !== null)
-    return { record, text: `is ${answer.status}${atUrl(url)} (${facts})` };
+    return { record, text: `is ${answer.status}${atUrl(service)} (${facts})` };
   return { record, text: `${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
@@ -110,12 +111,13 @@ export async function restartService(
   const began = performance.now();
   const answer = await withWaitReports(client, name, onWaiting, client.restart(name, { timeout, grace }));
   if (answer.status === 'completed') return completedResult(answer);
-  const { ready, url } = await client.service(name);
+  const service = await client.service(name);
+  const { ready, url } = service;
   const took = tookText(performance.now() - began);
   const facts = `pid ${answer.pid ?? 'unknown'}, ${took}`;
   const record = { ...answer, url };
   if (answer.status !== 'running' || ready !== null)
-    return { record, text: `was restarted${atUrl(url)} (${facts})` };
+    return { record, text: `was restarted${atUrl(service)} (${facts})` };
   return { record, text: `was restarted: ${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 

@@ -1,5 +1,6 @@
 // What is in sight, for the clipboard of the user's terminal and for the browser.
 
+import { shownAddress } from '../../protocol/port_protocol.ts';
 import { selectedRow, shownWorkload } from './list_steps.ts';
 import { entryPieces, nameWidthOf, plainTextOf } from './log_lines.ts';
 import { firstShown, logRows, shownLog } from './log_steps.ts';
@@ -20,13 +21,16 @@ function copy(model: Model, text: string): Step {
 }
 
 /** The URL of the service in sight, and its name; null: none is. */
-function shownService(model: Model): { name: string; url: string | null } | null {
+function shownService(model: Model): { name: string; url: string | null; isPage: boolean } | null {
   const view = viewOf(model);
   const row = selectedRow(model);
   const selected = view.kind === 'list' && row?.kind === 'service' ? row.service.name : null;
   const name = view.kind === 'details' ? view.name : selected;
   const service = model.services?.find((one) => one.name === name);
-  return service ? { name: service.name, url: service.gatewayUrl ?? service.url } : null;
+  if (!service) return null;
+  const isPage = service.protocol !== 'tcp';
+  const url = (isPage ? service.gatewayUrl : null) ?? shownAddress(service);
+  return { name: service.name, url, isPage };
 }
 
 /** Copies the URL of the service in sight, or its name, or that of the workload. */
@@ -45,6 +49,7 @@ export function openShownUrl(model: Model): Step {
   const service = shownService(model);
   if (!service) return say(model, 'Only services and agents have URLs.');
   if (service.url === null) return say(model, `${service.name} has no port, so it has no URL.`);
+  if (!service.isPage) return say(model, `${service.name} speaks no HTTP, so a browser cannot open it.`);
   return [model, { kind: 'openUrl', url: service.url }];
 }
 

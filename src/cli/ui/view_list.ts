@@ -3,6 +3,7 @@ import type { Workload } from '../../client/records.ts';
 import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
 import { listedName } from '../../presentation/sections.ts';
+import { shownAddress } from '../../protocol/port_protocol.ts';
 import { EVENTS } from '../../settings/limits.ts';
 import { layoutOf, type Model, type UiRow } from './model.ts';
 import { lookOf, shapeOf, stateOf, stateText, workloadText } from './state_marks.ts';
@@ -107,7 +108,7 @@ const COLUMNS: readonly ListColumn[] = [
     title: 'URL OR TITLE',
     width: 0,
     from: WIDE,
-    service: ({ service, agent }) => [(agent?.title || service.url) ?? '', 'dim'],
+    service: ({ service, agent }) => [(agent?.title || shownAddress(service)) ?? '', 'dim'],
     workload: ({ workload }, { now }) => [workloadNote(workload, now), 'dim'],
   },
 ];

@@ -24,6 +24,8 @@ const MAX_LINES = 100_000;
 const FIRST_LINES = 1_000;
 const FIRST_LINES_OF_MANY = 200;
 const OLDER_LINES = 1_000;
+/** New lines are drawn at most this often: nobody reads faster, and each draw lays the log out anew. */
+const DRAW_MS = 100;
 
 /** The lines of one selection. Make a new one for another. */
 export class LogFeed {
@@ -45,9 +47,11 @@ export class LogFeed {
   private isPastRead = false;
   /** Of the last entry, from which the stream goes on. */
   private lastId = '';
-  /** Came since the last frame: a tab in the background draws nothing. */
+  /** Came since the last draw: a tab in the background draws nothing. */
   private pending: LogEntry[] = [];
   private isDrawing = false;
+  /** As of `performance.now()`. */
+  private drawnAt = -DRAW_MS;
   private lastChunk = 0;
   /** Leads to older lines; null: not asked yet. */
   private cursor: string | null = null;
@@ -129,8 +133,15 @@ export class LogFeed {
     if (this.pending.length > MAX_LINES) this.pending = this.pending.slice(-MAX_LINES);
     if (this.isDrawing) return;
     this.isDrawing = true;
+    const wait = this.drawnAt + DRAW_MS - performance.now();
+    if (wait > 0) setTimeout(() => this.draw(), wait);
+    else this.draw();
+  }
+
+  private draw(): void {
     requestAnimationFrame(() => {
       this.isDrawing = false;
+      this.drawnAt = performance.now();
       this.append(this.pending);
       this.pending = [];
     });

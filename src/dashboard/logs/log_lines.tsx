@@ -1,5 +1,6 @@
 // The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { JSX } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
 import { entryKey } from '../../presentation/log_entry.ts';
 import { Button } from '../frame/button.tsx';
@@ -38,16 +39,23 @@ function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number
   return range;
 }
 
+/** The rows of a chunk, which only grows. A row stays the same element, which is not compared again. */
+function useRows({ entries }: LineChunk, look: LineLook): readonly JSX.Element[] {
+  const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted]);
+  for (const entry of entries.slice(rows.length))
+    rows.push(<LogRow key={entryKey(entry)} entry={entry} look={look} />);
+  return [...rows];
+}
+
 function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook }) {
   const box = useRef<HTMLDivElement>(null);
+  const rows = useRows(chunk, look);
   useLayoutEffect(() => {
     chunk.height = box.current?.offsetHeight ?? null;
   });
   return (
     <div class="log-chunk" ref={box}>
-      {chunk.entries.map((entry) => (
-        <LogRow key={entryKey(entry)} entry={entry} look={look} />
-      ))}
+      {rows}
     </div>
   );
 }

@@ -43,12 +43,13 @@ function RowActions({ service }: { service: Service }) {
 /** Nothing answers, and no connection would start it. */
 const UNREACHABLE: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
 
-/** A service's address, as a link while something may answer there. */
+/** A service's address, as a link while a page may answer there. */
 export function AddressLink({ service }: { service: Service }) {
-  const address = service.gatewayUrl ?? service.url;
+  const isPage = service.protocol !== 'tcp';
+  const address = (isPage ? service.gatewayUrl : null) ?? service.url;
   if (address === null) return <span class="soft">no port</span>;
   const text = address.replace(/^http:\/\//, '').replace(/\/$/, '');
-  if (UNREACHABLE.has(service.status)) return <span class="soft address">{text}</span>;
+  if (!isPage || UNREACHABLE.has(service.status)) return <span class="soft address">{text}</span>;
   return (
     <a class="address" href={address} target="_blank" rel="noopener noreferrer">
       {text}

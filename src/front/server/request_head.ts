@@ -15,7 +15,7 @@ const SINGLE_HEADERS: readonly string[] = [
   'transfer-encoding',
 ];
 
-const BITS: ReadonlyMap<string, number> = new Map(SINGLE_HEADERS.map((name, index) => [name, 1 << index]));
+const INDEXES: ReadonlyMap<string, number> = new Map(SINGLE_HEADERS.map((name, index) => [name, index]));
 const LENGTH = /^[0-9]+$/;
 
 /** What the headers of a request say about its body. */
@@ -32,13 +32,13 @@ export interface HeadFacts {
  * passes here, so nothing is allocated for one without a body.
  */
 export class HeadReader {
-  private seen = 0;
+  private readonly values: (string | null)[] = SINGLE_HEADERS.map(() => null);
   private fault: string | null = null;
   private length: string | null = null;
   private coding: string | null = null;
 
   begin(): void {
-    this.seen = 0;
+    this.values.fill(null);
     this.fault = null;
     this.length = null;
     this.coding = null;
@@ -46,15 +46,24 @@ export class HeadReader {
 
   /** `name` is in lower case. A closure, because uWebSockets.js calls it without a receiver. */
   readonly note = (name: string, value: string): void => {
-    const bit = BITS.get(name);
-    if (bit === undefined) return;
-    if ((this.seen & bit) !== 0) this.fault = `it has two headers ${name}`;
-    this.seen |= bit;
+    const index = INDEXES.get(name);
+    if (index === undefined) return;
+    if (this.values[index] !== null) this.fault = `it has two headers ${name}`;
+    this.values[index] = value;
     if (name === 'content-length') this.length = value;
     else if (name === 'transfer-encoding') this.coding = value;
     // Elsewhere an empty header is as good as none, and the change would be made each time it is asked for.
     else if (name === 'idempotency-key' && value === '') this.fault ??= 'its Idempotency-Key is empty';
   };
+
+  /**
+   * The value of a header of the request that was read last; empty: it has none. undefined: not kept, because
+   * a request may have several of that name.
+   */
+  value(name: string): string | undefined {
+    const index = INDEXES.get(name);
+    return index === undefined ? undefined : (this.values[index] ?? '');
+  }
 
   finish(): HeadFacts {
     const { length, coding } = this;

@@ -78,6 +78,7 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
     restarts: state?.restarts ?? 0,
     ...(innerPort === null ? {} : { innerPort }),
     ...scheduleFields(parts),
+    protocol: spec.protocol,
     gatewayUrl: gatewayUrl(parts, gatewayPort),
     ...placeOf(spec),
   };
@@ -104,8 +105,11 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   };
 }
 
-type DetailField = Exclude<keyof ServiceSpec, 'name' | 'port' | 'group' | 'env' | 'agent' | 'stack'>;
-const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack'];
+type DetailField = Exclude<
+  keyof ServiceSpec,
+  'name' | 'port' | 'group' | 'env' | 'agent' | 'stack' | 'protocol'
+>;
+const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack', 'protocol'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
 /** The fields that a service has only when it is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(

@@ -9,12 +9,14 @@ import {
   StartResult,
   StopResult,
 } from '../../api/services_shapes.ts';
+import { shownAddress } from '../../protocol/port_protocol.ts';
+import { pickFields } from '../../protocol/registration.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import { durationMs, linesOf, nameField, seconds, stackField } from '../fields.ts';
 import { defineTool, inputShape, type ToolCall } from '../tool.ts';
 
-const serviceLine = ({ name, status, url }: Pick<Service, 'name' | 'status' | 'url'>): string =>
-  [name, status, url].filter(Boolean).join('  ');
+const serviceLine = (service: Pick<Service, 'name' | 'status' | 'url' | 'protocol'>): string =>
+  [service.name, service.status, shownAddress(service)].filter(Boolean).join('  ');
 
 /** What a start waits for, in a sentence. */
 export async function waitingFor({ client, signal }: ToolCall, name: string): Promise<string> {
@@ -193,7 +195,7 @@ const register = defineTool({
       .describe('task: a command that ends, such as a migration; see `run_task`'),
     stack: z.string().optional().describe('The stack it belongs to; its name then begins with `<stack>--`'),
   }),
-  output: ServiceDetail.pick({ name: true, port: true, url: true, status: true }),
+  output: ServiceDetail.pick({ name: true, port: true, url: true, status: true, protocol: true }),
   run: async ({ client, signal, folder, baseEnv }, { port, ...spec }) => {
     const isTask = spec.kind === 'task';
     const registered = await client.register(
@@ -205,10 +207,10 @@ const register = defineTool({
       },
       { signal },
     );
-    return { name: registered.name, port: registered.port, url: registered.url, status: registered.status };
+    return pickFields(registered, ['name', 'port', 'url', 'status', 'protocol']);
   },
-  text: ({ name, url, status }) =>
-    `${name} is registered${url === null ? '' : ` at ${url}`} and ${status}. \`start\` starts it.`,
+  text: ({ name, status, ...at }) =>
+    `${name} is registered${at.url === null ? '' : ` at ${shownAddress(at)}`} and ${status}. \`start\` starts it.`,
 });
 
 const runTask = defineTool({

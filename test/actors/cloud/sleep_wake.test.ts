@@ -139,6 +139,23 @@ describe('sleep and wake', () => {
     });
   });
 
+  it.each([
+    ['is longer than any Berth asks for', Date.now(), 3_600_001],
+    ['is of a time far ahead', Date.UTC(2100, 0, 1), 3_600_000],
+  ])('are woken by a connection although a hold was written that %s', async (_what, at, holdMs) => {
+    const double = await doubleWith('hello');
+    double.change('Deployment', 'web', 'hello', (object) => {
+      const receipt = { replicas: 2, at, from: 'a\u202eb', holdUntil: at + holdMs };
+      object.spec.replicas = 0;
+      object.metadata.annotations = { 'berth/sleep': JSON.stringify(receipt) };
+    });
+    const here = await cloud();
+    await here.add(double.kubeconfig);
+    expect(here.find('web/hello').sleep_reason).toMatch(/ a b$/);
+    await here.workloads.ask('wake', { id: here.find('web/hello').id, by: 'connection', waitMs: null });
+    expect(here.find('web/hello').replicas).toBe(2);
+  });
+
   it.each(['<script>', 'a & b', '\u2028'])(
     'use a receipt with %j, which Go writes otherwise',
     async (policy) => {

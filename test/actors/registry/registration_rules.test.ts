@@ -128,6 +128,7 @@ describe('a record', () => {
         envFile: [],
         stop: null,
         schedule: null,
+        protocol: 'http',
       },
       8105,
       undefined,

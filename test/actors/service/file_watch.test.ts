@@ -118,6 +118,22 @@ describe('a service that watches files', () => {
     expect(world.events().filter(([type]) => type === 'service.changed')).toHaveLength(1);
   });
 
+  it('is started once that is possible when its restart meets a full disk, unless it is stopped', async () => {
+    const { change, world } = await watching();
+    await start(world);
+    const refusal = fail('storage_full', 'no room');
+    for (const isStopped of [false, true]) {
+      Object.assign(world.host, { refusal });
+      await change('src/a.ts');
+      await world.advance(50);
+      expect(world.state().status).toBe('stopped');
+      if (isStopped) await world.ref.ask('stop', { graceMs: null });
+      Object.assign(world.host, { refusal: null });
+      await world.advance(5_000);
+      expect(world.state().status).toBe(isStopped ? 'stopped' : 'running');
+    }
+  });
+
   it('does not wait for its restart policy', async () => {
     const { change, world } = await watching({ spec: { restart: 'on-failure' } });
     await start(world);

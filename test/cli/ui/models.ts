@@ -17,6 +17,7 @@ export const serviceOf = (name: string, more: Partial<Service> = {}): Service =>
   url: 'http://localhost:3000',
   startedAt: '2026-01-02T03:00:00.000Z',
   restarts: 0,
+  protocol: 'http',
   gatewayUrl: null,
   project: null,
   stack: null,

@@ -17,7 +17,7 @@ describe('a service', () => {
   it('without a report is stopped', () => {
     views.setSpecs([specRow('web', { group: 'site' })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
+      '{"name":"web","port":3000,"group":"site","status":"stopped","url":"http://localhost:3000","restarts":0,"protocol":"http","gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
   });
 
@@ -25,14 +25,14 @@ describe('a service', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 2 })]);
     expect(text(views.item('web'))).toBe(
-      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"gatewayUrl":null,"project":null,"stack":null,"service":null}`,
+      `{"name":"web","port":3000,"group":null,"status":"running","pid":77,"url":"http://localhost:3000","startedAt":"${localTime(START)}","cpu":0,"rssMB":12,"restarts":2,"protocol":"http","gatewayUrl":null,"project":null,"stack":null,"service":null}`,
     );
   });
 
   it('without a port has null for its port and its URL, also in resolve', () => {
     views.setSpecs([specRow('web', { port: null })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
+      '{"name":"web","port":null,"group":null,"status":"stopped","url":null,"restarts":0,"protocol":"http","gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     expect(parse(views.resolve('web'))).toEqual({ name: 'web', url: null, port: null, status: 'stopped' });
   });
@@ -60,7 +60,7 @@ describe('a service', () => {
     } as const;
     views.setStates([stateRow('web', { status: 'crashed', end })]);
     expect(text(views.item('web'))).toBe(
-      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"gatewayUrl":null,"project":null,"stack":null,"service":null}',
+      '{"name":"web","port":3000,"group":null,"status":"crashed","url":"http://localhost:3000","exitCode":3,"signal":null,"restarts":0,"protocol":"http","gatewayUrl":null,"project":null,"stack":null,"service":null}',
     );
     views.setStates([stateRow('web', { end: { ...end, exitCode: null, exitUnknown: true } })]);
     expect(parse(views.item('web'))).toMatchObject({ exitCode: null, signal: null, exitUnknown: true });
@@ -78,6 +78,7 @@ describe('a service', () => {
         'status',
         'url',
         'restarts',
+        'protocol',
         'gatewayUrl',
         'project',
         'stack',
