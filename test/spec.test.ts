@@ -79,6 +79,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['PUT', '/k8s/policies/{name}', 200],
   ['DELETE', '/k8s/policies/{name}', 200],
   ['GET', '/k8s/policies/{name}/preview', 200],
+  ['POST', '/k8s/relay', 201],
   ['GET', '/k8s/savings', 200],
   ['GET', '/k8s/events', 200],
   ['GET', '/k8s/events/history', 200],

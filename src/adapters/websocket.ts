@@ -105,3 +105,29 @@ export function webSocketOver({
     maxPayload: maxMessageBytes,
   });
 }
+
+/** How to dial a WebSocket. */
+export interface WebSocketDial {
+  url: string;
+  protocol: string;
+  headers: Record<string, string>;
+  maxMessageBytes: number;
+  timeoutMs: number;
+}
+
+/** Dials; resolves with the open socket. Rejects with what the server or the network says. */
+export function dialWebSocket(options: WebSocketDial): Promise<WebSocket> {
+  const socket = new WebSocket(options.url, [options.protocol], {
+    headers: options.headers,
+    perMessageDeflate: false,
+    maxPayload: options.maxMessageBytes,
+    handshakeTimeout: options.timeoutMs,
+  });
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('open', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+  });
+}

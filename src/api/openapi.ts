@@ -34,6 +34,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   clusters: 'Kubernetes clusters',
   workloads: 'Deployments and StatefulSets, put to sleep and woken',
   tethers: 'Local ports that lead to workloads',
+  relay: 'Connections to workloads for other machines',
   policies: 'When workloads of Kubernetes sleep by themselves',
   savings: 'What workloads of Kubernetes have saved while they slept',
   cloudEvents: 'What happens in the clusters and who asked for it: the audit log',

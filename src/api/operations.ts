@@ -10,6 +10,7 @@ import { logs } from './logs.ts';
 import { mcp } from './mcp.ts';
 import type { Operation } from './operation.ts';
 import { policies } from './policies.ts';
+import { relay } from './relay.ts';
 import { savings } from './savings.ts';
 import { services } from './services.ts';
 import { stacks } from './stacks.ts';
@@ -30,6 +31,7 @@ export const OPERATIONS = {
   clusters,
   workloads,
   tethers,
+  relay,
   policies,
   savings,
   cloudEvents,

@@ -13,6 +13,7 @@ export const SHAPES = {
   clusters: () => import('./clusters_shapes.ts'),
   workloads: () => import('./workloads_shapes.ts'),
   tethers: () => import('./tethers_shapes.ts'),
+  relay: () => import('./relay_shapes.ts'),
   policies: () => import('./policies_shapes.ts'),
   savings: () => import('./savings_shapes.ts'),
   cloudEvents: () => import('./cloud_events_shapes.ts'),

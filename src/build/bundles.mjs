@@ -20,6 +20,7 @@ const COMMAND = {
   'cli/ui': 'src/cli/ui/start_ui.ts',
   'cli/clusters': 'src/cli/cluster_commands.ts',
   'cli/mcp': 'src/mcp/stdio.ts',
+  'cli/tether': 'src/actors/tethers/foreground_tether.ts',
 };
 const DAEMON = { daemon: 'src/daemon/main.ts' };
 const WORKERS = {

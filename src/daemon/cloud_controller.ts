@@ -1,14 +1,16 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
+import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
 import { cloudViewsActor } from '../front/views/cloud_views_actor.ts';
 import { type Node, tolerateFailure } from '../runtime/actor.ts';
-import type { Settings } from '../settings/config.ts';
-import { ensureSecret } from '../settings/state_dir.ts';
+import { type Settings, SettingsError } from '../settings/config.ts';
+import { ensureSecret, readSecret } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { report } from './daemon_log.ts';
+import type { RelaySettings, ThreadData } from './thread_data.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import { threadsActor } from './threads_actor.ts';
 
@@ -25,34 +27,82 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
+/** Where other Berths connect, with `cloud.bind` alone: docs/reference.md "Relay"; null: nowhere. */
+export function relaySettings(settings: Settings, stateDir: string): RelaySettings | null {
+  const {
+    bind,
+    relay_port: port,
+    remote,
+    behind_tls: isBehindProxy,
+    tls_cert: cert,
+    tls_key: key,
+  } = settings.cloud;
+  // A Berth that has another one's workloads has none to lend.
+  if (bind === '' || port === -1 || remote !== '') return null;
+  const address = { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
+  return { address, isBehindProxy, cloudToken: resolveCloudToken(settings, stateDir) };
+}
+
+/**
+ * The Berth of `cloud.remote`, with the token of the settings or of `<state>/remote-token`; null: none.
+ * Throws a SettingsError when the token is missing: docs/reference.md "Remote tethers".
+ */
+export function remoteBerth({ cloud }: Settings, stateDir: string): RemoteBerth | null {
+  if (cloud.remote === '') return null;
+  const { remoteToken: path } = statePaths(stateDir);
+  const token = cloud.remote_token || readSecret(path, 'put the token into it')?.toString('utf8').trim();
+  if (token) return { url: cloud.remote, token };
+  throw new SettingsError(
+    `cloud.remote = "${cloud.remote}" needs the token of that Berth: put it into ${path} (chmod 600), ` +
+      'or set BERTH_REMOTE_TOKEN',
+  );
+}
+
 export class CloudController {
   private readonly node: Node;
   private readonly threads: ThreadSupervisor;
+  private readonly relay: RelaySettings | null;
+  private readonly remote: RemoteBerth | null;
   private readonly views = new CloudViews();
 
-  constructor(node: Node, threads: ThreadSupervisor) {
+  constructor(node: Node, threads: ThreadSupervisor, { relay, remote }: ThreadData['cloud']) {
     this.node = node;
     this.threads = threads;
+    this.relay = relay;
+    this.remote = remote;
   }
 
   /** The cloud's part of the front. */
   async front(settings: Settings, token: string): Promise<CloudFront> {
     await this.node.start('cloudviews', cloudViewsActor, this.views);
     await this.node.start('threads', threadsActor, this.threads);
-    return { token, views: this.views, ensure: () => this.ensure(), ownListener: ownListener(settings) };
+    return {
+      token,
+      views: this.views,
+      ensure: () => this.ensure(),
+      ownListener: ownListener(settings),
+      hasRelay: this.relay !== null,
+      remote: this.remote && (await import('./remote_berth.ts')).remoteApi(this.remote),
+    };
   }
 
   /**
-   * Starts the cloud part if a cluster may be registered, so that its watches, tethers and sweeper resume
-   * with the daemon.
+   * Starts the cloud part if a cluster may be registered, or those of another Berth are shown, so that its
+   * watches, tethers and sweeper resume with the daemon.
    */
   resume(keyFile: string): void {
-    if (existsSync(keyFile))
+    if (this.remote !== null || existsSync(keyFile))
       this.ensure().catch((error: Error) => report(`the cloud part does not start: ${error.message}`));
   }
 
   private async ensure(): Promise<void> {
     await this.threads.ensure('cloud');
+    if (this.relay) await this.threads.ensureFor('relay');
+    if (this.remote) {
+      // Replies once the tethers have reached the views: it owns all that there is.
+      await this.node.ref('tethers').ask('boot', {});
+      return;
+    }
     // Fails `gone` when the cloud part is closed: the views know why.
     await tolerateFailure(this.node.ref('clusters').ask('viewsReady', {}), () => null);
   }

@@ -10,9 +10,11 @@ import { workloadsActor } from '../actors/cloud/workloads.ts';
 import { tethersActor } from '../actors/tethers/tethers.ts';
 import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
 import { readOwnPod } from '../adapters/kube/own_pod.ts';
+import type { CloudStore } from '../adapters/storage/cloud_store.ts';
 import { openSharedStore } from '../adapters/storage/daemon_store.ts';
 import { embeddedCloudStore } from '../adapters/storage/embedded_cloud.ts';
 import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
+import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { Node } from '../runtime/actor.ts';
 import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
 import { SettingsError } from '../settings/config.ts';
@@ -30,6 +32,33 @@ const berthName = (stateDir: string): string =>
  * Opens the vault and starts the cloud's actors. With a key file that does not match the store, starts and
  * overwrites nothing: every request of the cloud API gets the reason.
  */
+/** Starts what there is of tethers to the workloads of another Berth: no cluster, and so no vault. */
+async function setupRemote(
+  node: Node,
+  data: ThreadData,
+  store: CloudStore,
+  remote: RemoteBerth,
+): Promise<void> {
+  await startEvents(node, data);
+  const { remoteWorkloads } = await import('./remote_berth.ts');
+  await node.start('tethers', tethersActor, {
+    store,
+    ports: data.cloud.tetherPorts,
+    hasRelay: false,
+    remote: remoteWorkloads(remote),
+  });
+  await node.start('operations', cloudOperationsActor, { store });
+  await node.ref('tethers').ask('boot', {});
+}
+
+const startEvents = (node: Node, { stateDir }: ThreadData) =>
+  node.start('cloudevents', cloudEventsActor, {
+    folder: statePaths(stateDir).cloudEvents,
+    limits: CLOUD_EVENTS.history,
+    report,
+    subscribed: false,
+  });
+
 async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   const paths = statePaths(data.stateDir);
   const embedded = openSharedStore({ paths, inFlight: data.storeInFlight, report });
@@ -37,7 +66,8 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
   node.scope.defer(() => embedded.close());
   node.scope.defer(() => jobs.close());
   const store = embeddedCloudStore(embedded);
-  const { keyFile, tetherPorts, sweepMs, allowInCluster } = data.cloud;
+  const { keyFile, tetherPorts, sweepMs, allowInCluster, relay, remote } = data.cloud;
+  if (remote) return setupRemote(node, data, store, remote);
   let vault: Vault;
   try {
     vault = await openVault(keyFile, store.canary);
@@ -48,12 +78,7 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     node.ref('cloudviews').tell('unavailable', { reason: error.message, hint });
     return;
   }
-  await node.start('cloudevents', cloudEventsActor, {
-    folder: paths.cloudEvents,
-    limits: CLOUD_EVENTS.history,
-    report,
-    subscribed: false,
-  });
+  await startEvents(node, data);
   const rule = data.addressRule;
   const pod = readOwnPod(process.env) ?? null;
   await node.start('workloads', workloadsActor, {
@@ -64,7 +89,12 @@ async function setupCloud(node: Node, data: ThreadData): Promise<void> {
     ownPod: pod,
     self: berthName(data.stateDir),
   });
-  const opener = await node.start('tethers', tethersActor, { store, ports: tetherPorts });
+  const opener = await node.start('tethers', tethersActor, {
+    store,
+    ports: tetherPorts,
+    hasRelay: relay !== null,
+    remote: null,
+  });
   await node.start('operations', cloudOperationsActor, { store });
   await node.start('clusters', clustersActor, {
     store,

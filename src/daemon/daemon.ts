@@ -254,7 +254,7 @@ export async function bootDaemon(
     onPort,
     describePortHolder: portHolderName,
   });
-  const cloud = new CloudController(node, threads);
+  const cloud = new CloudController(node, threads, data.cloud);
   const front = createDaemonFront(options, mainThread, gateway, await cloud.front(settings, secret));
   await front.start();
   mainThread.acceptMessages();

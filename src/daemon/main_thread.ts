@@ -14,6 +14,7 @@ import { rulesFolder } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
 import { isLoopback } from '../settings/loopback.ts';
 import { cloudKeyPath } from '../settings/state_dir.ts';
+import { relaySettings, remoteBerth } from './cloud_controller.ts';
 import { report, reportCrash } from './daemon_log.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
@@ -71,6 +72,8 @@ function threadData({ settings, stateDir, hostEntry, umask, configPath }: Daemon
       tetherPorts: settings.cloud.tether_ports,
       sweepMs: settings.cloud.sweep_interval_ms,
       allowInCluster: settings.cloud.allow_in_cluster,
+      relay: relaySettings(settings, stateDir),
+      remote: remoteBerth(settings, stateDir),
     },
   };
 }

@@ -1,10 +1,19 @@
 import type { AddressRule } from '../adapters/address_rule.ts';
 import type { HostStart } from '../adapters/host/host_start.ts';
+import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
+import type { RemoteBerth } from '../client/remote_berth.ts';
 
 import type { NoticeRule } from '../settings/notify.ts';
 
 /** The data of this daemon for every worker thread. Plain data. */
+/** Where other Berths connect, and what their tickets are made with. */
+export interface RelaySettings {
+  address: RelayAddress;
+  isBehindProxy: boolean;
+  cloudToken: string;
+}
+
 export interface ThreadData {
   stateDir: string;
   /** The built file of the process host. */
@@ -33,6 +42,10 @@ export interface ThreadData {
     tetherPorts: [from: number, to: number];
     sweepMs: number;
     allowInCluster: boolean;
+    /** Where other Berths connect; null: nowhere. */
+    relay: RelaySettings | null;
+    /** The Berth whose clusters and workloads are shown here; null: its own. */
+    remote: RemoteBerth | null;
   };
 }
 

@@ -100,7 +100,12 @@ const DAEMON_ROUTES = ROUTES.filter(({ path }) => !isCloudPath(path));
 const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
 
 /** Without a cloud part, none of its routes is served. */
-const noCloud = (): CloudPart => ({ views: new CloudViews(), ensure: async () => {} });
+const noCloud = (): CloudPart => ({
+  views: new CloudViews(),
+  ensure: async () => {},
+  hasRelay: false,
+  remote: null,
+});
 
 /** The cloud's own listener serves only the cloud. */
 const noPage: PageLookup = () => null;

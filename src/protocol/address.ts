@@ -20,6 +20,7 @@ import type { PoliciesProtocol } from './policies.ts';
 import type { PortsProtocol } from './ports.ts';
 import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
+import type { RelayProtocol } from './relay.ts';
 import type { SchedulesProtocol } from './schedules.ts';
 import type { ServiceProtocol } from './service.ts';
 import type { StacksProtocol } from './stacks.ts';
@@ -63,6 +64,7 @@ interface Actors {
   tethers: TethersProtocol;
   threads: ThreadsProtocol;
   [tether: `tether:${string}`]: TetherProtocol;
+  relay: RelayProtocol;
   workloads: WorkloadsProtocol;
   cloudevents: CloudEventsProtocol;
 }
@@ -122,6 +124,7 @@ const PLACEMENTS = {
   tethers: { node: 'cloud', rank: 125 },
   threads: { node: 'front', rank: 127 },
   'tether:': { node: 'tethers', rank: 130 },
+  relay: { node: 'tethers', rank: 130 },
   'door:': { node: 'doors', rank: 135 },
   workloads: { node: 'cloud', rank: 140 },
   cloudevents: { node: 'cloud', rank: 145 },

@@ -61,6 +61,7 @@ export const ERRORS = {
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
   workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },
+  relay_off: { status: 409, hint: 'Set cloud.bind and cloud.relay_port on that Berth.' },
   key_reused: { status: 422, hint: 'Send each new request with an Idempotency-Key of its own.' },
   payload_too_large: { status: 413, hint: 'Send a smaller body.' },
   unsupported_media_type: { status: 415, hint: 'Send the header Content-Type: application/json.' },
@@ -75,6 +76,8 @@ export const ERRORS = {
     status: 502,
     hint: 'The admission webhook or policy that is named belongs to the cluster: ask who runs it.',
   },
+  remote_unreachable: { status: 502, hint: 'Check cloud.remote, and that the Berth there can be reached.' },
+  remote_denied: { status: 502, hint: 'Put the cloud token of that Berth into remote-token in the state directory.' },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
   storage_lost: {
     status: 500,

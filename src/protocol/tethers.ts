@@ -21,6 +21,8 @@ export interface StoredTether {
   pod?: string | null;
   allowNotReady?: boolean;
   halfClosedTimeoutMs?: number;
+  /** The URL of the Berth that has the workload; null: this one. Absent in records of earlier versions. */
+  remote?: string | null;
 }
 
 /** How a tether carries its connections. */

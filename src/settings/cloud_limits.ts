@@ -263,3 +263,48 @@ export const TETHER = {
   tickIntervalMs: 1_000,
   trafficReportIntervalMs: 15_000,
 } as const;
+
+/** The relay, which carries connections to workloads for other machines: docs/reference.md "Relay". */
+export const RELAY = {
+  /** Streams of one connection. */
+  maxStreams: 512,
+  /**
+   * What a stream may send unasked, and how far that grows while it is the limit. Together the windows of a
+   * connection are 64 MiB at most: `maxStreams` windows, and what they have grown by.
+   */
+  windowBytes: 64 * KIB,
+  maxWindowBytes: 8 * MIB,
+  maxGrownBytes: 32 * MIB,
+  /** Bytes of one frame's data: then it is the next stream's turn. */
+  maxDataBytes: 32 * KIB,
+  maxRequestBytes: 4 * KIB,
+  /** Bytes that the connection has not taken, above which data waits for its turn. */
+  maxUnsentBytes: 256 * KIB,
+  /** Bytes of one stream that wait, above which its source is paused: under TETHER.maxBufferedBytes. */
+  maxUnsentOfStream: 128 * KIB,
+  /** Bytes that a peer has not read, above which it may ask nothing more. */
+  maxUnreadAnswers: 4 * MIB,
+  /** Connections to a relay, with those that have not shown their ticket yet. */
+  maxConnections: 1_024,
+  /** Interval of pings, and the silence after which a connection is dead. */
+  pingIntervalMs: 25_000,
+  deadPeerMs: 60_000,
+  /** Time for the head of a request, and for a client to connect. */
+  headTimeoutMs: 10_000,
+  dialTimeoutMs: 10_000,
+  /** Time for another Berth to answer what waits for nothing. */
+  answerTimeoutMs: 10_000,
+  /** Time for a peer to take what is sent before the connection is closed. */
+  closeTimeoutMs: 1_000,
+  /** Validity of a ticket. */
+  ticketMs: 60_000,
+  /** A port of a workload without connections is forgotten after it. */
+  idlePortMs: 60_000,
+  /** Pause before a port that is taken is tried again. */
+  listenRetryMs: 10_000,
+  /** Connections to the relay of another Berth, of a thread, and the interval of the look for unused ones. */
+  maxDialled: 16,
+  reviewIntervalMs: 15_000,
+  /** Pauses between attempts to reach a relay. */
+  retry: { initialDelayMs: 100, maxDelayMs: 1_000 },
+} as const;

@@ -27,6 +27,7 @@ export interface Settings {
     token: string;
     bind: string;
     port: number;
+    relay_port: number;
     tls_cert: string;
     tls_key: string;
     behind_tls: boolean;
@@ -35,6 +36,8 @@ export interface Settings {
     allow_addresses: string | string[];
     allow_in_cluster: boolean;
     key_file: string;
+    remote: string;
+    remote_token: string;
   };
 }
 
@@ -90,6 +93,16 @@ const fitsCidr = (v: unknown): boolean => {
 const isOrigin = (v: unknown): boolean =>
   typeof v === 'string' && /^https?:\/\/[^*]+$/.test(v) && URL.canParse(v) && new URL(v).origin === v;
 
+/**
+ * Whether `v` is the address of a Berth: an origin. A token must not travel in the clear, so http: is for
+ * this machine.
+ */
+export function isBerthAddress(v: unknown): boolean {
+  if (!isOrigin(v)) return false;
+  const { protocol, hostname } = new URL(v as string);
+  return protocol === 'https:' || hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''));
+}
+
 type SettingRow = [key: string, fallback: unknown, rule: ValueRule];
 
 const SETTING_ROWS: readonly SettingRow[] = [
@@ -134,6 +147,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ],
   ['cloud.bind', '', addressOrEmpty],
   ['cloud.port', 11613, integer(0, 65535)],
+  ['cloud.relay_port', 11614, integer(-1, 65535)],
   ['cloud.tls_cert', '', pathOrEmpty],
   ['cloud.tls_key', '', pathOrEmpty],
   ['cloud.behind_tls', false, flag],
@@ -149,12 +163,26 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ],
   ['cloud.allow_in_cluster', false, flag],
   ['cloud.key_file', '', pathOrEmpty],
+  [
+    'cloud.remote',
+    '',
+    {
+      what: 'empty or the address of a Berth such as "https://berth.example.com", http on this machine only',
+      fits: (v) => v === '' || isBerthAddress(v),
+    },
+  ],
+  [
+    'cloud.remote_token',
+    '',
+    { what: 'printable ASCII without spaces', fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v) },
+  ],
 ];
 
 /** Environment variables that override the file; an empty one counts as unset. */
 const ENV_OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
   ['BERTH_AUTH_TOKEN', 'auth.token', (value) => value],
   ['BERTH_CLOUD_TOKEN', 'cloud.token', (value) => value],
+  ['BERTH_REMOTE_TOKEN', 'cloud.remote_token', (value) => value],
   ['BERTH_PORT', 'port', (value) => (/^\d{1,5}$/.test(value) ? Number(value) : value)],
   ['BERTH_BIND', 'bind', (value) => value],
 ];

@@ -28,6 +28,8 @@ export interface StatePaths {
   daemonLog: string;
   /** The cloud token, unless the settings have one. */
   cloudToken: string;
+  /** The cloud token of the Berth of `cloud.remote`, unless the settings have one. */
+  remoteToken: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
   /** The key of the environments of services. */
@@ -56,6 +58,7 @@ export const statePaths = (stateDir: string): StatePaths => ({
   hostLog: join(stateDir, 'host', 'host.log'),
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
+  remoteToken: join(stateDir, 'remote-token'),
   cloudKey: join(stateDir, 'cloud.key'),
   envKey: join(stateDir, 'env.key'),
   agentKey: join(stateDir, 'agent.key'),

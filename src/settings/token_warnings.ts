@@ -25,9 +25,11 @@ function isExposed(path: string, tokens: readonly string[]): boolean {
 
 /** One entry for each doubt about the tokens of `settings`, which come from `configPath` at least in part. */
 export function tokenWarnings({ auth, cloud }: Settings, configPath: string): TokenWarning[] {
-  const tokens = Object.entries({ 'auth.token': auth.token, 'cloud.token': cloud.token }).filter(
-    ([, token]) => token !== '',
-  );
+  const tokens = Object.entries({
+    'auth.token': auth.token,
+    'cloud.token': cloud.token,
+    'cloud.remote_token': cloud.remote_token,
+  }).filter(([, token]) => token !== '');
   const short = tokens
     .filter(([, token]) => token.length < MIN_TOKEN_LENGTH)
     .map(([key]) => ({

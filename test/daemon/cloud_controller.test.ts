@@ -20,7 +20,14 @@ async function link() {
     read: async () => [],
     stop: async () => [],
   };
-  const cloud = new CloudController(here.node, threads);
+  const cloud = new CloudController(here.node, threads, {
+    keyFile: '',
+    tetherPorts: [20_000, 20_001],
+    sweepMs: 1_000,
+    allowInCluster: false,
+    relay: null,
+    remote: null,
+  });
   await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };
 }

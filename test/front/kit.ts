@@ -82,6 +82,8 @@ export const cloudFront = (more: Partial<CloudFront> = {}): CloudFront => ({
   views: new CloudViews(),
   ensure: async () => {},
   ownListener: null,
+  hasRelay: false,
+  remote: null,
   ...more,
 });
 

@@ -328,8 +328,8 @@ export const MUTANTS: readonly Mutant[] = [
       'avoid-failed-pod',
       'a pod that has just failed is not avoided',
       'src/actors/tethers/used_pods.ts',
-      'pod.avoidUntil = this.clock.monotonic() + ms;',
-      'pod.avoidUntil = Math.min(ms, 0);',
+      'this.avoidUntil = clock.monotonic() + avoidMs;',
+      'this.avoidUntil = Math.min(avoidMs, 0);',
       TETHERS,
     ],
     [

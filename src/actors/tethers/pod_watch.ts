@@ -11,7 +11,7 @@ import type { TetherTarget } from '../../protocol/cloud.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { Trouble } from './pending_connections.ts';
-import type { PodSource } from './session_router.ts';
+import type { PodSource } from './used_pods.ts';
 
 /** Which pods of the workload connections may go to. */
 export interface PodChoice {

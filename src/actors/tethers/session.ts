@@ -16,8 +16,11 @@ import type { SessionClient, SessionClientEvents } from './session_client.ts';
 export interface SessionOwner {
   readonly clock: Clock;
   readonly held: HeldConnections;
-  /** Silence of the pod that ends a connection whose client has half-closed, in ms. */
-  readonly halfClosedTimeoutMs: number;
+  /**
+   * Silence of the pod that ends a connection whose client has half-closed, in ms; null: the way to the pod
+   * carries a half-close, and sees to that itself.
+   */
+  readonly halfClosedTimeoutMs: number | null;
   /** Bytes from the client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
   /** A pod could not be reached, and nothing has been lost: `forward` may be called again. */
@@ -181,7 +184,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   reset(reason: string | null): void {
     if (this.state.phase === 'closed') return;
     this.row.disconnect(this, this.state);
-    this.client.reset();
+    this.client.reset(reason, this.state.phase === 'waiting' || this.state.phase === 'connecting');
     this.finish(reason);
   }
 
@@ -225,8 +228,9 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   onClientEnd(): void {
     if (this.clientState.side === 'gone') return;
     this.clientState = { side: 'halfClosed' };
-    if (this.state.phase === 'closing' || !this.client.isGone()) return;
-    this.row.clientGone(this, this.state);
+    if (this.state.phase === 'closing') return;
+    if (this.client.isGone()) this.row.clientGone(this, this.state);
+    else if (this.state.phase === 'open') this.passEnd(this.state.stream);
   }
 
   onClientDrained(): void {
@@ -257,7 +261,15 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     let takesMore = true;
     for (const bytes of replay.chunks) takesMore = stream.write(bytes);
     if (this.isClientGone) this.abandon();
-    else if (takesMore) this.client.resume();
+    else {
+      if (this.clientState.side === 'halfClosed') this.passEnd(stream);
+      if (takesMore) this.client.resume();
+    }
+  }
+
+  /** Tells a way that carries half-closes of one. Harmless when repeated. */
+  private passEnd(stream: ForwardStream): void {
+    if (this.owner.halfClosedTimeoutMs === null) stream.end();
   }
 
   private writeToClient(stream: ForwardStream, bytes: Buffer): void {
@@ -282,7 +294,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
 
   /** Resets a client whose pod has closed only because it has heard of the half-close. */
   private resetAfterSilence(): void {
-    const seconds = this.owner.halfClosedTimeoutMs / 1000;
+    const seconds = (this.owner.halfClosedTimeoutMs ?? 0) / 1000;
     this.reset(`the pod was silent for ${seconds} s after its client had half-closed`);
   }
 
@@ -303,10 +315,12 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
    * pod still has to say, so they hear of it only when the pod has long been silent.
    */
   private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
+    const { halfClosedTimeoutMs } = this.owner;
+    if (halfClosedTimeoutMs === null) return;
     // A pod that its client holds back is not silent.
     if (this.client.bufferedBytes > 0) this.lastPodDataAt = now;
     const lastDataAt = Math.max(this.lastPodDataAt ?? 0, this.lastClientDataAt);
-    if (now - lastDataAt <= this.owner.halfClosedTimeoutMs) return;
+    if (now - lastDataAt <= halfClosedTimeoutMs) return;
     state.isEndSent = true;
     state.stream.end();
   }

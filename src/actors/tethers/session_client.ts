@@ -27,8 +27,11 @@ export interface SessionClient {
   write(bytes: Buffer): void;
   /** Nothing more will be written; `flushed` is called when it has everything. */
   end(flushed: () => void): void;
-  /** Ends the connection so that the client does not take what it has for a whole reply. */
-  reset(): void;
+  /**
+   * Ends the connection so that the client does not take what it has for a whole reply. `reason`: why, for
+   * people; null: not for an error. `isUnseen`: no pod has seen anything of it.
+   */
+  reset(reason: string | null, isUnseen: boolean): void;
   destroy(): void;
   /** Whether a client that has half-closed has gone for good; null where nobody knows. */
   isGone(): boolean | null;
@@ -83,7 +86,7 @@ export class SocketClient implements SessionClient {
   }
 
   reset(): void {
-    this.socket.resetAndDestroy();
+    this.socket.on('error', () => undefined).resetAndDestroy();
   }
 
   destroy(): void {

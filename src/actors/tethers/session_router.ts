@@ -1,38 +1,42 @@
 // The clients of one open tether: each is given to a pod, waits while there is none, and is given to a pod
 // again as long as no pod has seen anything of it.
-import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
-import type { PodRow } from '../../adapters/kube/pods.ts';
-import type { ForwardError } from '../../adapters/portforward/transport.ts';
+import type { Destroyable, ForwardError, ForwardStreamEvents } from '../../adapters/portforward/transport.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PendingConnections, type PendingConnectionsOptions } from './pending_connections.ts';
 import { Session, type SessionOwner } from './session.ts';
 import type { SessionClient } from './session_client.ts';
-import { type UsedPod, UsedPods } from './used_pods.ts';
 
-/** The pods that sessions may go to. */
-export interface PodSource {
-  /** The dialer of the cluster; null while nothing is known of it. */
-  readonly dialer: ClusterDialer | null;
-  readonly usable: readonly PodRow[];
-  /** Whether open connections to the pod may be used again. */
-  isUsable(uid: string): boolean;
-  /** Whether the pod has become Ready so recently that its program may not listen yet. */
-  isFresh(uid: string): boolean;
-  /** The pod does not exist. */
-  reportAbsent(uid: string): void;
-  /** Nobody needs the pods any more. */
-  stop(): void;
+/** What takes sessions: a pod, or the relay of another Berth. */
+export interface SessionTarget {
+  /** Sessions on it. */
+  sessions: number;
+  /** Whether it has become ready so recently that its program may not listen yet. */
+  readonly isFresh: boolean;
+  open(events: ForwardStreamEvents): Destroyable;
+  /** It could not be reached. */
+  noteFailure(error: ForwardError): void;
+}
+
+/** What sessions may go to. */
+export interface SessionTargets {
+  /** Whether anything is open that `close` would end. */
+  readonly isOpen: boolean;
+  /** Where the next session goes; null: nowhere at present. */
+  choose(): SessionTarget | null;
+  /** What they are has changed: those that are no longer usable end with their sessions. */
+  retainUsable(): void;
+  /** The next session is to find out anew what there is. */
+  renew(): void;
+  /** Ends everything. */
+  close(): void;
 }
 
 export interface SessionRouterOptions extends PendingConnectionsOptions {
-  pods: PodSource;
-  /** Port of the pods. */
-  port: number;
-  halfClosedTimeoutMs: number;
-  /** The clock of the connections to the pods. */
-  networkClock: Clock;
+  targets: SessionTargets;
+  /** As of SessionOwner. */
+  halfClosedTimeoutMs: number | null;
   /** Bytes from a client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
   /** A pod has answered a client for the first time. */
@@ -47,17 +51,16 @@ export interface SessionRouterOptions extends PendingConnectionsOptions {
  */
 type Route =
   | { at: 'queue' }
-  | { at: 'pod'; pod: UsedPod; failingSince: number | null }
+  | { at: 'target'; target: SessionTarget; failingSince: number | null }
   | { at: 'pause'; cancelRetry: () => void; failingSince: number };
 
 /** Owns the sessions of one tether and decides which pod gets each of them, and when it is tried again. */
 export class SessionRouter implements SessionOwner {
   readonly clock: Clock;
   readonly held: HeldConnections;
-  readonly halfClosedTimeoutMs: number;
+  readonly halfClosedTimeoutMs: number | null;
   private readonly options: SessionRouterOptions;
-  private readonly pods: PodSource;
-  private readonly usedPods: UsedPods;
+  private readonly targets: SessionTargets;
   private readonly pending: PendingConnections;
   private readonly routes = new Map<Session, Route>();
   private idleSince: number;
@@ -67,8 +70,7 @@ export class SessionRouter implements SessionOwner {
     this.clock = options.clock;
     this.held = options.held;
     this.halfClosedTimeoutMs = options.halfClosedTimeoutMs;
-    this.pods = options.pods;
-    this.usedPods = new UsedPods(options.networkClock);
+    this.targets = options.targets;
     this.pending = new PendingConnections(options);
     this.idleSince = this.clock.monotonic();
   }
@@ -83,9 +85,9 @@ export class SessionRouter implements SessionOwner {
     this.assign(new Session(client, this), null);
   }
 
-  /** To be called when the pods or the trouble with them have changed. */
-  onPodsChange(): void {
-    this.usedPods.retain((uid) => this.pods.isUsable(uid));
+  /** To be called when the targets or the trouble with them have changed. */
+  onTargetsChange(): void {
+    this.targets.retainUsable();
     for (const session of [...this.pending.sessions]) this.assign(session, null);
     this.pending.review();
   }
@@ -98,21 +100,20 @@ export class SessionRouter implements SessionOwner {
     const now = this.clock.monotonic();
     for (const session of [...this.routes.keys()]) session.tick(now);
     this.pending.review();
-    if (this.size === 0 && this.pods.dialer && now - this.idleSince >= TETHER.lastConnectionIdleMs)
-      this.disconnect();
+    if (this.size === 0 && this.targets.isOpen && now - this.idleSince >= TETHER.lastConnectionIdleMs)
+      this.targets.close();
   }
 
   /** Has the next session ask for the cluster's access again. Sessions on a pod stay there. */
   renew(): void {
-    this.usedPods.retain(() => false);
-    this.pods.stop();
+    this.targets.renew();
     this.pending.renew();
   }
 
   /** Resets every client and ends everything behind them. */
   close(): void {
     for (const session of [...this.routes.keys()]) session.reset(null);
-    this.disconnect();
+    this.targets.close();
   }
 
   onBytes(fromClient: number, toClient: number): void {
@@ -125,15 +126,14 @@ export class SessionRouter implements SessionOwner {
 
   onForwardFailed(session: Session, error: ForwardError): void {
     const route = this.routes.get(session);
-    if (route?.at !== 'pod') return;
-    const { pod } = route;
-    pod.sessions -= 1;
-    this.usedPods.avoid(pod, error.code === 'unreachable' ? TETHER.unreachableAvoidMs : TETHER.podAvoidMs);
-    if (error.code === 'absent') this.pods.reportAbsent(pod.uid);
+    if (route?.at !== 'target') return;
+    const { target } = route;
+    target.sessions -= 1;
+    target.noteFailure(error);
     const now = this.clock.monotonic();
     const failingSince = route.failingSince ?? now;
     const triedMs = now - failingSince;
-    if (triedMs >= this.retryWindowMs(session, error, pod)) {
+    if (triedMs >= this.retryWindowMs(session, error, target)) {
       this.routes.set(session, { at: 'queue' });
       session.reset(error.text);
       return;
@@ -146,7 +146,7 @@ export class SessionRouter implements SessionOwner {
 
   onClosed(session: Session, reason: string | null): void {
     const route = this.routes.get(session);
-    if (route?.at === 'pod') route.pod.sessions -= 1;
+    if (route?.at === 'target') route.target.sessions -= 1;
     if (route?.at === 'pause') route.cancelRetry();
     this.pending.remove(session);
     this.routes.delete(session);
@@ -154,33 +154,27 @@ export class SessionRouter implements SessionOwner {
     this.options.onClosed(reason);
   }
 
-  /** For how long the session is tried again after an error of its attempt at `pod`. */
-  private retryWindowMs(session: Session, { code }: ForwardError, pod: UsedPod): number {
+  /** For how long the session is tried again after an error of its attempt at `target`. */
+  private retryWindowMs(session: Session, { code }: ForwardError, { isFresh }: SessionTarget): number {
     if (code !== 'refused') return TETHER.retryWindowMs;
     // Without a probe a pod is Ready before its program listens.
     const heldMs = this.clock.monotonic() - session.acceptedAt;
-    const mayListenSoon = this.pods.isFresh(pod.uid) && heldMs < TETHER.podWaitTimeoutMs;
+    const mayListenSoon = isFresh && heldMs < TETHER.podWaitTimeoutMs;
     return mayListenSoon ? TETHER.podWaitTimeoutMs : TETHER.refusedRetryWindowMs;
   }
 
-  /** Gives the session to a pod, or has it wait for one. */
+  /** Gives the session to a target, or has it wait for one. */
   private assign(session: Session, failingSince: number | null): void {
-    const { dialer, usable } = this.pods;
-    const pod = dialer && this.usedPods.choose(usable, dialer);
-    if (!pod) {
+    const target = this.targets.choose();
+    if (!target) {
       // The window for retries begins anew with the next pod.
       this.routes.set(session, { at: 'queue' });
       this.pending.add(session);
       return;
     }
     this.pending.remove(session);
-    pod.sessions += 1;
-    this.routes.set(session, { at: 'pod', pod, failingSince });
-    session.forward((events) => pod.connections.open(this.options.port, events));
-  }
-
-  private disconnect(): void {
-    this.usedPods.close();
-    this.pods.stop();
+    target.sessions += 1;
+    this.routes.set(session, { at: 'target', target, failingSince });
+    session.forward((events) => target.open(events));
   }
 }

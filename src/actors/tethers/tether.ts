@@ -1,9 +1,11 @@
 // State: one listener on loopback and the connections through it. Rebuilt from: nothing; an actor that starts
 // tells `tethers`, which opens it again. This is the data plane: bytes go through this actor alone.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
+import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { TetherProtocol } from '../../protocol/tethers.ts';
+import type { TetherProtocol, TetherStats } from '../../protocol/tethers.ts';
 import { actor, type Context } from '../../runtime/actor.ts';
+import { SocketClient } from './session_client.ts';
 import { TetherClients, type TetherConfig } from './tether_clients.ts';
 
 interface OpenTether {
@@ -16,9 +18,12 @@ interface OpenTether {
 async function listenOnFirstFree(
   ports: readonly number[],
   clients: TetherClients,
+  peers: LoopbackPeers,
 ): Promise<LoopbackListener | null> {
   for (const port of ports) {
-    const listener = await listenOnLoopback(port, (socket) => clients.accept(socket));
+    const listener = await listenOnLoopback(port, (socket) =>
+      clients.accept(new SocketClient(socket, peers)),
+    );
     if (!('refused' in listener)) return listener;
   }
   return null;
@@ -28,8 +33,9 @@ async function openTether(
   context: Context,
   clients: TetherClients,
   ports: readonly number[],
+  peers: LoopbackPeers,
 ): Promise<OpenTether> {
-  const listener = await listenOnFirstFree(ports, clients);
+  const listener = await listenOnFirstFree(ports, clients, peers);
   if (!listener) {
     clients.close();
     throw fail('port_in_use', 'Every port of cloud.tether_ports is taken.');
@@ -60,7 +66,13 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
     async open({ tether, ports, numbers }) {
       // A second `open` comes from a `tethers` that has restarted and does not know the numbers.
       if (opened) opened.clients.reportAgain();
-      else opened = await openTether(context, new TetherClients(context, tether, numbers, config), ports);
+      else {
+        const tell = (changed: TetherStats): void =>
+          context.ref('tethers').tell('stats', { id, numbers: changed });
+        const report = config.report ?? tell;
+        const clients = new TetherClients(context, tether, numbers, config, report);
+        opened = await openTether(context, clients, ports, config.peers);
+      }
       return { port: opened.port };
     },
     async close({ forget }) {

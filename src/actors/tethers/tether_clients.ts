@@ -1,20 +1,23 @@
 // The clients of one open tether: takes their connections, counts them, and reports traffic and activity.
-import type { Socket } from 'node:net';
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import { openRequestBody } from '../../adapters/relay/open_request.ts';
+import type { RelayLink } from '../../adapters/relay/relay_link.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import {
   type StoredTether,
+  type TetherSettings,
   type TetherStats,
-  type TethersProtocol,
   tetherSettings,
 } from '../../protocol/tethers.ts';
 import type { Clock, Context, Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import { PodWatch } from './pod_watch.ts';
-import { SocketClient } from './session_client.ts';
-import { SessionRouter } from './session_router.ts';
+import { RemoteWorkload } from './remote_workload.ts';
+import type { SessionClient } from './session_client.ts';
+import { SessionRouter, type SessionRouterOptions } from './session_router.ts';
+import { UsedPods } from './used_pods.ts';
 import { WorkloadWaker } from './workload_waker.ts';
 
 /** What the tethers of a thread share. */
@@ -24,16 +27,41 @@ export interface TetherConfig {
   /** The clock of connections to pods: their timers may outlast the actor that has begun them. */
   networkClock: Clock;
   held: HeldConnections;
+  /** The way to the Berth that has the workloads; null: they are of clusters that are registered here. */
+  link: RelayLink | null;
+  /** Gets the numbers; absent: `tethers` does. */
+  report?: (numbers: TetherStats) => void;
+}
+
+/** A port of a workload, and how connections to it are carried. */
+export type CarriedPort = Pick<StoredTether, 'workloadId' | 'containerPort' | 'wake'> &
+  Partial<TetherSettings>;
+
+type Way = Pick<SessionRouterOptions, 'targets' | 'target' | 'halfClosedTimeoutMs'>;
+
+function wayToPods(port: CarriedPort, pods: PodWatch, workloads: Ref<WorkloadsProtocol>, clock: Clock): Way {
+  const { workloadId, containerPort, wake } = port;
+  return {
+    targets: new UsedPods({ clock, pods, port: containerPort }),
+    target: new WorkloadWaker({ workloads, workloadId, wake, pods }),
+    halfClosedTimeoutMs: tetherSettings(port).halfClosedTimeoutMs,
+  };
+}
+
+function wayOverRelay(port: CarriedPort, link: RelayLink, onChange: () => void): Way {
+  const remote = new RemoteWorkload(link, openRequestBody({ ...port, ...tetherSettings(port) }), onChange);
+  return { targets: remote, target: remote, halfClosedTimeoutMs: null };
 }
 
 /** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
 export class TetherClients {
   private readonly clock: Clock;
-  private readonly tether: StoredTether;
-  private readonly peers: LoopbackPeers;
-  private readonly workloads: Ref<WorkloadsProtocol>;
-  private readonly tethers: Ref<TethersProtocol>;
-  private readonly pods: PodWatch;
+  private readonly port: CarriedPort;
+  /** The owner of the workload; null: it is on another machine, where the relay tells of its use. */
+  private readonly workloads: Ref<WorkloadsProtocol> | null;
+  private readonly report: (numbers: TetherStats) => void;
+  /** null: those of another machine. */
+  private readonly pods: PodWatch | null;
   private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
   private readonly stats: TetherStats;
@@ -45,41 +73,37 @@ export class TetherClients {
   /** When the last connection came (epoch), whether that is reported, and when one last was (monotonic). */
   private activity = { at: 0, isReported: true, reportedAt: Number.NEGATIVE_INFINITY };
 
+  /** `report` gets the numbers, which begin with `stats`, at most once a second when they have changed. */
   constructor(
     context: Context,
-    tether: StoredTether,
+    port: CarriedPort,
     stats: TetherStats,
-    { rule, peers, networkClock, held }: TetherConfig,
+    config: Omit<TetherConfig, 'peers'>,
+    report: (numbers: TetherStats) => void,
   ) {
     const { clock } = context;
-    const onDefect = (error: unknown): void => context.crash(error);
     this.clock = clock;
-    this.tether = tether;
-    this.peers = peers;
+    this.port = port;
+    this.report = report;
     this.stats = { ...stats, connections: 0 };
-    this.workloads = context.ref('workloads');
-    this.tethers = context.ref('tethers');
-    const { pod, allowNotReady, halfClosedTimeoutMs } = tetherSettings(tether);
-    this.pods = new PodWatch({
-      clock,
-      rule,
-      choice: { pod, allowNotReady },
-      onChange: () => this.router.onPodsChange(),
-      onDefect,
-    });
+    const { link, rule, networkClock } = config;
+    const onDefect = (error: unknown): void => context.crash(error);
+    const onChange = (): void => this.router.onTargetsChange();
+    let way: Way;
+    if (link) {
+      this.workloads = null;
+      this.pods = null;
+      way = wayOverRelay(port, link, onChange);
+    } else {
+      const choice = tetherSettings(port);
+      this.workloads = context.ref('workloads');
+      this.pods = new PodWatch({ clock, rule, choice, onChange, onDefect });
+      way = wayToPods(port, this.pods, this.workloads, networkClock);
+    }
     this.router = new SessionRouter({
+      ...way,
       clock,
-      networkClock,
-      held,
-      port: tether.containerPort,
-      halfClosedTimeoutMs,
-      pods: this.pods,
-      target: new WorkloadWaker({
-        workloads: this.workloads,
-        workloadId: tether.workloadId,
-        wake: tether.wake,
-        pods: this.pods,
-      }),
+      held: config.held,
       onDefect,
       onBytes: (fromClient, toClient) => this.onBytes(fromClient, toClient),
       onAnswered: () => this.recordError(null),
@@ -100,14 +124,20 @@ export class TetherClients {
 
   /** The workload is being put to sleep: new connections wait, and wake it. False: it is not after all. */
   noteSleep(isSleeping: boolean): void {
-    this.pods.condemn(isSleeping);
+    this.pods?.condemn(isSleeping);
   }
 
-  /** Takes a new connection to the listener; resets it when too many are open. */
-  accept(socket: Socket): void {
+  /** Whether there are no connections. */
+  get isEmpty(): boolean {
+    return this.router.size === 0;
+  }
+
+  /** Takes a new connection; resets it when too many are open. */
+  accept(client: SessionClient): void {
     if (this.router.size >= TETHER.maxConnections) {
-      socket.on('error', () => undefined).resetAndDestroy();
-      this.recordError(`${TETHER.maxConnections} connections are open: no more are taken`);
+      const reason = `${TETHER.maxConnections} connections are open: no more are taken`;
+      client.reset(reason, true);
+      this.recordError(reason);
       return;
     }
     this.areStatsReported = false;
@@ -117,7 +147,7 @@ export class TetherClients {
     // in minutes, and a message that wakes another thread takes the processor from the connection that is
     // being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
-    this.router.connect(new SocketClient(socket, this.peers));
+    this.router.connect(client);
   }
 
   /** Resets every connection and ends everything behind them. */
@@ -159,7 +189,7 @@ export class TetherClients {
     if (this.areStatsReported) return;
     this.areStatsReported = true;
     this.stats.connections = this.router.size;
-    this.tethers.tell('stats', { id: this.tether.id, numbers: this.stats });
+    this.report(this.stats);
   }
 
   private reportActivity(): void {
@@ -167,7 +197,7 @@ export class TetherClients {
     if (activity.isReported) return;
     activity.isReported = true;
     activity.reportedAt = this.clock.monotonic();
-    this.workloads.tell('activity', { id: this.tether.workloadId, at: activity.at });
+    this.workloads?.tell('activity', { id: this.port.workloadId, at: activity.at });
   }
 
   /**
@@ -180,6 +210,6 @@ export class TetherClients {
     const isDue = this.router.size === 0 || now - traffic.reportedAt >= TETHER.trafficReportIntervalMs;
     if (lastByteAt === traffic.lastByteAt || !isDue) return;
     this.traffic = { lastByteAt, reportedAt: now };
-    this.workloads.tell('traffic', { id: this.tether.workloadId, lastByteAt });
+    this.workloads?.tell('traffic', { id: this.port.workloadId, lastByteAt });
   }
 }

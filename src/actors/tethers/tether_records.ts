@@ -5,6 +5,7 @@ import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { RelayProtocol } from '../../protocol/relay.ts';
 import {
   type StoredTether,
   type TetherInput,
@@ -15,7 +16,7 @@ import {
 } from '../../protocol/tethers.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
-import { type Context, isFailure, type Ref } from '../../runtime/actor.ts';
+import { type Context, isFailure, type Ref, type ReplyOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 
@@ -23,6 +24,18 @@ export interface TethersConfig {
   store: CloudStore;
   /** cloud.tether_ports. */
   ports: readonly [from: number, to: number];
+  /** Whether there is a relay. */
+  hasRelay: boolean;
+  /** The Berth that has the workloads; null: they are of clusters that are registered here. */
+  remote: RemoteWorkloads | null;
+}
+
+/** The workloads of another Berth. */
+export interface RemoteWorkloads {
+  /** Where it is: tethers belong to it. */
+  url: string;
+  /** As that of `workloads`. Fails unknown_workload, remote_unreachable, remote_denied. */
+  referenceOf(id: string): Promise<ReplyOf<WorkloadsProtocol, 'referenceOf'>>;
 }
 
 interface TetherEntry {
@@ -74,20 +87,26 @@ export class TetherRecords {
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly views: Ref<CloudViewsProtocol>;
   private readonly ports: readonly number[];
+  private readonly relay: Ref<RelayProtocol> | null;
+  private readonly remote: RemoteWorkloads | null;
   private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
   private readonly mutex = new KeyedMutex();
 
-  constructor(context: Context, { store, ports: [from, to] }: TethersConfig) {
+  constructor(context: Context, { store, ports: [from, to], hasRelay, remote }: TethersConfig) {
     this.context = context;
     this.store = store;
     this.workloads = context.ref('workloads');
     this.views = context.ref('cloudviews');
+    this.remote = remote;
+    this.relay = hasRelay ? context.ref('relay') : null;
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
+  /** Those to workloads of another Berth than the present one rest until that is the present one again. */
   async load(): Promise<void> {
     for (const stored of await this.store.tethers()) {
+      if ((stored.remote ?? null) !== this.ofRemote) continue;
       this.tethers.set(stored.id, { stored, stats: ZERO_STATS, isOpen: false });
     }
   }
@@ -124,15 +143,19 @@ export class TetherRecords {
   }
 
   /** Creates a tether with a port of the pool; it does not listen yet. */
-  create(input: TetherInput, wantedId?: string): Promise<{ id: string; localPort: number }> {
+  async create(input: TetherInput, wantedId?: string): Promise<{ id: string; localPort: number }> {
+    // Another Berth may take its time: nobody waits for it who wants a port.
+    const isNew = wantedId === undefined || !this.tethers.has(wantedId);
+    const found = isNew && this.remote ? await this.remote.referenceOf(input.workloadId) : null;
     return this.mutex.runExclusive(PORT_POOL, async () => {
       const known = wantedId === undefined ? undefined : this.tethers.get(wantedId);
       if (known) return { id: known.stored.id, localPort: known.stored.localPort ?? (await this.freePort()) };
-      const { clusterId, ...workload } = await this.workloads.ask('referenceOf', { id: input.workloadId });
+      const { clusterId, ...workload } =
+        found ?? (await this.workloads.ask('referenceOf', { id: input.workloadId }));
       if (input.pod !== null) checkPodName(input.pod, workload);
       const id = wantedId ?? newUlid(this.context.clock.now());
       const localPort = await this.freePort();
-      const stored = { id, clusterId, ...input, localPort, active: false };
+      const stored = { id, clusterId, ...input, localPort, active: false, remote: this.ofRemote };
       await this.store.saveTether(stored);
       const tether: TetherEntry = { stored, stats: ZERO_STATS, isOpen: false };
       this.tethers.set(id, tether);
@@ -188,6 +211,7 @@ export class TetherRecords {
       }),
     );
     await Promise.all(removed);
+    this.relay?.tell('closeCluster', { clusterId });
     return null;
   }
 
@@ -195,6 +219,7 @@ export class TetherRecords {
   renewAllOf(clusterId: string): null {
     for (const { stored, isOpen } of this.tethers.values())
       if (isOpen && stored.clusterId === clusterId) this.tetherRef(stored.id).tell('renew', {});
+    this.relay?.tell('renewCluster', { clusterId });
     return null;
   }
 
@@ -203,11 +228,13 @@ export class TetherRecords {
     for (const { stored, isOpen } of this.tethers.values())
       if (isOpen && stored.workloadId === workloadId)
         this.tetherRef(stored.id).tell('workloadSleeping', { isSleeping });
+    this.relay?.tell('workloadSleeping', { workloadId, isSleeping });
     return null;
   }
 
   /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
+    if (this.remote) return;
     try {
       await this.workloads.ask('referenceOf', { id: tether.stored.workloadId });
     } catch (error) {
@@ -221,6 +248,10 @@ export class TetherRecords {
   onStats(id: string, stats: TetherStats): void {
     const tether = this.tethers.get(id);
     if (tether) this.updateStats(tether, stats);
+  }
+
+  private get ofRemote(): string | null {
+    return this.remote?.url ?? null;
   }
 
   private get(id: string): TetherEntry {
@@ -300,6 +331,8 @@ export class TetherRecords {
 
   private tellChange({ stored }: TetherEntry, isOpen: boolean, reason: string | null): void {
     const { id: tetherId, workloadId: id, clusterId } = stored;
+    // The relay of another Berth tells there of what is opened here.
+    if (this.remote) return;
     this.workloads.tell('tetherChanged', { id, clusterId, tetherId, isOpen, reason });
   }
 

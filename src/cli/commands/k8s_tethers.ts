@@ -1,10 +1,13 @@
 // berth k8s tether, tethers, untether
+import { isBerthError } from '../../client/errors.ts';
 import type { Tether } from '../../client/records.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand, durationOption, flagOption, negatedFlagOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { findTether, findWorkload, workloadName } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
+import { tetherRemotely } from './k8s_tether_remote.ts';
 
 type TetherRow = Tether & { workload: string };
 
@@ -50,15 +53,28 @@ export const tetherCommand = defineCommand({
       '--half-closed-timeout <duration>',
       'how long a pod may be silent after the client has half-closed; default 60s',
     ),
+    remote: textOption(
+      '--remote <url>',
+      'to a workload of the Berth there, without a daemon, until Ctrl-C; its token: BERTH_REMOTE_TOKEN',
+    ),
   },
-  examples: [['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is only the address']],
+  examples: [
+    ['curl "$(berth k8s tether shop/web 8080)/"', 'stdout is only the address'],
+    ['berth k8s tether --remote https://berth.example.com shop/db 5432', 'without a daemon'],
+  ],
   run: async (
     context,
     [reference = '', port = ''],
-    { cluster, label, wake, pod, notReady, halfClosedTimeout },
+    { cluster, label, wake, pod, notReady, halfClosedTimeout, remote },
   ) => {
     const number = /^\d+$/.test(port) ? Number(port) : 0;
     if (number < 1 || number > 65535) throw new UsageError(`the port must be from 1 to 65535, not ${port}`);
+    if (remote !== undefined) {
+      const halfClosedTimeoutMs = halfClosedTimeout ?? TETHER.halfClosedTimeoutMs;
+      const way = { wake, pod: pod ?? null, allowNotReady: notReady, halfClosedTimeoutMs };
+      const input = { reference, cluster, containerPort: number, label: label ?? null, ...way };
+      return tetherRemotely(context, remote, input);
+    }
     const client = await context.client();
     const workload = await findWorkload(client, reference, cluster);
     const { tether_id } = await client.cloud.tether(workload.id, {
@@ -83,6 +99,12 @@ export const tetherCommand = defineCommand({
   },
 });
 
+/** Tethers are shown also while the Berth that has their workloads does not answer. */
+function withoutNames(error: unknown): [] {
+  if (isBerthError(error) && error.code.startsWith('remote_')) return [];
+  throw error;
+}
+
 export const tetherListCommand = defineCommand({
   run: async (context) => {
     const client = await context.client();
@@ -92,7 +114,7 @@ export const tetherListCommand = defineCommand({
       context.out.rows(tethers, [], empty);
       return;
     }
-    const workloads = await client.cloud.workloads();
+    const workloads = await client.cloud.workloads().catch(withoutNames);
     const named = (id: string): string => {
       const workload = workloads.find((one) => one.id === id);
       return workload ? workloadName(workload) : id;

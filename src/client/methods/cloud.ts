@@ -18,6 +18,7 @@ import {
 } from '../api_call.ts';
 import { cloudEventMethods } from './cloud_events.ts';
 import { policyMethods } from './policies.ts';
+import { relayMethods } from './relay.ts';
 import { savingsMethods } from './savings.ts';
 
 /** Which workloads: all that pass every filter that is given. */
@@ -133,6 +134,7 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...clusterMethods(endpoint),
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
+  ...relayMethods(endpoint),
   ...policyMethods(endpoint),
   ...savingsMethods(endpoint),
   ...cloudEventMethods(endpoint),

@@ -19,6 +19,7 @@ import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
+import { isOfRemote, passOn } from './remote_calls.ts';
 import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,
@@ -156,6 +157,11 @@ export class RequestHandler {
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
     if (reach) checkAgentRight(route, key, reach, app);
+    const { remote } = app.cloud;
+    if (remote && isOfRemote(route)) {
+      passOn({ exchange, reply, route, app, pending: this.pending }, remote);
+      return;
+    }
     switch (route.kind) {
       case 'read':
         this.runRead(exchange, reply, route, by);

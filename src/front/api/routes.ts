@@ -14,6 +14,7 @@ import { groupHandlers } from './handlers/groups.ts';
 import { logHandlers } from './handlers/log_search.ts';
 import { mcpHandlers } from './handlers/mcp.ts';
 import { policyHandlers } from './handlers/policies.ts';
+import { relayHandlers } from './handlers/relay.ts';
 import { savingsHandlers } from './handlers/savings.ts';
 import { serviceHandlers } from './handlers/services.ts';
 import { stackHandlers } from './handlers/stacks.ts';
@@ -49,6 +50,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   clusters: clusterHandlers,
   workloads: workloadHandlers,
   tethers: tetherHandlers,
+  relay: relayHandlers,
   policies: policyHandlers,
   savings: savingsHandlers,
   cloudEvents: cloudEventHandlers,

@@ -3,7 +3,8 @@ import { createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { HeldConnections } from '../../../src/actors/tethers/held_connections.ts';
 import { SocketClient } from '../../../src/actors/tethers/session_client.ts';
-import { type PodSource, SessionRouter } from '../../../src/actors/tethers/session_router.ts';
+import { SessionRouter } from '../../../src/actors/tethers/session_router.ts';
+import { type PodSource, UsedPods } from '../../../src/actors/tethers/used_pods.ts';
 import type { ClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
 import type { PodRow } from '../../../src/adapters/kube/pods.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
@@ -73,10 +74,8 @@ async function carried(options: CarriedOptions): Promise<Carried> {
   };
   const router = new SessionRouter({
     clock,
-    networkClock: clock,
     held,
-    pods: source,
-    port: 80,
+    targets: new UsedPods({ clock, pods: source, port: 80 }),
     halfClosedTimeoutMs: options.halfClosedTimeoutMs ?? TETHER.halfClosedTimeoutMs,
     target: { trouble: null, timeoutReason: 'nothing came', ensureAwake: async () => null },
     onDefect: (error) => {
@@ -287,7 +286,7 @@ describe('what a client has sent', () => {
     await turns();
     expect(kept()).toBeLessThanOrEqual(filling.length * SENT);
     here.pods.usable = [podNamed('p')];
-    here.router.onPodsChange();
+    here.router.onTargetsChange();
     const carriedBytes = (): number =>
       received.reduce((sum, far) => sum + far.received().toString('latin1').split('~').length - 1, 0);
     await eventually(() => carriedBytes() === CLIENTS * SENT, carriedBytes);

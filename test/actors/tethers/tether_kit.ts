@@ -194,7 +194,13 @@ export async function field(options: FieldOptions): Promise<Field> {
   const tethers = await space.stand<TethersProtocol>('tethers');
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
-  const config: TetherConfig = { rule: RULE, peers, networkClock: realTime, held: heldConnections() };
+  const config: TetherConfig = {
+    rule: RULE,
+    peers,
+    networkClock: realTime,
+    held: heldConnections(),
+    link: null,
+  };
   const ref = await space.start('tether:T1', tetherActor, config);
   const [from, to] = ownPorts(3);
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);

@@ -77,13 +77,19 @@ async function part(
     peers,
     networkClock: realTime,
     held: heldConnections(),
+    link: null,
   }));
   const cloudStore = embeddedCloudStore(store);
   const saveTether: CloudStore['saveTether'] = async (tether) => {
     await saving(tether);
     return cloudStore.saveTether(tether);
   };
-  const ref = await space.start('tethers', tethersActor, { store: { ...cloudStore, saveTether }, ports });
+  const ref = await space.start('tethers', tethersActor, {
+    store: { ...cloudStore, saveTether },
+    ports,
+    hasRelay: false,
+    remote: null,
+  });
   return {
     world: space,
     tethers: ref,
@@ -468,6 +474,7 @@ describe('tethers', () => {
       rule: RULE,
       peers,
       networkClock: realTime,
+      link: null,
       held: heldConnections(),
     });
     const { port } = await ref.ask('open', {

@@ -69,8 +69,14 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     peers,
     networkClock: realTime,
     held: heldConnections(),
+    link: null,
   }));
-  const tethersRef = await here.start('tethers', tethersActor, { store: cloudStore, ports });
+  const tethersRef = await here.start('tethers', tethersActor, {
+    store: cloudStore,
+    ports,
+    hasRelay: false,
+    remote: null,
+  });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,
     vault: key,

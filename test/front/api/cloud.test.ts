@@ -7,7 +7,7 @@ import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { type Cloud, cloud, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
-import { startFront } from '../kit.ts';
+import { cloudFront, startFront } from '../kit.ts';
 
 interface Api {
   double: Double;
@@ -34,7 +34,7 @@ async function api(ensure: () => Promise<void> = async () => undefined): Promise
     await ensure();
   };
   const front = await startFront({
-    cloud: { token: 'secret', views, ensure: counted, ownListener: null },
+    cloud: cloudFront({ token: 'secret', views, ensure: counted }),
   });
   const here = await cloud({ world: front, views, events: front.events });
   return {
@@ -267,7 +267,7 @@ describe('workloads', () => {
   it('are sent in parts when there are very many', async () => {
     const views = new CloudViews();
     const front = await startFront({
-      cloud: { token: 'secret', views, ensure: async () => undefined, ownListener: null },
+      cloud: cloudFront({ token: 'secret', views }),
     });
     const rows = Array.from({ length: 12_000 }, (_, index) => workloadRow(`w${index}`));
     views.setWorkloads(rows);

@@ -5,7 +5,7 @@ import { CLOUD_EVENTS } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { auditOf, type Cloud, cloud, eventually } from '../../kit/cloud.ts';
 import { type Double, type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
-import { sse, startFront } from '../kit.ts';
+import { cloudFront, sse, startFront } from '../kit.ts';
 
 const TOKEN = { Authorization: 'Bearer secret' };
 
@@ -29,7 +29,7 @@ async function api(): Promise<Api> {
   double.put('Deployment', workload('web', 'hello', 3));
   const views = new CloudViews();
   const front = await startFront({
-    cloud: { token: 'secret', views, ensure: async () => undefined, ownListener: null },
+    cloud: cloudFront({ token: 'secret', views }),
   });
   const here = await cloud({ world: front, views, events: front.events });
   const clusterId = await here.add(double.kubeconfig);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { cloud, doubleWith } from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
-import { startFront } from '../kit.ts';
+import { cloudFront, startFront } from '../kit.ts';
 
 it('are read as JSON or CSV, of what is selected', async () => {
   const double = await doubleWith('hello');
@@ -14,8 +14,7 @@ it('are read as JSON or CSV, of what is selected', async () => {
     object.spec.template.spec.containers[0].resources = { requests: { cpu: '2' } };
   });
   const views = new CloudViews();
-  const ensure = async (): Promise<void> => undefined;
-  const front = await startFront({ cloud: { token: 'secret', views, ensure, ownListener: null } });
+  const front = await startFront({ cloud: cloudFront({ token: 'secret', views }) });
   const here = await cloud({ world: front, views, events: front.events });
   const id = await here.add(double.kubeconfig, 'dev, =1');
   const get = (query: string, accept = 'application/json') =>

@@ -1,0 +1,60 @@
+// A tether to a workload of another Berth without a daemon: as long as its command runs.
+import { openLoopbackPeers } from '../../adapters/process/loopback_peers.ts';
+import { dialRelay } from '../../adapters/relay/dial_relay.ts';
+import { RelayLink } from '../../adapters/relay/relay_link.ts';
+import type { TetherInput } from '../../protocol/tethers.ts';
+import { systemClock } from '../../runtime/clock.ts';
+import { createNode } from '../../runtime/node.ts';
+import { TETHER } from '../../settings/cloud_limits.ts';
+import { HeldConnections } from './held_connections.ts';
+import { tetherActor } from './tether.ts';
+
+export interface ForegroundOptions {
+  tether: TetherInput;
+  /** The first free one is taken. */
+  ports: number[];
+  /** Asks for a ticket: where to connect, and with what. Rejects with a Failure. */
+  admit(): Promise<{ url: string; ticket: string }>;
+  /** Hears why a connection was reset. */
+  onError(reason: string): void;
+  /** Takes an error that is no Failure. */
+  onDefect(error: unknown): void;
+}
+
+const ADDRESS = 'tether:foreground';
+const NODE = 'command';
+const UNUSED = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+
+/** Listens until the process ends; resolves with the port. Fails port_in_use. */
+export async function openForegroundTether(options: ForegroundOptions): Promise<{ port: number }> {
+  const { tether, ports, onDefect, onError } = options;
+  const link = new RelayLink({
+    clock: systemClock,
+    dial: async (onClosed) => {
+      const { url, ticket } = await options.admit();
+      return dialRelay(url, ticket, systemClock, onClosed);
+    },
+    onDefect,
+  });
+  const node = createNode({
+    name: NODE,
+    clock: systemClock,
+    nodeOf: () => NODE,
+    mayAsk: () => true,
+    onCrash: (_, error) => onDefect(error),
+  });
+  let lastError: string | null = null;
+  const ref = await node.start(ADDRESS, tetherActor, {
+    rule: { allow: 'public', apiOnLoopback: false },
+    peers: await openLoopbackPeers(),
+    networkClock: systemClock,
+    held: new HeldConnections(TETHER.held),
+    link,
+    report: (numbers) => {
+      if (numbers.lastError !== null && numbers.lastError !== lastError) onError(numbers.lastError);
+      lastError = numbers.lastError;
+    },
+  });
+  const stored = { ...tether, id: ADDRESS, clusterId: '', localPort: null, active: true };
+  return ref.ask('open', { tether: stored, ports, numbers: UNUSED });
+}

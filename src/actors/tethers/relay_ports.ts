@@ -1,0 +1,108 @@
+// The ports of workloads that a relay carries connections to.
+import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
+import { type OpenRequest, readOpenRequest } from '../../adapters/relay/open_request.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import { RELAY } from '../../settings/cloud_limits.ts';
+import { StreamClient } from './stream_client.ts';
+import { TetherClients, type TetherConfig } from './tether_clients.ts';
+
+/** One port, for as long as there are connections to it. */
+interface RelayPort {
+  readonly request: OpenRequest;
+  readonly clients: TetherClients;
+  /** In the audit log. */
+  readonly tetherId: string;
+  /** null: not known yet, or the workload is not. */
+  clusterId: string | null;
+  /** Monotonic time since when there are no connections; null: there are some. */
+  idleSince: number | null;
+}
+
+/** Gives each stream to the port of the workload that it asks for. */
+export class RelayPorts {
+  private readonly context: Context;
+  private readonly config: Omit<TetherConfig, 'link'>;
+  private readonly ports = new Map<string, RelayPort>();
+
+  constructor(context: Context, config: Omit<TetherConfig, 'link'>) {
+    this.context = context;
+    this.config = config;
+    context.scope.defer(() => this.close(() => true));
+    context.clock.every(RELAY.idlePortMs / 4, () => this.review());
+  }
+
+  /** Carries a new stream. */
+  accept(stream: MuxStream, body: Buffer): void {
+    const request = readOpenRequest(body);
+    if (!request) {
+      stream.reset('failed', 'the request names no port of a workload');
+      return;
+    }
+    const key = JSON.stringify(request);
+    const port = this.ports.get(key) ?? this.open(key, request);
+    port.idleSince = null;
+    port.clients.accept(new StreamClient(stream));
+  }
+
+  noteSleep(workloadId: string, isSleeping: boolean): void {
+    for (const { request, clients } of this.ports.values())
+      if (request.workloadId === workloadId) clients.noteSleep(isSleeping);
+  }
+
+  renew(clusterId: string): void {
+    for (const port of this.ports.values())
+      if ((port.clusterId ?? clusterId) === clusterId) port.clients.renew();
+  }
+
+  closeCluster(clusterId: string): void {
+    this.close((port) => port.clusterId === clusterId);
+  }
+
+  private open(key: string, request: OpenRequest): RelayPort {
+    const { context, config } = this;
+    const numbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
+    // Its numbers are nobody's: who has the local port counts them.
+    const clients = new TetherClients(context, request, numbers, { ...config, link: null }, () => undefined);
+    const port: RelayPort = {
+      request,
+      clients,
+      tetherId: newUlid(context.clock.now()),
+      clusterId: null,
+      idleSince: null,
+    };
+    this.ports.set(key, port);
+    this.record(port).catch((error: unknown) => context.crash(error));
+    return port;
+  }
+
+  private async record(port: RelayPort): Promise<void> {
+    const id = port.request.workloadId;
+    const found = await tolerateFailure(this.context.ref('workloads').ask('referenceOf', { id }), () => null);
+    port.clusterId = found?.clusterId ?? null;
+    this.tellChange(port, true);
+  }
+
+  private tellChange({ request, tetherId, clusterId }: RelayPort, isOpen: boolean): void {
+    if (clusterId === null) return;
+    const { workloadId: id } = request;
+    this.context.ref('workloads').tell('tetherChanged', { id, clusterId, tetherId, isOpen, reason: null });
+  }
+
+  private close(isMeant: (port: RelayPort) => boolean): void {
+    for (const [key, port] of this.ports) {
+      if (!isMeant(port)) continue;
+      this.ports.delete(key);
+      port.clients.close();
+      this.tellChange(port, false);
+    }
+  }
+
+  /** Forgets the ports that nobody has used for a while. */
+  private review(): void {
+    const now = this.context.clock.monotonic();
+    for (const port of this.ports.values())
+      port.idleSince = port.clients.isEmpty ? (port.idleSince ?? now) : null;
+    this.close(({ idleSince }) => idleSince !== null && now - idleSince >= RELAY.idlePortMs);
+  }
+}

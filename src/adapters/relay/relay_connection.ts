@@ -1,0 +1,81 @@
+// The WebSocket below a relay's streams, on either side.
+import type { Clock } from '../../runtime/actor.ts';
+import { RELAY } from '../../settings/cloud_limits.ts';
+import { errorLine } from '../portforward/transport.ts';
+import type { WebSocket } from '../websocket.ts';
+import { FRAME_HEAD_BYTES } from './frames.ts';
+import { Mux, type MuxEvents } from './mux.ts';
+
+/** The longest message of a relay. */
+export const MAX_RELAY_MESSAGE_BYTES = RELAY.maxDataBytes + FRAME_HEAD_BYTES;
+
+const GOING_AWAY = 1001;
+const PROTOCOL_ERROR = 1002;
+/** A close frame has 125 bytes at most, two of them for the code. */
+const MAX_CLOSE_BYTES = 123;
+
+export interface RelayConnection {
+  readonly mux: Mux;
+  /** Ends it and its streams. */
+  close(reason: string): void;
+  /** Of a server that ends: the same, once the client has what was sent, which is not waited for long. */
+  leave(reason: string): void;
+}
+
+/**
+ * Carries streams over an open WebSocket. `events`: of a server's side; null: this is the client's.
+ * `onClosed` is called once.
+ */
+export function carryStreams(
+  socket: WebSocket,
+  clock: Clock,
+  events: MuxEvents | null,
+  onClosed: () => void,
+): RelayConnection {
+  let heardAt = clock.monotonic();
+  let why = 'the connection to the relay was lost';
+  const flush = (): void => mux.flush();
+  const endSocket = (code: number, reason: string): void => {
+    socket.close(code, Buffer.from(reason).subarray(0, MAX_CLOSE_BYTES));
+    clock.after(RELAY.closeTimeoutMs, () => socket.terminate());
+  };
+  const mux = new Mux(
+    {
+      get bufferedBytes() {
+        return socket.bufferedAmount;
+      },
+      send: (frame) => socket.send(frame, flush),
+      close: (reason) => endSocket(PROTOCOL_ERROR, reason),
+    },
+    events,
+  );
+  const cancelPings = clock.every(RELAY.pingIntervalMs, () => {
+    if (clock.monotonic() - heardAt < RELAY.deadPeerMs) mux.ping();
+    else socket.terminate();
+  });
+  socket.on('message', (message: Buffer, isBinary) => {
+    heardAt = clock.monotonic();
+    mux.receive(isBinary ? message : Buffer.alloc(0));
+  });
+  // The end follows.
+  socket.on('error', (error) => {
+    why = errorLine(error.message);
+  });
+  socket.on('close', (_code, reason: Buffer) => {
+    cancelPings();
+    mux.close(reason.length > 0 ? errorLine(reason.toString()) : why);
+    onClosed();
+  });
+  return {
+    mux,
+    close: (reason) => {
+      mux.close(reason);
+      socket.terminate();
+    },
+    leave: (reason) => {
+      mux.leave();
+      mux.close(reason);
+      endSocket(GOING_AWAY, reason);
+    },
+  };
+}

@@ -1,0 +1,146 @@
+// The connections to the relay of another Berth: dialled when somebody waits for one, closed when nobody has
+// used them for long. docs/reference.md "Remote tethers".
+import { type Clock, isFailure } from '../../runtime/actor.ts';
+import { RELAY, TETHER } from '../../settings/cloud_limits.ts';
+import type { Mux } from './mux.ts';
+import type { RelayConnection } from './relay_connection.ts';
+
+/** Who opens streams. */
+export interface RelayUser {
+  /** Whether it waits for a connection. */
+  readonly isWaiting: boolean;
+  /** There is a connection with room, or another trouble. */
+  onRelayChange(): void;
+}
+
+/** Why there is no connection. `since`: monotonic time; whoever waits may give up after `graceMs`. */
+export interface RelayTrouble {
+  reason: string;
+  since: number;
+  graceMs: number;
+}
+
+export interface RelayLinkOptions {
+  clock: Clock;
+  /** Connects; rejects with a Failure. `onClosed` is called when the connection ends. */
+  dial(onClosed: () => void): Promise<RelayConnection>;
+  /** Takes an error that is no Failure. */
+  onDefect(error: unknown): void;
+}
+
+/** Codes of answers that waiting does not change. */
+const FINAL_CODES: ReadonlySet<string> = new Set(['remote_denied', 'relay_off']);
+
+interface OpenConnection {
+  readonly connection: RelayConnection;
+  /** Monotonic time since when it has no streams; null: it has some. */
+  idleSince: number | null;
+}
+
+/** The way to the other Berth, which the tethers of a thread share. */
+export class RelayLink {
+  private readonly options: RelayLinkOptions;
+  private readonly users = new Set<RelayUser>();
+  private readonly open = new Set<OpenConnection>();
+  private readonly stopReviews: () => void;
+  private lastTrouble: RelayTrouble | null = null;
+  private isDialling = false;
+  private isClosed = false;
+
+  constructor(options: RelayLinkOptions) {
+    this.options = options;
+    this.stopReviews = options.clock.every(RELAY.reviewIntervalMs, () => this.review());
+  }
+
+  get clock(): Clock {
+    return this.options.clock;
+  }
+
+  get trouble(): RelayTrouble | null {
+    return this.lastTrouble;
+  }
+
+  /** A connection with room; null: there is none. */
+  get free(): Mux | null {
+    for (const { connection } of this.open) if (connection.mux.isFree) return connection.mux;
+    return null;
+  }
+
+  /** Adds a user; returns a function that removes it. */
+  join(user: RelayUser): () => void {
+    this.users.add(user);
+    return () => void this.users.delete(user);
+  }
+
+  /** Connects as long as a user waits. To be called when one has begun to. */
+  connect(): void {
+    if (this.isDialling || !this.isNeeded) return;
+    this.isDialling = true;
+    // What was refused may be allowed by now. The wait for a Berth that does not answer goes on.
+    if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
+    this.dialOn().catch(this.options.onDefect);
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    this.isClosed = true;
+    this.stopReviews();
+    for (const { connection } of this.open) connection.close('this Berth ends');
+    this.open.clear();
+  }
+
+  private get isNeeded(): boolean {
+    if (this.isClosed || this.open.size >= RELAY.maxDialled || this.free) return false;
+    return [...this.users].some(({ isWaiting }) => isWaiting);
+  }
+
+  private async dialOn(): Promise<void> {
+    try {
+      let pauseMs: number = RELAY.retry.initialDelayMs;
+      while (this.isNeeded) {
+        await this.dial();
+        if (!this.isNeeded) break;
+        await new Promise<void>((resolve) => this.clock.after(pauseMs, resolve));
+        pauseMs = Math.min(2 * pauseMs, RELAY.retry.maxDelayMs);
+      }
+    } finally {
+      this.isDialling = false;
+    }
+  }
+
+  private async dial(): Promise<void> {
+    try {
+      const connection = await this.options.dial(() => this.forgetClosed());
+      if (this.isClosed) connection.close('this Berth ends');
+      else this.open.add({ connection, idleSince: this.clock.monotonic() });
+      this.lastTrouble = null;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      const graceMs = FINAL_CODES.has(error.code) ? 0 : TETHER.retryWindowMs;
+      const since = this.lastTrouble?.since ?? this.clock.monotonic();
+      this.lastTrouble = { reason: error.message, since, graceMs };
+    } finally {
+      this.tellUsers();
+    }
+  }
+
+  private forgetClosed(): void {
+    for (const one of this.open) if (!one.connection.mux.isOpen) this.open.delete(one);
+    this.connect();
+  }
+
+  private tellUsers(): void {
+    for (const user of [...this.users]) user.onRelayChange();
+  }
+
+  /** Closes the connections that nobody uses. */
+  private review(): void {
+    const now = this.clock.monotonic();
+    for (const one of this.open) {
+      const { mux } = one.connection;
+      one.idleSince = mux.size === 0 ? (one.idleSince ?? now) : null;
+      const isIdle = one.idleSince !== null && now - one.idleSince >= TETHER.lastConnectionIdleMs;
+      if (isIdle || mux.isSpent) one.connection.close('nobody uses it');
+    }
+  }
+}

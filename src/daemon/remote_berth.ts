@@ -1,0 +1,65 @@
+// The Berth of `cloud.remote`, for the threads that use it: docs/reference.md "Remote tethers".
+import type { RemoteWorkloads } from '../actors/tethers/tether_records.ts';
+import { dialRelay } from '../adapters/relay/dial_relay.ts';
+import { RelayLink } from '../adapters/relay/relay_link.ts';
+import { access } from '../api/access.ts';
+import { isBerthError } from '../client/errors.ts';
+import { nodeTransport } from '../client/node_transport.ts';
+import { admitToRelay, connectRemote, type RemoteBerth, remoteFailure } from '../client/remote_berth.ts';
+import type { RemoteApi } from '../front/api/remote_api.ts';
+import { TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { fail } from '../protocol/errors.ts';
+import { systemClock } from '../runtime/clock.ts';
+
+/** Its API, as the front passes requests on to it. */
+export function remoteApi({ url, token }: RemoteBerth): RemoteApi {
+  const key = { id: TOKEN_KEY_ID, secret: token };
+  return {
+    send: async ({ method, path, headers, body, isStreamed, signal }) => {
+      try {
+        return await nodeTransport.request({
+          method,
+          url: url + path,
+          headers,
+          isBuffered: !isStreamed,
+          signal,
+          access: { key, proofPath: access.proveCloud.path, asksTokenless: false },
+          ...(body === null ? {} : { body }),
+        });
+      } catch (error) {
+        if (isBerthError(error)) throw remoteFailure(error);
+        // The reason of its signal: the client has gone, or the answer is late.
+        throw fail('remote_unreachable', `no answer of the other Berth: ${(error as Error).message}`);
+      }
+    },
+  };
+}
+
+/** Its workloads, for who makes tethers to them. */
+export function remoteWorkloads(remote: RemoteBerth): RemoteWorkloads {
+  const client = connectRemote(remote);
+  return {
+    url: remote.url,
+    referenceOf: async (id) => {
+      try {
+        const { cluster_id: clusterId, kind, name } = await client.cloud.workload(id);
+        return { clusterId, kind, name };
+      } catch (error) {
+        throw remoteFailure(error);
+      }
+    },
+  };
+}
+
+/** The way to its relay. */
+export function remoteLink(remote: RemoteBerth, onDefect: (error: unknown) => void): RelayLink {
+  const client = connectRemote(remote);
+  return new RelayLink({
+    clock: systemClock,
+    dial: async (onClosed) => {
+      const { url, ticket } = await admitToRelay(client, remote.url);
+      return dialRelay(url, ticket, systemClock, onClosed);
+    },
+    onDefect,
+  });
+}

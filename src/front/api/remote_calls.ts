@@ -1,0 +1,143 @@
+// The part of /k8s that another Berth answers: docs/reference.md "Remote tethers".
+import type { Operation, ResourceName } from '../../api/operation.ts';
+import { fail } from '../../protocol/errors.ts';
+import { CLOUD_EVENTS, RELAY } from '../../settings/cloud_limits.ts';
+import { HTTP } from '../../settings/limits.ts';
+import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
+import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
+import type { AppContext } from './app_context.ts';
+import { isJsonType } from './json_body.ts';
+import type { PendingCalls } from './pending_calls.ts';
+import type { RemoteAnswer, RemoteApi, RemoteRequest } from './remote_api.ts';
+import { type HttpReply, headersOf } from './reply.ts';
+import type { Route } from './routes.ts';
+
+/** What every Berth has of its own: its tethers, its relay, the proof that it knows its token. */
+const OWN: ReadonlySet<ResourceName> = new Set(['tethers', 'relay', 'access']);
+
+const PASSED_HEADERS = ['content-type', 'accept', 'idempotency-key', 'last-event-id'];
+const RETURNED_HEADERS = ['Link', 'Berth-Operation', 'Idempotent-Replayed', 'Retry-After'];
+/** The types of what a Berth answers; a page of a proxy is none of them. */
+const ANSWERED_TYPE = /^(application\/json|application\/openmetrics-text|text\/(csv|plain|event-stream))\b/;
+
+/** Whether another Berth answers `operation`, where one is set. */
+export const isOfRemote = ({ path, resource }: Operation): boolean =>
+  path.startsWith('/k8s/') && !OWN.has(resource);
+
+/** What is passed on of a request, without its body. Read before anything is awaited. */
+function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'path' | 'headers'> {
+  const query = exchange.query();
+  const headers = PASSED_HEADERS.flatMap((name): [string, string][] => {
+    const value = exchange.header(name);
+    return value === '' ? [] : [[name, value]];
+  });
+  if (exchange.head.hasBody && !isJsonType(exchange.header('content-type')))
+    throw fail('unsupported_media_type', 'the body is not application/json');
+  return {
+    method: exchange.method === 'HEAD' ? 'GET' : exchange.method,
+    path: query === '' ? exchange.path : `${exchange.path}?${query}`,
+    headers,
+  };
+}
+
+/** Resolves with the body of a request; null: it has none. */
+async function passedBody(exchange: HttpExchange): Promise<string | null> {
+  if (!exchange.head.hasBody) return null;
+  const bytes = await exchange.readBody({ bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs });
+  return Buffer.from(bytes).toString();
+}
+
+/** Sends a request whose answer is due soon if `isPrompt`. Fails remote_unreachable, remote_denied. */
+async function askRemote(
+  remote: RemoteApi,
+  request: RemoteRequest,
+  isPrompt: boolean,
+): Promise<RemoteAnswer> {
+  const { signal } = request;
+  const late = isPrompt ? AbortSignal.timeout(RELAY.answerTimeoutMs) : signal;
+  const answer = await remote.send({ ...request, signal: AbortSignal.any([signal, late]) });
+  const { status } = answer;
+  if (status === 401 || status === 403)
+    throw fail('remote_denied', `the other Berth refuses the token: ${status}`);
+  if (!ANSWERED_TYPE.test(answer.header('content-type') ?? ''))
+    throw fail('remote_unreachable', `what answers in place of the other Berth is none: ${status}`);
+  return answer;
+}
+
+/** The headers for an answer that is passed back, which by itself would have `usual`. */
+function returnedHeaders(answer: RemoteAnswer, usual: ResponseHeaders): ResponseHeaders {
+  const pairs = RETURNED_HEADERS.flatMap((name) => {
+    const value = answer.header(name);
+    return value === null ? [] : [name, value];
+  });
+  const type = answer.header('content-type') ?? '';
+  return (type.startsWith('application/json') ? usual : headersOf(type)).with(...pairs);
+}
+
+const drained = (stream: ResponseStream): Promise<void> =>
+  new Promise((resolve) => {
+    stream.onDrain = resolve;
+    if (!stream.isOpen || stream.bufferedBytes === 0) resolve();
+  });
+
+/**
+ * Passes the events of `answer` on until either side ends, or the other Berth has been silent for too long:
+ * it says something every few seconds.
+ */
+async function passStream(answer: RemoteAnswer, stream: ResponseStream): Promise<void> {
+  const giveUp = (): void => stream.destroy();
+  const silence = setTimeout(giveUp, RELAY.deadPeerMs);
+  try {
+    for await (const chunk of answer.chunks()) {
+      silence.refresh();
+      if (!stream.isOpen) return;
+      stream.write(Buffer.from(chunk));
+      if (stream.bufferedBytes > CLOUD_EVENTS.maxUnreadReplayBytes) await drained(stream);
+    }
+    stream.end();
+  } catch {
+    // Its client connects again and says what it has seen.
+    giveUp();
+  } finally {
+    clearTimeout(silence);
+  }
+}
+
+/** A request that another Berth answers. */
+export interface PassedRequest {
+  exchange: HttpExchange;
+  reply: HttpReply;
+  route: Route;
+  app: AppContext;
+  /** Has it until it is answered. */
+  pending: PendingCalls;
+}
+
+/** Has `remote` answer a request. Throws daemon_busy, unsupported_media_type. */
+export function passOn({ exchange, reply, route, app, pending }: PassedRequest, remote: RemoteApi): void {
+  const isStreamed = route.kind === 'stream';
+  if (isStreamed) app.streams.assertRoom();
+  const gone = new AbortController();
+  const cut = (): void => gone.abort();
+  const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
+  const work = passedBody(exchange).then(async (body) => {
+    exchange.whenGone(cut);
+    const answer = await askRemote(remote, { ...head, body }, route.isPrompt && !isStreamed);
+    const text = isStreamed && answer.status === 200 ? null : await answer.text();
+    return { answer, text };
+  });
+  pending.track(reply, { isOfToken: false, onCut: cut }, work, ({ answer, text }) => {
+    if (text !== null) {
+      reply.value(answer.status, returnedHeaders(answer, route.headers), text);
+      return;
+    }
+    const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
+    if (!stream) {
+      cut();
+      return;
+    }
+    app.streams.add(stream);
+    stream.onClose = cut;
+    void passStream(answer, stream);
+  });
+}
