@@ -6,9 +6,9 @@ import {
   FRAME,
   FRAME_HEAD_BYTES,
   muxFrame,
+  muxReset,
   newFrame,
   type ResetCode,
-  muxReset,
 } from './frames.ts';
 
 /** The connection, as its streams use it. */
