@@ -1,7 +1,7 @@
 // Tethers of a real daemon on a real cluster, next to `kubectl port-forward` to the same pod in the same run.
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
@@ -19,6 +19,7 @@ import {
   kubectl,
   portForward,
   scaler,
+  viewOf,
   workload,
 } from './tether_cluster.ts';
 
@@ -94,11 +95,11 @@ const firstAnswer =
   };
 
 /**
- * A daemon in `folder`; `register` adds a cluster and returns a function that opens tethers to its workloads
- * in `namespace`.
+ * A daemon in `folder`, as `startDaemon` starts it; `register` adds a cluster and returns a function that
+ * opens tethers to its workloads in `namespace`.
  */
-async function berth(folder: string, namespace: string) {
-  const daemon = await startDaemon(folder);
+async function berth(namespace: string, ...[folder, config, environment]: Parameters<typeof startDaemon>) {
+  const daemon = await startDaemon(folder, config, environment);
   const token = readFileSync(join(folder, 'state/cloud-token'), 'utf8').trim();
   const ask = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const answer = await fetch(`http://127.0.0.1:${daemon.port}/k8s${path}`, {
@@ -127,6 +128,27 @@ async function berth(folder: string, namespace: string) {
       return (workload: string, containerPort: number) => tether(id, workload, containerPort);
     },
   };
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+
+/** Two daemons: one with a relay, and one that tethers the workloads of the first over it. */
+async function remoteBerth(folder: string, namespace: string) {
+  const [there, here] = ['there', 'here'].map((name) => join(folder, name));
+  if (!there || !here) throw new Error('two folders');
+  for (const name of [there, here]) mkdirSync(name);
+  const port = await freePort();
+  const relay = `[cloud]\ntoken = "there"\nbind = "127.0.0.1"\nport = ${port}\nrelay_port = 0\n`;
+  const lender = await startDaemon(there, relay);
+  const remote = `[cloud]\nremote = "http://127.0.0.1:${port}"\n`;
+  const user = await berth(namespace, here, remote, { BERTH_REMOTE_TOKEN: 'there' });
+  return { ...user, end: () => Promise.all([user.end(), lender.end()]) };
 }
 
 type Tethered = (workload: string, containerPort: number) => Promise<number>;
@@ -160,6 +182,22 @@ async function carried(tethered: Tethered, overWebSocket: Tethered, theirs: numb
   ];
 }
 
+/** Over the relay of another Berth on the same machine, next to a tether. */
+async function relayed(tethered: Tethered, remotely: Tethered): Promise<Row[]> {
+  const turns = TURNS;
+  const [bulk, pages] = [await tethered('bench', 7000), await tethered('bench', 8080)];
+  const [theirBulk, theirPages] = [await remotely('bench', 7000), await remotely('bench', 8080)];
+  return [
+    await compare('down, remote', 'MiB/s', { floor: down(bulk), subject: down(theirBulk), turns }),
+    await compare('up, remote', 'MiB/s', { floor: up(bulk), subject: up(theirBulk), turns }),
+    await cost('first answer, remote', 'ms', {
+      floor: firstAnswer(pages),
+      subject: firstAnswer(theirPages),
+      turns,
+    }),
+  ];
+}
+
 /** The floor is the time from the change of the replicas to a Ready pod. */
 async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string): Promise<Row> {
   const port = await tethered('asleep', 8080);
@@ -184,17 +222,19 @@ async function measure(folder: string, namespace: string): Promise<Row[]> {
     podsResource({ kind: 'Deployment', namespace, name: 'bench', selector: 'app=bench' }),
   );
   const forward = await portForward(namespace, rows[0]?.name ?? '');
-  const daemon = await berth(folder, namespace);
+  const daemon = await berth(namespace, folder);
+  const remote = await remoteBerth(folder, namespace);
   try {
     const tethered = await daemon.register('bench', adminKubeconfig());
     const overWebSocket = await daemon.register('getter', getterKubeconfig(namespace));
     return [
       ...(await carried(tethered, overWebSocket, forward.ports)),
+      ...(await relayed(tethered, await remote.register('bench', adminKubeconfig()))),
       await woken(tethered, cluster, namespace),
     ];
   } finally {
     forward.child.kill();
-    await Promise.all([daemon.end(), cluster.close()]);
+    await Promise.all([daemon.end(), remote.end(), cluster.close()]);
   }
 }
 
@@ -211,6 +251,7 @@ async function run(): Promise<Row[]> {
     return await withFolder((folder) => measure(folder, namespace));
   } finally {
     kubectl(['delete', 'namespace', namespace, '--wait=false']);
+    kubectl(['delete', 'clusterrolebinding', viewOf(namespace), '--ignore-not-found']);
   }
 }
 

@@ -50,6 +50,9 @@ export const workload = (name: string): object => ({
   },
 });
 
+/** The name of what lets the account see the cluster: no namespace has it, so it is removed by its name. */
+export const viewOf = (namespace: string): string => `${namespace}-view`;
+
 /** An account that may get forwards but not create them: WebSockets are a get, SPDY is a create. */
 const getter = (namespace: string): object => ({
   apiVersion: 'v1',
@@ -59,7 +62,7 @@ const getter = (namespace: string): object => ({
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
-      metadata: { name: `${namespace}-view` },
+      metadata: { name: viewOf(namespace) },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
       subjects: [{ kind: 'ServiceAccount', name: 'getter', namespace }],
     },

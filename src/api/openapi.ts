@@ -4,7 +4,7 @@ import { z } from '../adapters/zod.ts';
 import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
 import { CLOUD_OPERATIONS } from '../settings/cloud_limits.ts';
 import { VERSION } from '../settings/version.ts';
-import { isCloudChange, type Operation, type ResourceName } from './operation.ts';
+import { isCloudChange, isOfRemote, type Operation, type ResourceName } from './operation.ts';
 import type { QueryField } from './query.ts';
 import { SHAPES } from './shapes.ts';
 import { ErrorBody } from './system_shapes.ts';
@@ -102,6 +102,7 @@ function codesOf(row: Operation): ErrorCode[] {
     ...row.errors,
     ...COMMON_ERRORS,
     ...(isCloudChange(row) ? (['key_reused'] as const) : []),
+    ...(isOfRemote(row) ? (['remote_unreachable', 'remote_denied'] as const) : []),
     ...(row.isPublic ? [] : (['unauthorized', 'forbidden_token'] as const)),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),

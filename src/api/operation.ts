@@ -167,3 +167,10 @@ export type BodyOf<O extends Operation> = [NonNullable<O['body']>] extends [neve
 export type QueryOf<O extends Operation> = QueryValues<O['query']>;
 /** The query that a client gives. */
 export type QueryInputOf<O extends Operation> = QueryInput<O['query']>;
+
+/** What every Berth has of its own: its tethers, its relay, the proof that it knows its token. */
+const OWN: ReadonlySet<ResourceName> = new Set(['tethers', 'relay', 'access']);
+
+/** Whether another Berth answers `operation`, where one is set. */
+export const isOfRemote = ({ path, resource }: Operation): boolean =>
+  path.startsWith('/k8s/') && !OWN.has(resource);

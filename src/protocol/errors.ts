@@ -77,7 +77,10 @@ export const ERRORS = {
     hint: 'The admission webhook or policy that is named belongs to the cluster: ask who runs it.',
   },
   remote_unreachable: { status: 502, hint: 'Check cloud.remote, and that the Berth there can be reached.' },
-  remote_denied: { status: 502, hint: 'Put the cloud token of that Berth into remote-token in the state directory.' },
+  remote_denied: {
+    status: 502,
+    hint: 'Put the cloud token of that Berth into remote-token in the state directory.',
+  },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
   storage_lost: {
     status: 500,

@@ -1,12 +1,14 @@
 // docs/reference.md "Cloud" through the real daemon, on a real cluster where there is one.
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BIN } from '../kit/built_program.ts';
 import { type Daemon, eventually, newFolder, startDaemon, stopDaemon } from '../kit/daemon.ts';
 import { freePort, ownPorts } from '../kit/free_ports.ts';
 import type { Answer } from '../kit/http_request.ts';
@@ -14,6 +16,8 @@ import { clusterFile, describeReal } from '../kit/kube_real.ts';
 import { endThread, INSPECTABLE } from './inspector.ts';
 
 const kubeconfig = process.env['BERTH_TEST_KUBECONFIG'] ?? '';
+const run = async (program: string, ...args: string[]): Promise<string> =>
+  (await promisify(execFile)(program, args)).stdout;
 const KUBECTL = clusterFile('bin/kubectl') ?? 'kubectl';
 const kubectl = (...args: string[]): string =>
   execFileSync(KUBECTL, ['--kubeconfig', kubeconfig, ...args]).toString();
@@ -262,4 +266,63 @@ spec:
         execFileSync('curl', ['-s', '--max-time', '25', `http://127.0.0.1:${port}/`]).toString(),
       ).toMatch(/^web-/);
   }, 90_000);
+
+  it('a tether of another Berth wakes its workload, and outlives the end of either', async () => {
+    const port = freePort();
+    const relay = `[cloud]\ntoken = "there"\nbind = "127.0.0.1"\nport = ${port}\nrelay_port = 0\n`;
+    const there = await startDaemon({ config: relay });
+    const url = `http://127.0.0.1:${port}`;
+    const near = { config: `${config}remote = "${url}"\n`, env: { BERTH_REMOTE_TOKEN: 'there' } };
+    const here = await startDaemon(near);
+    const added = await ask(here, 'POST', '/k8s/clusters', {
+      name: 'real',
+      kubeconfig: readFileSync(kubeconfig, 'utf8'),
+    });
+    await ask(here, 'POST', `/k8s/clusters/${added.body.id}/sync`);
+    const { body: rows } = await ask(here, 'GET', `/k8s/workloads?namespace=${namespace}`);
+    const made = await ask(here, 'POST', `/k8s/workloads/${rows[0].id}/tether`, { container_port: 8080 });
+    const active = await ask(here, 'POST', `/k8s/tethers/${made.body.tether_id}/activate`);
+    const curl = (at: number): Promise<string> =>
+      run('curl', '-s', '--max-time', '25', `http://127.0.0.1:${at}/`);
+    const local = active.body.local_port;
+    expect(await curl(local)).toMatch(/^web-/);
+    await ask(here, 'POST', `/k8s/workloads/${rows[0].id}/sleep`);
+    await eventually(async () => {
+      const { body } = await ask(here, 'GET', `/k8s/workloads/${rows[0].id}`);
+      return body.state === 'asleep';
+    });
+    expect(await curl(local), 'held until its pods are ready').toMatch(/^web-/);
+
+    here.signal('SIGKILL');
+    await here.exited;
+    const next = await startDaemon({ ...near, stateDir: here.stateDir });
+    await eventually(async () => (await ask(next, 'GET', '/k8s/tethers')).body[0]?.state === 'active');
+    expect(await curl(local)).toMatch(/^web-/);
+    there.signal('SIGKILL');
+    await there.exited;
+    const { body: clusters } = await ask(next, 'GET', '/k8s/clusters');
+    expect(clusters.code).toBe('remote_unreachable');
+    await startDaemon({ config: relay, stateDir: there.stateDir });
+    await eventually(async () => /^web-/.test(await curl(local).catch(() => '')));
+
+    const file = join(newFolder(), 'config.toml');
+    writeFileSync(file, `[cloud]\n${ports}`);
+    const env = {
+      ...process.env,
+      BERTH_CONFIG: file,
+      BERTH_STATE_DIR: newFolder(),
+      BERTH_REMOTE_TOKEN: 'there',
+    };
+    const args = [BIN, 'k8s', 'tether', `${namespace}/web`, '8080', '--remote', url];
+    const foreground = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    foreground.stdout.on('data', (text) => {
+      said += text;
+    });
+    const at = Number(await eventually(() => /^localhost:(\d+)$/m.exec(said)?.[1]));
+    expect(await curl(at)).toMatch(/^web-/);
+    foreground.kill('SIGINT');
+    await once(foreground, 'exit');
+    await expect(curl(at)).rejects.toThrow();
+  }, 120_000);
 });

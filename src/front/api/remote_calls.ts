@@ -1,5 +1,4 @@
 // The part of /k8s that another Berth answers: docs/reference.md "Remote tethers".
-import type { Operation, ResourceName } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { CLOUD_EVENTS, RELAY } from '../../settings/cloud_limits.ts';
 import { HTTP } from '../../settings/limits.ts';
@@ -12,17 +11,10 @@ import type { RemoteAnswer, RemoteApi, RemoteRequest } from './remote_api.ts';
 import { type HttpReply, headersOf } from './reply.ts';
 import type { Route } from './routes.ts';
 
-/** What every Berth has of its own: its tethers, its relay, the proof that it knows its token. */
-const OWN: ReadonlySet<ResourceName> = new Set(['tethers', 'relay', 'access']);
-
 const PASSED_HEADERS = ['content-type', 'accept', 'idempotency-key', 'last-event-id'];
 const RETURNED_HEADERS = ['Link', 'Berth-Operation', 'Idempotent-Replayed', 'Retry-After'];
 /** The types of what a Berth answers; a page of a proxy is none of them. */
 const ANSWERED_TYPE = /^(application\/json|application\/openmetrics-text|text\/(csv|plain|event-stream))\b/;
-
-/** Whether another Berth answers `operation`, where one is set. */
-export const isOfRemote = ({ path, resource }: Operation): boolean =>
-  path.startsWith('/k8s/') && !OWN.has(resource);
 
 /** What is passed on of a request, without its body. Read before anything is awaited. */
 function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'path' | 'headers'> {

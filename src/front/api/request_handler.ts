@@ -1,6 +1,6 @@
 // Handles a request: guard, route, input, handler, answer. Reads are answered at once from the views. All
 // needed parts of the request are read before the first await.
-import { isCloudChange, type KeyKind } from '../../api/operation.ts';
+import { isCloudChange, isOfRemote, type KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, POLICY_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
@@ -19,7 +19,7 @@ import { type PendingCall, PendingCalls } from './pending_calls.ts';
 import { isPublicPath } from './public_paths.ts';
 import { percentDecode, readQuery } from './query.ts';
 import { Reach } from './reach.ts';
-import { isOfRemote, passOn } from './remote_calls.ts';
+import { passOn } from './remote_calls.ts';
 import {
   EMPTY_HEADERS,
   EVENT_STREAM_HEADERS,

@@ -83,7 +83,10 @@ function connection(takes: (stream: MuxStream) => void = () => undefined) {
 }
 
 const filled = (length: number, seed: number): Buffer =>
-  Buffer.alloc(length, Uint8Array.from({ length: 256 }, (_, index) => (index * 31 + seed) & 0xff));
+  Buffer.alloc(
+    length,
+    Uint8Array.from({ length: 256 }, (_, index) => (index * 31 + seed) & 0xff),
+  );
 
 const action = fc.oneof(
   fc.record({
