@@ -92,7 +92,7 @@ it.runIf(hasChromium)(
     const token = page.getByLabel('Token (auth.token)');
     await token.fill(TOKEN);
     await token.press('Enter');
-    await page.getByText('does not know the token').waitFor();
+    await page.getByRole('alert').getByText('does not know the token').waitFor();
     await token.fill('another-token-of-the-test');
     await token.press('Enter');
     await page.getByText('connected', { exact: true }).waitFor();
