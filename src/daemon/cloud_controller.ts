@@ -1,6 +1,7 @@
 // The cloud part as the main thread sees it: its threads start when a request or a registered cluster needs
 // them.
 import { existsSync } from 'node:fs';
+import { readLogin } from '../client/login_file.ts';
 import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { CloudFront } from '../front/front.ts';
 import { CloudViews } from '../front/views/cloud_views.ts';
@@ -13,6 +14,7 @@ import { report } from './daemon_log.ts';
 import type { RelaySettings, ThreadData } from './thread_data.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import { threadsActor } from './threads_actor.ts';
+import { userVerifier } from './user_verifier.ts';
 
 /**
  * `cloud.token`, or the token in `<state>/cloud-token`, created at the first start:
@@ -25,6 +27,12 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   if (cloud.bind === '') return null;
   const { bind, port, tls_cert: cert, tls_key: key } = cloud;
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
+}
+
+/** How people log in here; null: with tokens of this Berth alone. */
+function loginSettings({ cloud }: Settings): CloudFront['login'] {
+  const { oidc_issuer: issuer, oidc_audience: audience, oidc_client_id: client, oidc_scope: scope } = cloud;
+  return issuer === '' ? null : { issuer, client_id: client || audience, audience, scope };
 }
 
 /** Where other Berths connect, with `cloud.bind` alone: docs/reference.md "Relay"; null: nowhere. */
@@ -44,17 +52,18 @@ export function relaySettings(settings: Settings, stateDir: string): RelaySettin
 }
 
 /**
- * The Berth of `cloud.remote`, with the token of the settings or of `<state>/remote-token`; null: none.
- * Throws a SettingsError when the token is missing: docs/reference.md "Remote tethers".
+ * The Berth of `cloud.remote`, with the token of the settings, of `<state>/remote-token` or of `berth login`;
+ * null: none. Throws a SettingsError when the token is missing: docs/reference.md "Remote tethers".
  */
 export function remoteBerth({ cloud }: Settings, stateDir: string): RemoteBerth | null {
   if (cloud.remote === '') return null;
   const { remoteToken: path } = statePaths(stateDir);
   const token = cloud.remote_token || readSecret(path, 'put the token into it')?.toString('utf8').trim();
   if (token) return { url: cloud.remote, token };
+  if (readLogin(stateDir)?.url === cloud.remote) return { url: cloud.remote, token: { login: stateDir } };
   throw new SettingsError(
-    `cloud.remote = "${cloud.remote}" needs the token of that Berth: put it into ${path} (chmod 600), ` +
-      'or set BERTH_REMOTE_TOKEN',
+    `cloud.remote = "${cloud.remote}" needs the token of that Berth: berth login ${cloud.remote}, ` +
+      `or put it into ${path} (chmod 600), or set BERTH_REMOTE_TOKEN`,
   );
 }
 
@@ -63,17 +72,25 @@ export class CloudController {
   private readonly threads: ThreadSupervisor;
   private readonly relay: RelaySettings | null;
   private readonly remote: RemoteBerth | null;
+  private readonly isShared: boolean;
   private readonly views = new CloudViews();
 
-  constructor(node: Node, threads: ThreadSupervisor, { relay, remote }: ThreadData['cloud']) {
+  constructor(
+    node: Node,
+    threads: ThreadSupervisor,
+    { relay, remote, keyFile, databaseUrl }: ThreadData['cloud'],
+  ) {
     this.node = node;
     this.threads = threads;
     this.relay = relay;
     this.remote = remote;
+    this.isShared = databaseUrl !== '';
+    this.views.principals.isExpected = remote === null && (this.isShared || existsSync(keyFile));
   }
 
   /** The cloud's part of the front. */
   async front(settings: Settings, token: string): Promise<CloudFront> {
+    this.views.principals.verifier = await userVerifier(settings);
     await this.node.start('cloudviews', cloudViewsActor, this.views);
     await this.node.start('threads', threadsActor, this.threads);
     return {
@@ -82,20 +99,22 @@ export class CloudController {
       ensure: () => this.ensure(),
       ownListener: ownListener(settings),
       hasRelay: this.relay !== null,
+      login: loginSettings(settings),
       remote: this.remote && (await import('./remote_berth.ts')).remoteApi(this.remote),
     };
   }
 
   /**
-   * Starts the cloud part if a cluster may be registered, or those of another Berth are shown, so that its
-   * watches, tethers and sweeper resume with the daemon.
+   * Starts the cloud part if a cluster may be registered, those of another Berth are shown, or a database is
+   * shared, so that its watches, tethers and sweeper resume with the daemon.
    */
   resume(keyFile: string): void {
-    if (this.remote !== null || existsSync(keyFile))
+    if (this.remote !== null || this.isShared || existsSync(keyFile))
       this.ensure().catch((error: Error) => report(`the cloud part does not start: ${error.message}`));
   }
 
-  private async ensure(): Promise<void> {
+  /** Resolves when the cloud part is up and the views are filled. Rejects with a Failure. */
+  async ensure(): Promise<void> {
     await this.threads.ensure('cloud');
     if (this.relay) await this.threads.ensureFor('relay');
     if (this.remote) {

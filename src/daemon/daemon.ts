@@ -224,7 +224,7 @@ async function startDeferredHost(
 function warnOfTokens(settings: Settings, configPath: string): void {
   if (settings.auth.token === '' && otherUsers().length > 0)
     report('no auth.token is set: others can log in here and run commands as you; `berth init` sets one');
-  for (const { about, fix } of tokenWarnings(settings, configPath)) report(`${about}; ${fix}`);
+  for (const { about, fix } of tokenWarnings(settings, configPath)) report(`${about}. ${fix}`);
 }
 
 /**

@@ -8,22 +8,19 @@ import { boundOwnLog } from '../adapters/own_log.ts';
 import { openFilesTrouble } from '../adapters/process/open_files_limit.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { fail } from '../protocol/errors.ts';
-import { isFailure } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { configFile, loadSettings, SettingsError } from '../settings/config.ts';
 import { OWN_LOG, THREADS } from '../settings/limits.ts';
 import { openStateDir, stateDirPath } from '../settings/state_dir.ts';
-import { checkStateFiles, readTextInput, StateFileError } from '../settings/state_files.ts';
+import { checkStateFiles, readTextInput } from '../settings/state_files.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { Daemon } from './daemon.ts';
-import { describeError, report } from './daemon_log.ts';
-import { onSignals } from './signals.ts';
+import { ignoreOutputErrors, runProgram } from './program.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 import type { StartedWorker } from './worker_thread.ts';
 
 const USAGE = 'usage: berth daemon [--config FILE] [--state-dir DIR] [--restore-store] [--verbose]';
-const EXIT = { failed: 1, usage: 2 } as const;
 
 interface Arguments {
   config: string | undefined;
@@ -49,22 +46,6 @@ function readArguments(argv: string[]): Arguments {
     throw new SettingsError(`${(error as Error).message.split('\n')[0]} (${USAGE})`);
   }
 }
-
-/**
- * Ignores errors of stdout and stderr: a closed reader must not end the daemon. Creating these streams takes
- * Node 2 ms.
- */
-function ignoreOutputErrors(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-}
-
-/** Whether the message of an error says enough: it is one line, and names what the user can change. */
-const isExpected = (error: unknown): error is Error =>
-  error instanceof SettingsError ||
-  error instanceof StateFileError ||
-  isFailure(error) ||
-  // Of the system, such as a disk that cannot be written: the message names the file.
-  (error instanceof Error && 'syscall' in error && 'path' in error);
 
 /** The parts that have been started. */
 interface StartedParts {
@@ -107,41 +88,24 @@ async function start(
   return bootDaemon(options, mainThread, turn);
 }
 
+/** Runs `berth cloud serve` until a signal ends it. `argv` holds the arguments after these words. */
+export const serveCloud = async (argv: string[]): Promise<void> =>
+  (await import('./cloud_server.ts')).runCloudServer(argv);
+
 /**
  * Runs the daemon until a signal ends it. `argv` holds the arguments after `berth daemon`; `services` is its
  * thread, which takes as long to start as everything else.
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
-  const end = async (error: unknown): Promise<never> => {
-    report(isExpected(error) ? error.message : describeError(error));
+  const release = async (): Promise<void> => {
     await services.loaded;
     // Ending a thread in the middle of an lmdb call ends or hangs the process.
     await begun.threads?.stop();
-    process.exit(error instanceof SettingsError ? EXIT.usage : EXIT.failed);
   };
-  let failing: Promise<never> | undefined;
-  /**
-   * Reports why the daemon cannot start, in one line, and exits: code 2 for errors of the user, 1 for all
-   * others.
-   */
-  const giveUp = (error: unknown): Promise<never> => {
-    // A failed start also fails the stop that waits for it. Report the first cause.
-    failing ??= end(error);
-    return failing;
-  };
-  const ending = new AbortController();
-  // After the handlers of signals: settings in a pipe may never come.
-  const starting = Promise.resolve().then(() => start(argv, begun, giveUp, ending.signal));
-  onSignals({
-    stop: () => {
-      ending.abort(new Error('the daemon was asked to end before anybody wrote it'));
-      if (process.stderr.isTTY) report('stopping; a second Ctrl-C after a second ends the daemon at once');
-      void starting.then((daemon) => daemon.stop()).then(() => process.exit(0), giveUp);
-    },
-    reload: () => void starting.then((daemon) => daemon.reload()),
-  });
-  const daemon = await starting.catch(giveUp);
-  process.stdout.write(`berth: listening on ${daemon.url}\n`);
-  await daemon.hostJoined.catch(giveUp);
+  const { server, giveUp } = await runProgram(
+    (ending, onServicesLost) => start(argv, begun, onServicesLost, ending),
+    release,
+  );
+  await server.hostJoined.catch(giveUp);
 }

@@ -1,21 +1,17 @@
 // The main thread's node and the threads around it. Created first, so that the slowest parts start while the
 // rest of the daemon's code is being loaded.
-import { uptime } from 'node:os';
 import type { HostStart } from '../adapters/host/host_start.ts';
-import { newPagesInFlight } from '../adapters/storage/store_room.ts';
-import { createNodeLookup, mayAsk, SERVICES_NODE } from '../protocol/address.ts';
+import { giveMemoryBackAtRest } from '../adapters/process/resting_memory.ts';
+import { SERVICES_NODE } from '../protocol/address.ts';
 import { fail } from '../protocol/errors.ts';
 import { type Failure, isFailure, type Node } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { deferred } from '../runtime/deferred.ts';
-import { createNode } from '../runtime/node.ts';
 import type { Settings } from '../settings/config.ts';
-import { rulesFolder } from '../settings/config.ts';
 import { THREADS } from '../settings/limits.ts';
-import { isLoopback } from '../settings/loopback.ts';
-import { cloudKeyPath } from '../settings/state_dir.ts';
-import { relaySettings, remoteBerth } from './cloud_controller.ts';
+import { createThreadData } from './create_thread_data.ts';
 import { report, reportCrash } from './daemon_log.ts';
+import { createFrontNode } from './front_node.ts';
 import { endProcess } from './hanging_thread.ts';
 import { heartbeatMemory, startHeartbeat } from './heartbeat.ts';
 import type { ServicesThreadData, ThreadData } from './thread_data.ts';
@@ -49,35 +45,6 @@ export interface MainThread {
   acceptMessages: () => void;
 }
 
-function threadData({ settings, stateDir, hostEntry, umask, configPath }: DaemonOptions): ThreadData {
-  return {
-    stateDir,
-    hostEntry,
-    session: `${process.pid}-${performance.timeOrigin}`,
-    umask,
-    bootedAt: Date.now() - uptime() * 1000,
-    servicePorts: settings.services.ports,
-    agentPorts: settings.agents.ports,
-    agentDomain: settings.agents.domain,
-    notify: settings.notify,
-    rulesFolder: rulesFolder(configPath),
-    api: { bind: settings.bind, port: settings.port },
-    storeInFlight: newPagesInFlight(),
-    addressRule: {
-      allow: settings.cloud.allow_addresses,
-      apiOnLoopback: isLoopback(settings.cloud.bind || settings.bind),
-    },
-    cloud: {
-      keyFile: cloudKeyPath(settings.cloud.key_file, stateDir),
-      tetherPorts: settings.cloud.tether_ports,
-      sweepMs: settings.cloud.sweep_interval_ms,
-      allowInCluster: settings.cloud.allow_in_cluster,
-      relay: relaySettings(settings, stateDir),
-      remote: remoteBerth(settings, stateDir),
-    },
-  };
-}
-
 const LOST = 'the services cannot be looked after: they live on, and the next daemon has them';
 
 /**
@@ -91,9 +58,10 @@ export function createMainThread(
   services: StartedWorker,
   onServicesLost: (error: Failure) => void,
 ): MainThread {
-  const data = threadData(options);
+  const data = createThreadData({ ...options, isCloudServer: false });
   const mainHeartbeat = heartbeatMemory();
   const { note, lagMs } = startHeartbeat(mainHeartbeat, systemClock);
+  giveMemoryBackAtRest({ clock: systemClock });
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
     // They may have been read again.
@@ -103,15 +71,7 @@ export function createMainThread(
     restoreStore: options.restoreStore && !isRestart,
     isFirstThread: !isRestart,
   });
-  const node = createNode({
-    name: 'front',
-    clock: systemClock,
-    nodeOf: createNodeLookup(THREADS.tethers),
-    mayAsk,
-    onCrash: reportCrash,
-    onHandle: note,
-    defaultDeadlineMs: THREADS.askDeadlineMs,
-  });
+  const node = createFrontNode(note);
   const heard = deferred<void>();
   const threads = createThreadSupervisor({
     node,

@@ -3,10 +3,10 @@ import type { HostStart } from '../adapters/host/host_start.ts';
 import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
 import type { RemoteBerth } from '../client/remote_berth.ts';
+import type { HolderAddress } from '../protocol/cloud_views.ts';
 
 import type { NoticeRule } from '../settings/notify.ts';
 
-/** The data of this daemon for every worker thread. Plain data. */
 /** Where other Berths connect, and what their tickets are made with. */
 export interface RelaySettings {
   address: RelayAddress;
@@ -14,6 +14,7 @@ export interface RelaySettings {
   cloudToken: string;
 }
 
+/** The data of this daemon for every worker thread. Plain data. */
 export interface ThreadData {
   stateDir: string;
   /** The built file of the process host. */
@@ -44,8 +45,14 @@ export interface ThreadData {
     allowInCluster: boolean;
     /** Where other Berths connect; null: nowhere. */
     relay: RelaySettings | null;
+    /** The database that is shared with other Berths; empty: the store of the state directory is used. */
+    databaseUrl: string;
+    /** Where the other Berths of the database reach this one; null: nowhere. */
+    advertised: HolderAddress | null;
     /** The Berth whose clusters and workloads are shown here; null: its own. */
     remote: RemoteBerth | null;
+    /** Whether this is `berth cloud serve`, where nobody opens the store but the cloud part. */
+    isServer: boolean;
   };
 }
 

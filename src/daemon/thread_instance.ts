@@ -4,7 +4,8 @@ import { performance } from 'node:perf_hooks';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
 import { messagePortPipe } from '../adapters/pipes.ts';
-import { createNodeLookup, mayAsk } from '../protocol/address.ts';
+import { giveMemoryBackAtRest, trimMemory } from '../adapters/process/resting_memory.ts';
+import { createNodeLookup, mayAsk, SERVICES_NODE } from '../protocol/address.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { ThreadReading } from '../protocol/system.ts';
 import { Failure, isFailure, type Node, type NodeOptions } from '../runtime/actor.ts';
@@ -144,6 +145,8 @@ export async function runThread(
   const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
     await receiveAssignment<Assignment>();
   const { note, lagMs } = startHeartbeat(heartbeat, systemClock, beatMs);
+  // The services thread works last, and the job threads whose memory libc keeps have worked for it.
+  giveMemoryBackAtRest({ clock: systemClock, ...(name === SERVICES_NODE && { trim: trimMemory }) });
   const node = createNode({
     name,
     clock: systemClock,

@@ -135,6 +135,12 @@ const ALREADY_RESOLVED = Promise.resolve();
 /** The `up` of a state that follows `state`: those who wait already go on waiting. */
 const pendingUp = (state: ThreadState): Deferred<void> => ('up' in state ? state.up : deferred());
 
+/** The code of an error that says which native package does not load: src/build/natives.mjs. */
+const PACKAGE_MISSING = 'ERR_PACKAGE_MISSING';
+
+const hasCode = (error: unknown, code: string): error is Error =>
+  error instanceof Error && 'code' in error && error.code === code;
+
 const goneFailure = (message: string): Failure => new Failure('gone', message);
 const STOPPING = 'the daemon stops';
 
@@ -294,11 +300,20 @@ class Supervisor implements ThreadSupervisor {
     const { node, onDeath } = this.options;
     node.disconnect(thread.name);
     if (this.stopped) {
-      this.giveUp(thread, STOPPING);
+      this.giveUp(thread, goneFailure(STOPPING));
       return;
     }
-    if (thread.state.is === 'ended') {
+    const { state } = thread;
+    if (state.is === 'ended') {
       onDeath(thread.name, reason, 'refused');
+      // There may be room by the time it is needed again.
+      if (state.failure.code === 'storage_full') this.returnFrom(thread, state, thread.wasUp);
+      return;
+    }
+    if (hasCode(reason, PACKAGE_MISSING)) {
+      const failure = new Failure('internal', reason.message);
+      this.giveUp(thread, failure);
+      onDeath(thread.name, failure, 'refused');
       return;
     }
     const restarts = thread.deaths.add(systemClock.monotonic());
@@ -309,14 +324,20 @@ class Supervisor implements ThreadSupervisor {
 
   /** What ends a thread again and again may go away, and nobody else does its work. */
   private pause(thread: Thread): void {
+    this.returnFrom(thread, this.giveUp(thread, goneFailure(`${thread.name} died too often`)), true);
+  }
+
+  /** Ends the state `away`, after a pause or at once. */
+  private returnFrom(thread: Thread, away: ThreadState, pauses: boolean): void {
     const { pauseMs = THREADS.pauseMs } = this.options;
-    const away = this.giveUp(thread, `${thread.name} died too often`);
-    systemClock.after(pauseMs, () => {
+    const back = (): void => {
       if (this.stopped || thread.state !== away) return;
       thread.state = { is: 'idle' };
       // What was never up is started by whoever needs it.
       if (thread.wasUp) this.launch(thread);
-    });
+    };
+    if (pauses) systemClock.after(pauseMs, back);
+    else back();
   }
 
   private checkThreads(): void {
@@ -340,8 +361,7 @@ class Supervisor implements ThreadSupervisor {
     if (ended === null) this.options.onUnendable(diagnosis);
   }
 
-  private giveUp(thread: Thread, message: string): ThreadState {
-    const failure = goneFailure(message);
+  private giveUp(thread: Thread, failure: Failure): ThreadState {
     pendingUp(thread.state).reject(failure);
     thread.state = { is: 'ended', failure };
     return thread.state;

@@ -25,8 +25,11 @@ async function link() {
     tetherPorts: [20_000, 20_001],
     sweepMs: 1_000,
     allowInCluster: false,
+    databaseUrl: '',
+    advertised: null,
     relay: null,
     remote: null,
+    isServer: false,
   });
   await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };

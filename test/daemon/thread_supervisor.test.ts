@@ -77,6 +77,19 @@ it('does not start a thread again that has refused to start, and tells why', asy
   expect(deaths).toMatchObject([{ sequel: 'refused', error: { code: 'storage_lost', message: 'refused' } }]);
 });
 
+it('starts a thread again that had no room, when it is needed again', async () => {
+  const { threads, deaths, data, log } = open();
+  writeFileSync(data.broken, 'storage_full');
+  expect(await codeOf(threads.ensure('cloud'))).toBe('storage_full');
+  await eventually(() => deaths.length === 1);
+  expect(await codeOf(threads.ensure('cloud'))).toBe('storage_full');
+  await eventually(() => deaths.length === 2);
+  rmSync(data.broken);
+  await threads.ensure('cloud');
+  expect(log()).toEqual(['up cloud']);
+  expect(deaths).toMatchObject([{ sequel: 'refused' }, { sequel: 'refused' }]);
+});
+
 it('asks cross threads: from the front, between kinds and to a pool', async () => {
   const { node, threads, registry } = open();
   await threads.ensure('services');
@@ -189,6 +202,17 @@ it('a thread that dies too often stays away for a while, with the reason for tho
   await eventually(() => restarted.mock.calls.length === 3);
   await threads.ensure('services');
   expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
+});
+
+it('a thread that was up and finds no room to start again comes back by itself', async () => {
+  const { node, threads, deaths, data, log } = open({ pauseMs: 50 });
+  await threads.ensure('cloud');
+  writeFileSync(data.broken, 'storage_full');
+  await codeOf(node.ref<Worker>('clusters').ask('throw', { text: 'uncaught' }));
+  await eventually(() => deaths.filter(({ sequel }) => sequel === 'refused').length > 1);
+  rmSync(data.broken);
+  await eventually(() => log().length === 2);
+  expect(log()).toEqual(['up cloud', 'up cloud']);
 });
 
 it('a thread that was never up is started again by whoever needs it', async () => {

@@ -4,7 +4,9 @@ import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredGrant } from '../../protocol/grants.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
+import type { StoredToken } from '../../protocol/principals.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { VaultCanary } from './vault.ts';
@@ -86,4 +88,13 @@ export interface CloudStore {
   policies(): Promise<StoredPolicy[]>;
   savePolicy(row: StoredPolicy): Promise<void>;
   removePolicy(name: string): Promise<void>;
+  tokens(): Promise<StoredToken[]>;
+  /** Its owner sees to it that no two have a name. */
+  saveToken(row: StoredToken): Promise<void>;
+  /** Removes a token, and with it the grants to `subject`. */
+  removeToken(id: string, subject: string): Promise<void>;
+  /** Oldest first. */
+  grants(): Promise<StoredGrant[]>;
+  saveGrant(row: StoredGrant): Promise<void>;
+  removeGrant(id: string): Promise<void>;
 }

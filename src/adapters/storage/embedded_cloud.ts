@@ -119,6 +119,8 @@ export function embeddedCloudStore(store: Store): CloudStore {
   const tethers = store.table('tethers');
   const operations = store.table('operations');
   const policies = store.table('policies');
+  const tokens = store.table('tokens');
+  const grants = store.table('grants');
   const ofWorkloads = workloadTables(store);
   return {
     canary: {
@@ -154,5 +156,15 @@ export function embeddedCloudStore(store: Store): CloudStore {
     policies: async () => policies.all().map(([, row]) => row),
     savePolicy: (row) => policies.put(row.name, row),
     removePolicy: (name) => policies.remove(name),
+    tokens: async () => tokens.all().map(([, row]) => row),
+    saveToken: (row) => tokens.put(row.id, row),
+    async removeToken(id, subject) {
+      const lost = grants.all().filter(([, grant]) => grant.subject === subject);
+      // Requested in one turn, so they form one commit.
+      await Promise.all([tokens.remove(id), ...lost.map(([key]) => grants.remove(key))]);
+    },
+    grants: async () => grants.all().map(([, row]) => row),
+    saveGrant: (row) => grants.put(row.id, row),
+    removeGrant: (id) => grants.remove(id),
   };
 }

@@ -1,5 +1,5 @@
 // A journal of lines in numbered files that grows to a bound in bytes and in age, and is read in pages. What
-// `sync` has confirmed is on disk, so that no number is ever given twice. Every line begins with `{"id":N,`;
+// `write` has confirmed is on disk, so that no number is ever given twice. Every line begins with `{"id":N,`;
 // numbers grow by one, and the name of a file is that of its first line.
 import {
   closeSync,
@@ -17,6 +17,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openRegularFile } from '../../settings/state_files.ts';
+import { type CloudHistory, HistoryError } from './cloud_history.ts';
 
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
@@ -55,8 +56,7 @@ const sync = promisify(fdatasync);
 /** The number of a line; 0 for a damaged one. */
 const lineId = (line: string): number => Number(/^\{"id":(\d{1,16}),/.exec(line)?.[1] ?? 0);
 
-export class EventHistory {
-  /** The number of the newest line; 0 without one. */
+export class EventHistory implements CloudHistory {
   lastId = 0;
   private readonly folder: string;
   private readonly limits: EventHistoryLimits;
@@ -82,19 +82,25 @@ export class EventHistory {
     this.mend();
   }
 
-  /** The number of the oldest line; 0 without one. */
   get firstId(): number {
     return this.lastId === 0 ? 0 : (this.files[0]?.firstId ?? 0);
   }
 
-  /**
-   * Appends lines, each with its newline, that begin with the number `lastId + 1` and end with `newestId`.
-   * Throws the system's error when they cannot be written (a full disk); nothing is appended then. `now`:
-   * epoch milliseconds.
-   */
-  append(text: string, newestId: number, now: number): void {
+  async write(lines: readonly string[], now: number): Promise<void> {
+    try {
+      this.append(lines, now);
+      if (this.fd !== null) await sync(this.fd);
+    } catch (error) {
+      if (!(error instanceof Error && 'syscall' in error)) throw error;
+      this.undo();
+      throw new HistoryError(error.message);
+    }
+  }
+
+  /** Throws the system's error; nothing is appended then. */
+  private append(lines: readonly string[], now: number): void {
     const file = this.current(now);
-    const content = Buffer.from(text);
+    const content = Buffer.from(lines.map((line) => `${line}\n`).join(''));
     const fd = this.openFile(file);
     this.before = { bytes: file.bytes, lastId: this.lastId };
     try {
@@ -105,16 +111,11 @@ export class EventHistory {
     }
     file.bytes += content.length;
     file.endedAt = now;
-    this.lastId = newestId;
-  }
-
-  /** Resolves when everything appended is on disk. */
-  async sync(): Promise<void> {
-    if (this.fd !== null) await sync(this.fd);
+    this.lastId += lines.length;
   }
 
   /** Takes the last `append` back, which could not be written or synced. */
-  undo(): void {
+  private undo(): void {
     const file = this.files.at(-1);
     if (!file || this.lastId === this.before.lastId) return;
     ftruncateSync(this.openFile(file), this.before.bytes);
@@ -122,7 +123,6 @@ export class EventHistory {
     this.lastId = this.before.lastId;
   }
 
-  /** Removes what is past the bounds. */
   prune(now: number): void {
     const { totalBytes, maxAgeMs } = this.limits;
     let bytes = this.files.reduce((sum, file) => sum + file.bytes, 0);
@@ -134,7 +134,6 @@ export class EventHistory {
     }
   }
 
-  /** The lines with numbers below `before`, newest first, a file at a time. */
   async *newestFirst(before: number): AsyncGenerator<string[], void> {
     for (const { firstId } of this.files.filter((file) => file.firstId < before).reverse()) {
       const lines = await this.read(firstId);
@@ -142,7 +141,6 @@ export class EventHistory {
     }
   }
 
-  /** The lines with numbers above `after`, oldest first, a file at a time. */
   async *oldestFirst(after: number): AsyncGenerator<string[], void> {
     const { files } = this;
     for (const { firstId } of files.filter(

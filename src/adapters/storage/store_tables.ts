@@ -6,9 +6,11 @@ import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition } from '../../protocol/cloud_watches.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
+import type { StoredGrant } from '../../protocol/grants.ts';
 import type { StoredRestart } from '../../protocol/groups.ts';
 import type { StoredNotice } from '../../protocol/notices.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
+import type { StoredToken } from '../../protocol/principals.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
 import type { StoredSchedule } from '../../protocol/schedules.ts';
 import type { LastEnd, StoredService } from '../../protocol/service.ts';
@@ -51,6 +53,8 @@ export interface StoreTables {
   operations: StoredOperation;
   /** By name. */
   policies: StoredPolicy;
+  tokens: StoredToken;
+  grants: StoredGrant;
   /** One row, `canary`: proves that a key file belongs to this store. */
   vault: SealedSecret;
   /** One row, `format`: the version of this layout. */
@@ -87,6 +91,8 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
   tethers: { isText: true, isEssential: false },
   operations: { isText: true, isEssential: false },
   policies: { isText: true, isEssential: false },
+  tokens: { isText: true, isEssential: false },
+  grants: { isText: true, isEssential: false },
   vault: { isText: false, isEssential: false },
   meta: { isText: false, isEssential: false },
 };

@@ -1,7 +1,8 @@
 // What every CloudStore promises. A further implementation adds itself to STORES.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openLeased } from '../../../src/adapters/postgres/open_leased.ts';
 import type { CloudBatch, CloudCommit, CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import { embeddedCloudStore } from '../../../src/adapters/storage/embedded_cloud.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
@@ -10,10 +11,14 @@ import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../../src/pr
 import type { CommittedCloudEvent } from '../../../src/protocol/cloud_events.ts';
 import type { StoredOperation } from '../../../src/protocol/cloud_operations.ts';
 import type { WatchPosition } from '../../../src/protocol/cloud_watches.ts';
+import type { StoredGrant } from '../../../src/protocol/grants.ts';
+import type { StoredToken } from '../../../src/protocol/principals.ts';
 import type { StoredSavings } from '../../../src/protocol/savings.ts';
 import type { StoredTether } from '../../../src/protocol/tethers.ts';
 import { derivedUlid, newUlid } from '../../../src/protocol/ulid.ts';
+import { readDatabaseUrl } from '../../../src/settings/database_url.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
+import { hasPostgres, NO_POSTGRES, type PostgresServer, startPostgres } from '../../kit/postgres.ts';
 
 /** A database for one test. */
 interface TestedStore {
@@ -21,7 +26,13 @@ interface TestedStore {
   open(): Promise<CloudStore>;
 }
 
-const STORES: readonly [name: string, create: () => TestedStore][] = [
+let server: PostgresServer | undefined;
+beforeAll(async () => {
+  if (hasPostgres) server = await startPostgres();
+}, 60_000);
+afterAll(() => server?.remove());
+
+const STORES: readonly [name: string, create: () => TestedStore, isThere: boolean][] = [
   [
     'embedded',
     () => {
@@ -37,6 +48,24 @@ const STORES: readonly [name: string, create: () => TestedStore][] = [
         },
       };
     },
+    true,
+  ],
+  [
+    `Postgres${NO_POSTGRES}`,
+    () => {
+      const url = server?.createDatabase();
+      let close = async (): Promise<void> => undefined;
+      afterThisTest(() => close());
+      return {
+        async open() {
+          await close();
+          const opened = await openLeased(readDatabaseUrl((await url) ?? ''), 'test');
+          close = opened.close;
+          return opened.store;
+        },
+      };
+    },
+    hasPostgres,
   ],
 ];
 
@@ -119,7 +148,9 @@ async function workloadsOf(store: CloudStore, { id }: StoredCluster): Promise<St
   return rows.sort((one, other) => (one.seen.name < other.seen.name ? -1 : 1));
 }
 
-describe.each(STORES)('the %s store of the cloud', (_, create) => {
+describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
+  const it = test.skipIf(!isThere);
+
   it('keeps the first canary', async () => {
     const tested = create();
     const first = await tested.open();
@@ -275,6 +306,45 @@ describe.each(STORES)('the %s store of the cloud', (_, create) => {
     expect(await store.untoldEvents()).toEqual(events);
     await store.eventsTold(events.slice(0, 2).map(({ key }) => key));
     expect(await (await tested.open()).untoldEvents()).toEqual(events.slice(2));
+  });
+
+  it('keeps tokens and grants, and removes a token with its grants as one', async () => {
+    const tested = create();
+    const store = await tested.open();
+    const token = (id: string): StoredToken => ({
+      ...{
+        id,
+        name: `t${id}`,
+        hash: 'h',
+        createdAt: 1,
+        createdBy: 'token',
+        expiresAt: null,
+        lastUsedAt: null,
+      },
+    });
+    const grant = (id: string, of: string): StoredGrant => ({
+      ...{
+        id,
+        subject: `token:${of}`,
+        role: 'viewer',
+        clusterId: null,
+        namespace: 'web',
+        labels: 'app in (a,b)',
+      },
+      ...{ createdAt: 1, createdBy: 'token' },
+    });
+    for (const id of ['2', '1', '3']) await store.saveToken(token(id));
+    await store.saveToken({ ...token('1'), lastUsedAt: 7, expiresAt: 8 });
+    const rows = [grant('2', '1'), grant('1', '2'), grant('3', '1'), grant('4', '3')];
+    for (const row of rows) await store.saveGrant(row);
+    await store.removeGrant('4');
+    await store.removeToken('1', 'token:1');
+    const again = await tested.open();
+    expect((await again.tokens()).sort((one, other) => (one.id < other.id ? -1 : 1))).toEqual([
+      token('2'),
+      token('3'),
+    ]);
+    expect(await again.grants()).toEqual([grant('1', '2')]);
   });
 
   it('keeps tethers and operations, and removes old operations with the next', async () => {

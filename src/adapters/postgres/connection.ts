@@ -1,0 +1,174 @@
+// One connection to Postgres. The only file that imports pg.
+//
+// pg's own timeout leaves a client that never answers again, so a deadline here ends the socket. A query on a
+// connection that is lost fails; the next one connects anew.
+import { readFileSync } from 'node:fs';
+import { isIP, Socket } from 'node:net';
+import pg from 'pg';
+import { DATABASE } from '../../settings/cloud_limits.ts';
+import type { DatabaseAddress } from '../../settings/database_url.ts';
+import { VERSION } from '../../settings/version.ts';
+
+/**
+ * What to do about an error. `again`: the database cannot be reached, or is occupied; `never`: it would be
+ * the same; `full`: free its disk; `fenced`: the lease is another's.
+ */
+export type DatabaseErrorKind = 'again' | 'never' | 'full' | 'fenced';
+
+/** An error of the database or of the way to it. The message is one line, without a password. */
+export class DatabaseError extends Error {
+  override readonly name = 'DatabaseError';
+  readonly kind: DatabaseErrorKind;
+  /** The SQLSTATE; null: it is not of the server. */
+  readonly state: string | null;
+
+  constructor(kind: DatabaseErrorKind, message: string, state: string | null = null) {
+    super(message);
+    this.kind = kind;
+    this.state = state;
+  }
+}
+
+/** The SQLSTATE with which a write without the lease is refused: see migrations.ts. */
+const FENCED = 'BF001';
+const DISK_FULL = '53100';
+/** Connection, rollback, resources, operator, and a server that has become read-only. */
+const PASSING = /^(08|40|53|57|25006|55006)/;
+
+const oneLine = (text: string): string => text.split('\n')[0] ?? '';
+
+function databaseError(error: unknown): DatabaseError {
+  if (error instanceof DatabaseError) return error;
+  if (error instanceof pg.DatabaseError) {
+    const state = error.code ?? '';
+    const kind = PASSING.test(state) ? 'again' : 'never';
+    const known = state === FENCED ? 'fenced' : state === DISK_FULL ? 'full' : kind;
+    return new DatabaseError(known, oneLine(error.message), state);
+  }
+  const { message, code, errors } = error as NodeJS.ErrnoException & { errors?: Error[] };
+  // Of several addresses of one name, each with its own error.
+  const first = errors?.[0] as NodeJS.ErrnoException | undefined;
+  return new DatabaseError('again', oneLine(message || first?.message || code || 'no answer'));
+}
+
+export interface ConnectionOptions {
+  /** What it is for, shown in pg_stat_activity. */
+  purpose: string;
+  /** For each query, connecting included, in milliseconds. */
+  deadlineMs: number;
+  /** Run on each new connection before anything else. */
+  greeting?: readonly string[];
+  /** Gets the channel of each notification. */
+  onNotice?: (channel: string) => void;
+  /** The connection was lost between two queries. */
+  onLost?: () => void;
+}
+
+interface Line {
+  client: pg.Client;
+  socket: Socket;
+}
+
+export class DatabaseConnection {
+  private readonly address: DatabaseAddress;
+  private readonly options: ConnectionOptions;
+  private line: Line | null = null;
+  private last: Promise<unknown> = Promise.resolve();
+  private isClosed = false;
+
+  constructor(address: DatabaseAddress, options: ConnectionOptions) {
+    this.address = address;
+    this.options = options;
+  }
+
+  /** Runs one statement, after those asked for before. Fails with a DatabaseError. */
+  query<Row = unknown>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    const result = this.last.then(() => this.run<Row>(text, values));
+    this.last = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Ends the connection, and with it the query that runs. */
+  close(): void {
+    this.isClosed = true;
+    this.drop();
+  }
+
+  private async run<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    if (this.isClosed) throw new DatabaseError('never', 'the connection is closed');
+    const { deadlineMs } = this.options;
+    let timer: NodeJS.Timeout | undefined;
+    const expired = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new DatabaseError('again', `no answer within ${deadlineMs / 1_000} s`));
+        this.drop();
+      }, deadlineMs);
+    });
+    try {
+      return await Promise.race([this.attempt<Row>(text, values), expired]);
+    } catch (error) {
+      const failure = databaseError(error);
+      // What is not of the server leaves the connection in a state that nobody knows.
+      if (failure.state === null || failure.kind === 'again') this.drop();
+      throw failure;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private async attempt<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    this.line ??= await this.open();
+    const { client } = this.line;
+    const { rows } = await (values.length > 0 ? client.query(text, [...values]) : client.query(text));
+    return rows as Row[];
+  }
+
+  private async open(): Promise<Line> {
+    const { host, port, database, user, password, isEncrypted, caFile } = this.address;
+    const { purpose, greeting = [], onNotice, onLost } = this.options;
+    const socket = new Socket();
+    const ssl = {
+      // An address is checked as well, but no name of a server.
+      ...(host.startsWith('/') ? {} : isIP(host) ? { host } : { servername: host }),
+      ...(caFile && { ca: readCa(caFile) }),
+    };
+    const client = new pg.Client({
+      ...{ host, port, database, user, keepAlive: true, ssl: isEncrypted && ssl },
+      ...(password !== undefined && { password }),
+      application_name: `berth ${VERSION} ${purpose}`,
+      connectionTimeoutMillis: DATABASE.connectTimeoutMs,
+      stream: () => socket,
+    });
+    const line = { client, socket };
+    client.on('error', () => undefined);
+    client.on('end', () => {
+      if (this.line !== line) return;
+      this.line = null;
+      onLost?.();
+    });
+    client.on('notification', ({ channel }) => onNotice?.(channel));
+    try {
+      await client.connect();
+      for (const statement of greeting) await client.query(statement);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    if (this.isClosed) socket.destroy();
+    return line;
+  }
+
+  private drop(): void {
+    const { line } = this;
+    this.line = null;
+    line?.socket.destroy();
+  }
+}
+
+function readCa(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new DatabaseError('again', `sslrootcert: ${oneLine((error as Error).message)}`);
+  }
+}

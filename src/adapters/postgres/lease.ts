@@ -1,0 +1,190 @@
+// The lease of a shared database: one Berth at a time runs the cloud part. It ends by the database's clock;
+// the holder goes by when it asked, so it always knows earlier. docs/reference.md "Shared database".
+import { randomBytes } from 'node:crypto';
+import { newUlid } from '../../protocol/ulid.ts';
+import type { Clock } from '../../runtime/actor.ts';
+import { LEASE } from '../../settings/cloud_limits.ts';
+import type { DatabaseAddress } from '../../settings/database_url.ts';
+import { DatabaseConnection, DatabaseError } from './connection.ts';
+
+/** What every write is compared with in the database. */
+export interface Fence {
+  member: string;
+  token: string;
+}
+
+export interface LeaseOptions {
+  address: DatabaseAddress;
+  clock: Clock;
+  /** The name of this Berth for the others. */
+  host: string;
+  /** Where the others reach it, as JSON; null: nowhere. */
+  ownAddress: string | null;
+  onHeld: (fence: Fence) => void;
+  /** Called once. No cluster may be changed any more, and writes are refused by the database. */
+  onLost: (reason: string) => void;
+  /** Another one holds it; called with each beat. `address`: as the other one gave it. */
+  onStandby: (holder: string, address: string | null) => void;
+  /** The database does not answer, and the lease is not held. */
+  onTrouble: (error: DatabaseError) => void;
+}
+
+interface Beat {
+  held: boolean;
+  fence: string;
+  holder: string;
+  address: string | null;
+  left_ms: number;
+}
+
+const BEAT = `SELECT * FROM berth.beat_1($1, $2, $3, $4, '${LEASE.ttlMs} ms', '${LEASE.graceMs} ms')`;
+const CHECK_MS = 100;
+
+export class Lease {
+  private readonly options: LeaseOptions;
+  private readonly member: string;
+  /** Of the session's lock, which says to the others whether this Berth is connected. */
+  private readonly key = randomBytes(8).readBigInt64BE().toString();
+  private readonly connection: DatabaseConnection;
+  private readonly stopChecking: () => void;
+  private state: 'waiting' | 'held' | 'over' = 'waiting';
+  /** When the last renewal was asked for. */
+  private renewedAt = Number.NEGATIVE_INFINITY;
+  private renewedAtWall = Number.NEGATIVE_INFINITY;
+  private cancelBeat: () => void = () => undefined;
+  private isBeating = false;
+  private isBeatDue = false;
+
+  constructor(options: LeaseOptions) {
+    const { address, clock } = options;
+    this.options = options;
+    this.member = newUlid(clock.now());
+    this.connection = new DatabaseConnection(address, {
+      purpose: 'lease',
+      deadlineMs: LEASE.beatTimeoutMs,
+      greeting: [`SELECT pg_try_advisory_lock(${this.key})`, 'LISTEN berth_lease'],
+      onNotice: () => this.beatNow(),
+      onLost: () => this.beatNow(),
+    });
+    this.stopChecking = clock.every(CHECK_MS, () => this.check());
+  }
+
+  /** Begins to ask for it. */
+  start(): void {
+    this.beatNow();
+  }
+
+  /** Whether nobody else can hold it, unless this session has ended without its notice. */
+  isValid(): boolean {
+    return this.state === 'held' && this.isBefore(LEASE.ttlMs - LEASE.marginMs);
+  }
+
+  /**
+   * Whether a cluster may be changed; to be read right before, with no await in between. The last renewal is
+   * younger than the grace of a session that has ended, so nobody else can have the lease.
+   */
+  mayChange(): boolean {
+    return this.state === 'held' && this.isBefore(LEASE.graceMs - LEASE.changeMarginMs);
+  }
+
+  /** By either clock: a suspended machine's monotonic one stands still. */
+  private isBefore(ms: number): boolean {
+    const { clock } = this.options;
+    return clock.monotonic() < this.renewedAt + ms && clock.now() < this.renewedAtWall + ms;
+  }
+
+  /** The database says that another one has it. */
+  onFenced(): void {
+    if (this.state === 'held') this.lose('another Berth has taken it');
+  }
+
+  /** Gives it to whoever waits. Resolves when that is done, or the database does not answer. */
+  async release(): Promise<void> {
+    const wasHeld = this.state === 'held';
+    this.end();
+    if (wasHeld)
+      await this.connection.query('SELECT berth.release_1($1)', [this.member]).catch(() => undefined);
+    this.connection.close();
+  }
+
+  private end(): void {
+    this.state = 'over';
+    this.cancelBeat();
+    this.stopChecking();
+  }
+
+  private check(): void {
+    if (this.state === 'held' && !this.isValid()) this.lose('the database did not answer in time');
+  }
+
+  private lose(reason: string): void {
+    this.end();
+    this.connection.close();
+    this.options.onLost(reason);
+  }
+
+  private beatNow(): void {
+    if (this.state === 'over') return;
+    this.cancelBeat();
+    this.isBeatDue = true;
+    if (!this.isBeating) void this.beats();
+  }
+
+  private beatIn(ms: number): void {
+    this.cancelBeat();
+    this.cancelBeat = this.options.clock.after(ms, () => this.beatNow());
+  }
+
+  private async beats(): Promise<void> {
+    this.isBeating = true;
+    while (this.isBeatDue && this.state !== 'over') {
+      this.isBeatDue = false;
+      await this.beat();
+    }
+    this.isBeating = false;
+  }
+
+  private async beat(): Promise<void> {
+    const { clock, host, ownAddress, onTrouble } = this.options;
+    const [sentAt, sentAtWall] = [clock.monotonic(), clock.now()];
+    try {
+      const [beat] = await this.connection.query<Beat>(BEAT, [this.member, host, ownAddress, this.key]);
+      if (this.isOver() || !beat) return;
+      if (beat.held) this.hold(beat, sentAt, sentAtWall);
+      else this.stand(beat);
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      if (this.isOver()) return;
+      if (this.state !== 'held') onTrouble(error);
+      this.beatIn(LEASE.beatMs * (0.2 + Math.random() * 0.4));
+    }
+  }
+
+  /** Also after an await, over which the compiler keeps what it knew. */
+  private isOver(): boolean {
+    return this.state === 'over';
+  }
+
+  private hold({ fence }: Beat, sentAt: number, sentAtWall: number): void {
+    // An answer that comes after the lease was lost for this Berth brings nothing back.
+    if (this.state === 'held' && !this.isValid()) {
+      this.lose('the database did not answer in time');
+      return;
+    }
+    this.renewedAt = sentAt;
+    this.renewedAtWall = sentAtWall;
+    this.beatIn(LEASE.beatMs);
+    if (this.state === 'held') return;
+    this.state = 'held';
+    this.options.onHeld({ member: this.member, token: fence });
+  }
+
+  private stand({ holder, address, left_ms: leftMs }: Beat): void {
+    if (this.state === 'held') {
+      this.lose(`${holder} has taken it`);
+      return;
+    }
+    this.options.onStandby(holder, address);
+    this.beatIn(Math.min(LEASE.beatMs, Math.max(leftMs + 1, 1)));
+  }
+}

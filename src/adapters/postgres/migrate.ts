@@ -1,0 +1,75 @@
+// The schema of a shared database: whether it fits this program, and the steps that make it fit.
+import type { DatabaseConnection } from './connection.ts';
+import { DatabaseError } from './connection.ts';
+import { MIGRATIONS } from './migrations.ts';
+
+/** The formats of a schema before and after; 0: there was none. */
+export interface MigrationResult {
+  from: number;
+  to: number;
+}
+
+interface Format {
+  format: number;
+  least: number;
+}
+
+const KNOWN = MIGRATIONS.length;
+
+async function readFormat(connection: DatabaseConnection): Promise<Format> {
+  const [found] = await connection.query<{ meta: string | null }>(
+    "SELECT to_regclass('berth.meta')::text AS meta",
+  );
+  if (!found?.meta) return { format: 0, least: 0 };
+  const [row] = await connection.query<Format>('SELECT format, least FROM berth.meta');
+  return row ?? { format: 0, least: 0 };
+}
+
+function refuseNewer({ format, least }: Format): void {
+  if (least > KNOWN)
+    throw new DatabaseError(
+      'never',
+      `its schema has format ${format}, of a newer Berth: this one knows formats up to ${KNOWN}`,
+    );
+}
+
+async function apply(connection: DatabaseConnection, from: number): Promise<void> {
+  if (from === 0)
+    await connection.query(
+      'CREATE SCHEMA IF NOT EXISTS berth; CREATE TABLE berth.meta (format int NOT NULL, least int NOT NULL); ' +
+        'INSERT INTO berth.meta VALUES (0, 0)',
+    );
+  for (const { sql } of MIGRATIONS.slice(from)) await connection.query(sql);
+  const least = Math.max(...MIGRATIONS.map((step) => step.least));
+  await connection.query('UPDATE berth.meta SET format = $1, least = $2', [KNOWN, least]);
+}
+
+/**
+ * Brings the schema to the format of this program; of several at the same time, one does it. `onlyMissing`
+ * makes a schema, and changes none. Throws a DatabaseError for a schema of a newer Berth, and with
+ * `onlyMissing` for one of an older.
+ */
+export async function migrate(
+  connection: DatabaseConnection,
+  onlyMissing: boolean,
+): Promise<MigrationResult> {
+  const seen = await readFormat(connection);
+  refuseNewer(seen);
+  if (seen.format >= KNOWN) return { from: seen.format, to: seen.format };
+  if (onlyMissing && seen.format > 0)
+    throw new DatabaseError(
+      'never',
+      `its schema has format ${seen.format}, this Berth needs ${KNOWN}: run \`berth cloud migrate\``,
+    );
+  await connection.query('BEGIN');
+  try {
+    await connection.query("SELECT pg_advisory_xact_lock(hashtextextended('berth.migrate', 0))");
+    const { format } = await readFormat(connection);
+    if (format < KNOWN) await apply(connection, format);
+    await connection.query('COMMIT');
+    return { from: format, to: Math.max(format, KNOWN) };
+  } catch (error) {
+    await connection.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,85 @@
+// berth cloud move
+import { hostname } from 'node:os';
+import { takeStateDir } from '../../adapters/host/host_start.ts';
+import { DatabaseError } from '../../adapters/postgres/connection.ts';
+import { openLeased } from '../../adapters/postgres/open_leased.ts';
+import { runningDaemon } from '../../adapters/process/running_daemon.ts';
+import { copyCloud, NameTakenError } from '../../adapters/storage/copy_cloud.ts';
+import { openDaemonStore } from '../../adapters/storage/daemon_store.ts';
+import { embeddedCloudStore } from '../../adapters/storage/embedded_cloud.ts';
+import { newPagesInFlight } from '../../adapters/storage/store_room.ts';
+import { openVault, VaultError } from '../../adapters/storage/vault.ts';
+import { loadSettings } from '../../settings/config.ts';
+import { readDatabaseUrl } from '../../settings/database_url.ts';
+import { cloudKeyPath, stateDirPath } from '../../settings/state_dir.ts';
+import { statePaths } from '../../settings/state_paths.ts';
+import { defineCommand } from '../kit/command.ts';
+import { CommandError, UsageError } from '../kit/exit_codes.ts';
+
+const NOTHING_LOST = 'The store of the state directory is as it was; the command can be given again.';
+
+/** Of the copy's own reasons, a CommandError; any other error as it is. */
+function refusal(error: unknown, label: string): unknown {
+  if (error instanceof DatabaseError)
+    return new CommandError(`the database ${label}: ${error.message}`, NOTHING_LOST);
+  if (error instanceof VaultError || error instanceof NameTakenError)
+    return new CommandError(error.message, NOTHING_LOST);
+  return error;
+}
+
+export const cloudMoveCommand = defineCommand({
+  about:
+    'Copies clusters, workloads, policies, tethers, operations, tokens and savings of the state directory into the ' +
+    'database of cloud.database_url. Kubeconfigs are sealed anew. No daemon may run. Given again, it replaces what ' +
+    'it has copied before.',
+  examples: [
+    [
+      'BERTH_DATABASE_URL=postgresql://berth@localhost/berth berth cloud move',
+      'then start the daemon with it',
+    ],
+  ],
+  run: async ({ globalOptions, out }) => {
+    const { cloud } = await loadSettings(globalOptions.config, process.env);
+    if (cloud.database_url === '')
+      throw new UsageError('cloud.database_url is not set', 'Set it, or BERTH_DATABASE_URL.');
+    const stateDir = stateDirPath(globalOptions.stateDir, process.env);
+    const running = runningDaemon(stateDir);
+    if (running)
+      throw new CommandError(
+        `a daemon runs (pid ${running.pid}) with ${stateDir}`,
+        'Stop it first: `berth daemon stop`.',
+      );
+    if (!(await takeStateDir(stateDir)))
+      throw new CommandError(`another Berth starts with ${stateDir}`, 'Stop it first.');
+    const keyFile = cloudKeyPath(cloud.key_file, stateDir);
+    const address = readDatabaseUrl(cloud.database_url);
+    const embedded = await openDaemonStore({
+      ...{ paths: statePaths(stateDir), inFlight: newPagesInFlight(), report: (text) => out.warn(text) },
+      // What the services have stays as it is.
+      ...{ restore: false, isAlone: false, seal: (stored) => stored },
+    });
+    try {
+      const from = embeddedCloudStore(embedded);
+      if ((await from.canary.read()) === null)
+        throw new CommandError(`${stateDir} has no clusters`, 'Name the state directory with --state-dir.');
+      const opener = await openVault(keyFile, from.canary);
+      const target = await openLeased(address, `berth cloud move on ${hostname()}`);
+      try {
+        const sealer = await openVault(keyFile, target.store.canary);
+        const copied = await copyCloud({ from, opener, to: target.store, sealer });
+        const { clusters, workloads, policies, tokens } = copied;
+        out.record(
+          { ...copied },
+          () =>
+            `${clusters} clusters, ${workloads} workloads, ${policies} policies, ${tokens} tokens are in the database`,
+        );
+      } finally {
+        await target.close();
+      }
+    } catch (error) {
+      throw refusal(error, address.label);
+    } finally {
+      await embedded.close();
+    }
+  },
+});

@@ -1,0 +1,106 @@
+// Starts the actors of the cloud part on the cloud thread, over either store.
+import { type CloudEventsConfig, cloudEventsActor } from '../actors/cloud/cloud_events.ts';
+import { cloudOperationsActor } from '../actors/cloud/cloud_operations.ts';
+import { clustersActor } from '../actors/cloud/clusters.ts';
+import { policiesActor } from '../actors/cloud/policies.ts';
+import { principalsActor } from '../actors/cloud/principals.ts';
+import { sweeperActor } from '../actors/cloud/sweeper.ts';
+import { workloadsActor } from '../actors/cloud/workloads.ts';
+import { tethersActor } from '../actors/tethers/tethers.ts';
+import { openKubeCluster } from '../adapters/kube/kube_cluster.ts';
+import { readOwnPod } from '../adapters/kube/own_pod.ts';
+import type { CloudHistory } from '../adapters/storage/cloud_history.ts';
+import type { CloudStore } from '../adapters/storage/cloud_store.ts';
+import { EventHistory } from '../adapters/storage/event_history.ts';
+import { isDiskFull } from '../adapters/storage/store_file.ts';
+import { openVault, type Vault, VaultError } from '../adapters/storage/vault.ts';
+import { fail } from '../protocol/errors.ts';
+import type { Node } from '../runtime/actor.ts';
+import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
+import { SettingsError } from '../settings/config.ts';
+import { statePaths } from '../settings/state_paths.ts';
+import { report } from './daemon_log.ts';
+import { createJobPool } from './job_pool.ts';
+import type { ThreadData } from './thread_data.ts';
+
+/** The journal of cloud events in a state directory. */
+export const historyIn = (stateDir: string) => (): CloudHistory =>
+  new EventHistory(statePaths(stateDir).cloudEvents, CLOUD_EVENTS.history);
+
+/** Starts the journal of cloud events. */
+export const startEvents = (node: Node, openHistory: CloudEventsConfig['openHistory']) =>
+  node.start('cloudevents', cloudEventsActor, { openHistory, report, subscribed: false });
+
+/**
+ * The vault of a store; null, with the reason in every answer of the cloud API, when the key file does not
+ * match the store. Nothing is overwritten then. Fails storage_full when a new key finds no room.
+ */
+export async function vaultOf(node: Node, keyFile: string, store: CloudStore): Promise<Vault | null> {
+  try {
+    return await openVault(keyFile, store.canary);
+  } catch (error) {
+    if (!(error instanceof VaultError || error instanceof SettingsError)) throw error;
+    if (isDiskFull(error.cause)) throw fail('storage_full', error.message);
+    report(`the cloud part is closed: ${error.message}`);
+    const hint = 'Put the key file back that the store was sealed with, or name it in cloud.key_file.';
+    const reason = `the cloud part is closed: ${error.message}`;
+    node.ref('cloudviews').tell('unavailable', { code: 'key_unusable', reason, hint, holder: null });
+    return null;
+  }
+}
+
+export interface CloudParts {
+  store: CloudStore;
+  /** Opens the journal of cloud events. */
+  openHistory: CloudEventsConfig['openHistory'];
+  vault: Vault;
+  /** The name of this Berth on the workloads of a cluster. */
+  self: string;
+  /** Throws a Failure when clusters must not be changed. */
+  assertMayChange: () => void;
+}
+
+/** Starts the actors. Resolves when the views have everything. */
+export async function startCloud(
+  node: Node,
+  data: ThreadData,
+  { store, openHistory, vault, self, assertMayChange }: CloudParts,
+): Promise<void> {
+  const { tetherPorts, sweepMs, allowInCluster, relay, isServer } = data.cloud;
+  const jobs = createJobPool();
+  node.scope.defer(() => jobs.close());
+  await startEvents(node, openHistory);
+  const rule = data.addressRule;
+  const pod = readOwnPod(process.env) ?? null;
+  await node.start('workloads', workloadsActor, {
+    store,
+    vault,
+    open: (access) => openKubeCluster(access, rule, node.clock, { assertMayChange }),
+    podAccess: pod?.access ?? null,
+    ownPod: pod,
+    self,
+  });
+  const opener = await node.start('tethers', tethersActor, {
+    store,
+    ports: tetherPorts,
+    hasRelay: relay !== null,
+    remote: null,
+    isServer,
+  });
+  await node.start('operations', cloudOperationsActor, { store });
+  await node.start('clusters', clustersActor, {
+    store,
+    vault,
+    parse: (upload) => jobs.run('parseKubeconfig', { upload, now: Date.now() }),
+    rule,
+    allowInCluster,
+    inPod: pod !== null,
+  });
+  // Reopen the active tethers before answering anything. `clusters`, which receives the state of each
+  // cluster, has started by now.
+  await opener.ask('boot', {});
+  await node.start('principals', principalsActor, { store, hasRelay: relay !== null });
+  await node.start('policies', policiesActor, { store });
+  await node.start('sweeper', sweeperActor, { intervalMs: sweepMs });
+  node.ref('cloudviews').tell('available', {});
+}

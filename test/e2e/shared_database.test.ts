@@ -1,0 +1,375 @@
+// docs/reference.md "Shared database", by the built program, real processes and a real Postgres.
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { deferred } from '../../src/runtime/deferred.ts';
+import { BIN } from '../kit/built_program.ts';
+import { type Daemon, eventually, newFolder, startDaemon } from '../kit/daemon.ts';
+import { send } from '../kit/http_request.ts';
+import { type Double, kubeDouble, workload } from '../kit/kube_double.ts';
+import { must } from '../kit/must.ts';
+import { hasPostgres, NO_POSTGRES, type PostgresServer, startPostgres } from '../kit/postgres.ts';
+
+let postgres: PostgresServer | undefined;
+let double: Double;
+const doubles: Double[] = [];
+beforeAll(async () => {
+  if (hasPostgres) postgres = await startPostgres();
+}, 60_000);
+beforeEach(async () => {
+  double = await kubeDouble();
+  doubles.push(double);
+});
+afterAll(async () => {
+  await postgres?.remove();
+  for (const one of doubles) await one.stop();
+});
+
+const it = test.skipIf(!hasPostgres);
+
+/** A key file, which all Berths of a database have. */
+function newKey(): string {
+  const path = join(newFolder(), 'cloud.key');
+  writeFileSync(path, randomBytes(32), { mode: 0o600 });
+  return path;
+}
+
+interface Team {
+  url: string;
+  key: string;
+}
+
+const newTeam = async (): Promise<Team> => ({ url: await must(postgres).createDatabase(), key: newKey() });
+
+const startServer = ({ url, key }: Team): Promise<Daemon> =>
+  startDaemon({
+    config: `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\nkey_file = "${key}"\n`,
+    env: { BERTH_DATABASE_URL: url },
+    command: ['cloud', 'serve'],
+  });
+
+const ask = (server: Daemon, method: string, path: string, body?: unknown) =>
+  server.request(method, path, body, { Authorization: 'Bearer cloud' });
+/** What `server` says itself, also where another one has the clusters. */
+const askAlone = (server: Daemon, path: string) =>
+  server.request('GET', path, undefined, { Authorization: 'Bearer cloud', 'Berth-Passed-On': '1' });
+
+/** A change as clients make it: again, with its key, while nobody is sure to have the clusters. */
+const change = (server: Daemon, path: string, key: string) =>
+  eventually(async () => {
+    const headers = { Authorization: 'Bearer cloud', 'Idempotency-Key': key };
+    const answer = await server.request('POST', path, undefined, headers);
+    return answer.status !== 503 && answer;
+  });
+
+/** Registers the cluster of the double with one workload, and returns the workload's id. */
+async function addWorkload(server: Daemon, name: string): Promise<string> {
+  double.put('Deployment', workload('web', name, 3));
+  const { body, status } = await ask(server, 'POST', '/k8s/clusters', {
+    name,
+    kubeconfig: double.kubeconfig,
+  });
+  expect(status).toBe(201);
+  expect((await ask(server, 'POST', `/k8s/clusters/${body.id}/sync`)).status).toBe(200);
+  return (await workloads(server)).find((row) => row.name === name && row.cluster_id === body.id).id;
+}
+
+const workloads = async (server: Daemon): Promise<any[]> => (await ask(server, 'GET', '/k8s/workloads')).body;
+
+/** Resolves when `server` answers for the clusters, with the milliseconds that it took. */
+async function untilHeld(server: Daemon): Promise<number> {
+  const begun = performance.now();
+  await eventually(async () => (await askAlone(server, '/k8s/clusters')).status === 200);
+  return performance.now() - begun;
+}
+
+describe(`two servers on one database${NO_POSTGRES}`, () => {
+  it('run the cloud part in one of them; the other says that it stands by', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    expect((await ask(first, 'GET', '/readyz')).status).toBe(200);
+    const second = await startServer(team);
+    expect(await askAlone(second, '/k8s/workloads')).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '1' },
+      body: { code: 'standing_by', message: expect.stringContaining(`(pid ${first.pid}) has the clusters`) },
+    });
+    expect((await second.request('GET', '/readyz')).status, 'it passes requests on').toBe(200);
+    expect((await second.request('GET', '/livez')).status).toBe(200);
+  });
+
+  it('answer alike: what asks the other one is passed on, with its events', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(second, 'passed');
+    expect((await workloads(first)).map((row) => row.id)).toEqual([id]);
+    expect(await workloads(second)).toEqual(await workloads(first));
+    const events = http.get({
+      ...{ port: second.port, path: '/k8s/events', agent: false },
+      headers: { Authorization: 'Bearer cloud' },
+    });
+    const [stream] = (await once(events, 'response')) as [http.IncomingMessage];
+    let told = '';
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      told += text;
+    });
+    const key = { Authorization: 'Bearer cloud', 'Idempotency-Key': 'once' };
+    const sleep = (server: Daemon) => server.request('POST', `/k8s/workloads/${id}/sleep`, undefined, key);
+    const asked = await Promise.all([sleep(first), sleep(second)]);
+    expect(asked.map(({ status }) => status)).toEqual([200, 200]);
+    expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(1);
+    await eventually(() => told.includes('event: operation.done'));
+    const wrong = await send(second.port, 'GET', '/k8s/clusters', { headers: { Authorization: 'Bearer x' } });
+    expect(wrong.status).toBe(401);
+    const ended = new Promise((resolve) => stream.on('close', resolve));
+    // It is cut, not ended.
+    stream.on('error', () => undefined);
+    const before = (await ask(first, 'GET', '/k8s/events/history')).body;
+    first.signal('SIGKILL');
+    await ended;
+    await eventually(async () => (await ask(second, 'GET', '/k8s/clusters')).status === 200);
+    const after = (await ask(second, 'GET', '/k8s/events/history')).body;
+    expect(after.slice(-before.length), 'one audit log for all').toEqual(before);
+    expect(
+      after.map((row: { id: number }) => row.id),
+      'numbers go on',
+    ).toEqual(after.map((_: unknown, index: number) => after.length - index));
+  });
+
+  it('hand over at SIGTERM, with every row', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'handed');
+    expect((await ask(first, 'POST', `/k8s/workloads/${id}/sleep`)).status).toBe(200);
+    const before = await workloads(first);
+    first.signal('SIGTERM');
+    await untilHeld(second);
+    expect(await first.exited).toEqual({ code: 0, signal: null });
+    const isSame = async (): Promise<boolean> =>
+      JSON.stringify(await workloads(second)) === JSON.stringify(before);
+    await eventually(isSame);
+    expect((await change(second, `/k8s/workloads/${id}/wake`, 'wake')).body).toMatchObject({ replicas: 3 });
+    expect(second.stderr()).toContain('this Berth has the clusters now');
+  });
+
+  it('hand over at kill -9, and whoever comes back stands by', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'killed');
+    first.signal('SIGKILL');
+    await untilHeld(second);
+    expect((await workloads(second)).map((row) => row.id)).toEqual([id]);
+    const third = await startServer(team);
+    expect((await askAlone(third, '/k8s/workloads')).body).toMatchObject({ code: 'standing_by' });
+  });
+
+  it('take the tokens and grants that were made at any of them, also after a takeover', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'granted');
+    const made = await ask(second, 'POST', '/k8s/tokens', { name: 'ci' });
+    expect(made.status, 'through the one that stands by').toBe(201);
+    const as = { Authorization: `Bearer ${made.body.token}` };
+    const may = async (server: Daemon): Promise<number[]> => {
+      const read = await server.request('GET', `/k8s/workloads/${id}`, undefined, as);
+      return [
+        read.status,
+        (await server.request('POST', `/k8s/workloads/${id}/sleep`, undefined, as)).status,
+      ];
+    };
+    for (const server of [first, second]) expect(await may(server), 'without a grant').toEqual([404, 404]);
+    const wanted = { token: 'ci', role: 'viewer', namespace: 'web' };
+    const grant = await ask(second, 'POST', '/k8s/grants', wanted);
+    expect(grant.status).toBe(201);
+    for (const server of [first, second]) expect(await may(server)).toEqual([200, 403]);
+    first.signal('SIGKILL');
+    await untilHeld(second);
+    const third = await startServer(team);
+    for (const server of [second, third]) expect(await may(server)).toEqual([200, 403]);
+    expect((await ask(third, 'DELETE', `/k8s/grants/${grant.body.id}`)).status).toBe(200);
+    for (const server of [second, third]) expect(await may(server)).toEqual([404, 404]);
+    expect((await ask(third, 'DELETE', '/k8s/tokens/ci')).status).toBe(200);
+    second.signal('SIGKILL');
+    await untilHeld(third);
+    expect(await may(third), 'revoked for the next one too').toEqual([401, 401]);
+  });
+
+  it('let a stopped one change nothing when it goes on: it has lost the lease, and stands by', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'stopped');
+    // The change is decided, and stopped right before it is sent.
+    double.fault(({ method, path }) => method === 'GET' && path.endsWith('/stopped'), {
+      kind: 'late',
+      ms: 300,
+    });
+    const late = ask(first, 'POST', `/k8s/workloads/${id}/sleep`).catch((error: Error) => error);
+    const isRead = (): boolean =>
+      double.requests.some(({ method, path }) => method === 'GET' && path.endsWith('/stopped'));
+    await eventually(isRead);
+    first.signal('SIGSTOP');
+    await untilHeld(second);
+    const scalings = () => double.requests.filter(({ text }) => text.includes('"replace"')).length;
+    const sent = scalings();
+    first.signal('SIGCONT');
+    await eventually(async () => (await askAlone(first, '/k8s/clusters')).body.code === 'standing_by');
+    await late;
+    expect(scalings()).toBe(sent);
+    expect(double.get('Deployment', 'web', 'stopped').spec.replicas).toBe(3);
+    expect(first.stderr()).toContain('the lease of the shared database was lost');
+  });
+
+  it('let a change that is still on its way come too late, once the next one has told that it was not made', async () => {
+    const team = await newTeam();
+    const first = await startServer(team);
+    const second = await startServer(team);
+    const id = await addWorkload(first, 'late');
+    const patches = () => double.requests.filter(({ method }) => method === 'PATCH').length;
+    const arrival = deferred<void>();
+    double.fault(({ method }) => method === 'PATCH', { kind: 'held', until: arrival.promise });
+    const sleep = (server: Daemon) => change(server, `/k8s/workloads/${id}/sleep`, 'night');
+    const cut = sleep(first).catch((error: Error) => error);
+    await eventually(() => patches() === 1);
+    first.signal('SIGKILL');
+    await cut;
+    await untilHeld(second);
+    // It is awake, so this changes nothing; it comes after what was cut off.
+    const woken = await change(second, `/k8s/workloads/${id}/wake`, 'wake');
+    expect(woken.body).toMatchObject({ replicas: 3 });
+    const { body: events } = await ask(second, 'GET', '/k8s/events/history?types=operation.interrupted');
+    expect(events).toMatchObject([{ reason: expect.stringContaining('it was not done') }]);
+    arrival.resolve();
+    expect((await change(second, `/k8s/clusters/${events[0].cluster_id}/sync`, 'sync')).status).toBe(200);
+    expect(double.get('Deployment', 'web', 'late').spec.replicas).toBe(3);
+    expect((await sleep(second)).body).toMatchObject({ replicas: 0 });
+    expect(double.get('Deployment', 'web', 'late').spec.replicas).toBe(0);
+  });
+
+  it('go on after the database was killed, one of them with the clusters', async () => {
+    const team = await newTeam();
+    const servers = [await startServer(team), await startServer(team)] as const;
+    const id = await addWorkload(servers[0], 'crashed');
+    await must(postgres).kill();
+    await must(postgres).start();
+    expect((await change(servers[0], `/k8s/workloads/${id}/sleep`, 'sleep')).status).toBe(200);
+    await eventually(
+      async () => (await ask(servers[1], 'GET', `/k8s/workloads/${id}`)).body.state === 'sleeping',
+    );
+  });
+
+  it('agree on one key, and refuse another', async () => {
+    const team = await newTeam();
+    const [first, second] = await Promise.all([startServer(team), startServer({ ...team, key: newKey() })]);
+    const codes = async (): Promise<unknown[]> =>
+      Promise.all([first, second].map(async (one) => (await askAlone(one, '/k8s/clusters')).body.code));
+    // Whoever is first seals the store; the other's key does not open it.
+    await eventually(async () => (await codes()).includes(undefined));
+    const holder = (await codes()).indexOf(undefined) === 0 ? first : second;
+    const other = await startServer({ ...team, key: newKey() });
+    expect((await ask(other, 'GET', '/k8s/clusters')).body).toMatchObject({
+      code: 'key_unusable',
+      message: expect.stringContaining('sealed'),
+    });
+    expect((await ask(holder, 'GET', '/k8s/clusters')).status).toBe(200);
+  });
+});
+
+const migrate = (url: string): { code: number | null; out: string; said: string } => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, 'cloud', 'migrate'], {
+    encoding: 'utf8',
+    env: { ...process.env, BERTH_DATABASE_URL: url, XDG_CONFIG_HOME: newFolder() },
+  });
+  return { code: status, out: stdout, said: stderr };
+};
+
+describe(`a database that does not fit${NO_POSTGRES}`, () => {
+  it('is refused with the reason by the command and by the server, which serves it once it fits', async () => {
+    const team = await newTeam();
+    expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 now\n' });
+    expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 already\n' });
+    await must(postgres).run(team.url, 'UPDATE berth.meta SET format = 9, least = 9');
+    const reason = 'its schema has format 9, of a newer Berth: this one knows formats up to 1';
+    const refused = migrate(team.url);
+    expect([refused.code, refused.said]).toEqual([1, expect.stringContaining(reason)]);
+    const server = await startServer(team);
+    expect(await ask(server, 'GET', '/k8s/clusters')).toMatchObject({
+      status: 503,
+      body: { code: 'database_unusable', message: expect.stringContaining(reason) },
+    });
+    await must(postgres).run(team.url, 'UPDATE berth.meta SET format = 1, least = 1');
+    await untilHeld(server);
+    expect(
+      server
+        .stderr()
+        .split('\n')
+        .filter((line) => line.includes(reason)),
+    ).toHaveLength(1);
+  });
+
+  it.each([
+    ['unreachable', (url: string) => url.replace(/:\d+\//, ':1/'), /connect ECONNREFUSED/],
+    ['missing', (url: string) => `${url}_x`, /database ".*_x" does not exist/],
+    ['of another user', (url: string) => url.replace('postgres@', 'nobody@'), /role "nobody" does not exist/],
+    ['read-only', (url: string) => url, /it is read-only/],
+  ])('is named when it is %s, without a password', async (kind, change, reason) => {
+    const url = await must(postgres).createDatabase();
+    if (kind === 'read-only')
+      await must(postgres).run(
+        url,
+        `ALTER DATABASE ${url.split('/').at(-1)} SET default_transaction_read_only = on`,
+      );
+    const { code, said } = migrate(change(url).replace('@', ':geheim@'));
+    expect([code, said]).toEqual([1, expect.stringMatching(reason)]);
+    expect(said).not.toContain('geheim');
+  });
+
+  it('is no setting when it is no proper URL', () => {
+    for (const url of [
+      'mysql://a:geheim@b/c',
+      'postgresql://u:geheim@h/d?sslmode=require',
+      'postgresql://h',
+    ]) {
+      const { code, said } = migrate(url);
+      expect([code, said]).toEqual([2, expect.stringContaining('cloud.database_url must be')]);
+      expect(said).not.toContain('geheim');
+    }
+  });
+});
+
+describe(`berth cloud move${NO_POSTGRES}`, () => {
+  it('brings the clusters of a state directory into the database, as often as it is given', async () => {
+    const team = await newTeam();
+    const config = `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\nkey_file = "${team.key}"\n`;
+    const alone = await startDaemon({ config, command: ['cloud', 'serve'] });
+    const id = await addWorkload(alone, 'moved');
+    expect((await ask(alone, 'POST', `/k8s/workloads/${id}/sleep`)).status).toBe(200);
+    const move = () =>
+      spawnSync(
+        process.execPath,
+        [BIN, 'cloud', 'move', '--state-dir', alone.stateDir, '--config', alone.configFile],
+        { encoding: 'utf8', env: { ...process.env, BERTH_DATABASE_URL: team.url } },
+      );
+    expect(move()).toMatchObject({ status: 1, stderr: expect.stringContaining(`pid ${alone.pid}`) });
+    alone.signal('SIGTERM');
+    await alone.exited;
+    const said = '1 clusters, 1 workloads, 0 policies, 0 tokens are in the database\n';
+    for (let times = 0; times < 2; times += 1) expect(move()).toMatchObject({ status: 0, stdout: said });
+    const shared = await startServer(team);
+    expect((await workloads(shared)).map((row) => [row.id, row.state])).toEqual([[id, 'sleeping']]);
+    expect((await ask(shared, 'POST', `/k8s/workloads/${id}/wake`)).body).toMatchObject({ replicas: 3 });
+    // Not while somebody has its clusters.
+    expect(move()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(`(pid ${shared.pid}) has the clusters: stop it first`),
+    });
+  });
+});

@@ -1,0 +1,119 @@
+// Requests that another Berth answers: docs/reference.md "Shared database".
+import http from 'node:http';
+import net from 'node:net';
+import { expect, it } from 'vitest';
+import { Forwarder, type ForwardTarget } from '../../../src/front/server/forwarding.ts';
+import type { HttpExchange } from '../../../src/front/server/http_server.ts';
+import { afterThisTest } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { send } from '../../kit/http_request.ts';
+import { serve, text } from './raw_server.ts';
+
+const here = (exchange: HttpExchange): void => text(exchange, 'here');
+
+/** A server that passes /k8s on to the one that `handle` answers, as long as `isAway`. */
+async function passing(handle: http.RequestListener) {
+  const other = http.createServer(handle);
+  await new Promise<void>((resolve) => void other.listen(0, '127.0.0.1', resolve));
+  afterThisTest(() => {
+    other.closeAllConnections();
+    other.close();
+  });
+  const { port: otherPort } = other.address() as net.AddressInfo;
+  const state = { target: { host: '127.0.0.1', port: otherPort } as ForwardTarget | null };
+  const forwarder = new Forwarder(
+    () => state.target,
+    (path) => path.startsWith('/k8s'),
+  );
+  afterThisTest(() => forwarder.close());
+  const served = await serve('node:http', here, { forwarder });
+  return { ...served, other, state };
+}
+
+it('are passed on as they are, and so are the answers', async () => {
+  const { port, state } = await passing((req, res) => {
+    const parts: Buffer[] = [];
+    req.on('data', (part) => parts.push(part));
+    req.on('end', () => {
+      res.writeHead(409, ['Link', '<a>', 'Link', '<b>', 'Content-Type', 'application/json']);
+      const { method, url, headers } = req;
+      res.end(JSON.stringify({ method, url, headers, body: Buffer.concat(parts).toString() }));
+    });
+  });
+  const headers = { Host: 'berth.example.com', Authorization: 'Bearer t', 'Idempotency-Key': 'k' };
+  const answer = await send(port, 'POST', '/k8s/x%2Fy?limit=1', { body: { a: 1 }, headers });
+  expect([answer.status, answer.headers['link']]).toEqual([409, '<a>, <b>']);
+  expect(answer.body).toMatchObject({
+    method: 'POST',
+    url: '/k8s/x%2Fy?limit=1',
+    body: '{"a":1}',
+    headers: { host: 'berth.example.com', authorization: 'Bearer t', 'idempotency-key': 'k' },
+  });
+  expect((await send(port, 'GET', '/livez')).text).toBe('here');
+  state.target = null;
+  expect((await send(port, 'GET', '/k8s/x')).text, 'the clusters are here now').toBe('here');
+});
+
+it('of a stream pass its events as they come, and its end on either side', async () => {
+  const streams: http.ServerResponse[] = [];
+  const { port } = await passing((_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    res.flushHeaders();
+    streams.push(res);
+  });
+  const open = () =>
+    new Promise<http.IncomingMessage>((resolve) =>
+      http.get({ port, path: '/k8s/events', agent: false }, resolve),
+    );
+  const [one, two] = [await open(), await open()];
+  let got = '';
+  one.on('data', (part) => {
+    got += part;
+  });
+  streams[0]?.write('data: 1\n\n');
+  await eventually(() => got === 'data: 1\n\n');
+  two.destroy();
+  await eventually(() => streams[1]?.destroyed);
+  const ended = new Promise((resolve) => one.on('close', resolve));
+  one.on('error', () => undefined);
+  streams[0]?.destroy();
+  await ended;
+});
+
+it('fail with 503 where the other one has gone, before and during its answer', async () => {
+  const { port, other, state } = await passing((req) => req.socket.destroy());
+  const cut = await send(port, 'GET', '/k8s/x');
+  expect([cut.status, cut.body.code, cut.headers['retry-after']]).toEqual([503, 'daemon_busy', '1']);
+  other.close();
+  expect((await send(port, 'POST', '/k8s/x', { body: {} })).status).toBe(503);
+  state.target = null;
+  expect((await send(port, 'GET', '/k8s/x')).status).toBe(200);
+});
+
+it('count as those of strangers until the other one accepts them', async () => {
+  const other = http.createServer((req, res) => res.writeHead(req.headers.authorization ? 200 : 401).end());
+  await new Promise<void>((resolve) => void other.listen(0, '127.0.0.1', resolve));
+  afterThisTest(() => void other.close());
+  const target = { host: '127.0.0.1', port: (other.address() as net.AddressInfo).port };
+  const forwarder = new Forwarder(
+    () => target,
+    () => true,
+  );
+  afterThisTest(() => forwarder.close());
+  const { port } = await serve('node:http', here, { forwarder, maxStrangers: 1 });
+  const connect = async (head: string) => {
+    const socket = net.connect(port, '127.0.0.1');
+    afterThisTest(() => void socket.destroy());
+    const state = { isOpen: true };
+    socket.on('close', () => {
+      state.isOpen = false;
+    });
+    socket.write(`GET /k8s/x HTTP/1.1\r\nHost: x\r\n${head}\r\n`);
+    await new Promise((resolve) => socket.once('data', resolve));
+    return state;
+  };
+  const known = await connect('Authorization: Bearer t\r\n');
+  const strangers = [await connect(''), await connect('')];
+  await eventually(() => strangers[0]?.isOpen === false);
+  expect([known.isOpen, strangers[1]?.isOpen]).toEqual([true, true]);
+});

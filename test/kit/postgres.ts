@@ -1,0 +1,151 @@
+// A real Postgres of Debian for the tests of a shared database: one server for each file that asks for it.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+
+const FOLDERS = [17, 16, 15, 14, 13].map((major) => `/usr/lib/postgresql/${major}/bin`);
+const BIN = FOLDERS.find((folder) => existsSync(join(folder, 'initdb')));
+/** initdb refuses root. */
+const NOBODY = 65_534;
+const POLL_MS = 5;
+
+export const hasPostgres = BIN !== undefined;
+/** For the name of a test that is skipped without it. */
+export const NO_POSTGRES = hasPostgres ? '' : ' (skipped: no Postgres; apt install postgresql)';
+
+export interface PostgresServer {
+  readonly port: number;
+  /** Makes an empty database, and returns its URL. */
+  createDatabase(): Promise<string>;
+  /** Runs statements as the superuser. */
+  run<Row = any>(url: string, text: string): Promise<Row[]>;
+  /** Ends it as a crash would. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** Ends it, and removes its files. */
+  remove(): Promise<void>;
+}
+
+export interface PostgresOptions {
+  /** What it has answered survives the machine. */
+  isDurable?: boolean;
+  /** It also takes connections with TLS. */
+  identity?: { cert: string; key: string };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+class Server implements PostgresServer {
+  port = 0;
+  private readonly folder = mkdtempSync(join(tmpdir(), 'berth-postgres-'));
+  private process: ChildProcess | null = null;
+  private readonly options: PostgresOptions;
+  private readonly asUser = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+
+  constructor(options: PostgresOptions) {
+    this.options = options;
+  }
+
+  async init(): Promise<void> {
+    chmodSync(this.folder, 0o755);
+    if (this.asUser.uid !== undefined) chownSync(this.folder, NOBODY, NOBODY);
+    const args = [
+      '-D',
+      join(this.folder, 'data'),
+      '-U',
+      'postgres',
+      '--auth=trust',
+      '--no-sync',
+      '-E',
+      'UTF8',
+    ];
+    execFileSync(join(BIN ?? '', 'initdb'), args, { ...this.asUser, cwd: '/', stdio: 'ignore' });
+    const { identity } = this.options;
+    if (identity) {
+      this.writeSecret('server.crt', identity.cert);
+      this.writeSecret('server.key', identity.key);
+    }
+    await this.start();
+  }
+
+  async start(): Promise<void> {
+    this.port ||= await freePort();
+    const settings = [`port=${this.port}`, `unix_socket_directories=${this.folder}`];
+    settings.push(
+      `fsync=${this.options.isDurable ? 'on' : 'off'}`,
+      `ssl=${this.options.identity ? 'on' : 'off'}`,
+    );
+    const args = ['-D', join(this.folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])];
+    const options = { ...this.asUser, cwd: '/', stdio: 'ignore' } as const;
+    this.process = spawn(join(BIN ?? '', 'postgres'), args, options);
+    const isUp = () => this.run(this.urlOf('postgres'), 'SELECT 1').catch(() => null);
+    while ((await isUp()) === null) {
+      if (this.process.exitCode !== null) throw new Error(`Postgres ended (${this.process.exitCode})`);
+      await pause(POLL_MS);
+    }
+  }
+
+  async kill(): Promise<void> {
+    await this.end('SIGQUIT');
+  }
+
+  async remove(): Promise<void> {
+    await this.end('SIGINT');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async createDatabase(): Promise<string> {
+    const name = `berth_${randomBytes(6).toString('hex')}`;
+    await this.run(this.urlOf('postgres'), `CREATE DATABASE ${name}`);
+    return this.urlOf(name);
+  }
+
+  async run<Row>(url: string, text: string): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return (await client.query(text)).rows as Row[];
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  /** A file of the server beside its data, for its user alone. */
+  private writeSecret(name: string, text: string): void {
+    const path = join(this.folder, 'data', name);
+    writeFileSync(path, text, { mode: 0o600 });
+    if (this.asUser.uid !== undefined) chownSync(path, NOBODY, NOBODY);
+  }
+
+  private urlOf(database: string): string {
+    return `postgresql://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  private async end(signal: NodeJS.Signals): Promise<void> {
+    const { process: running } = this;
+    this.process = null;
+    if (!running || running.exitCode !== null) return;
+    const ended = new Promise((resolve) => running.once('exit', resolve));
+    running.kill(signal);
+    await ended;
+  }
+}
+
+/** Starts a server, to be removed by the caller. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const server = new Server(options);
+  await server.init();
+  return server;
+}
