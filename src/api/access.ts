@@ -32,6 +32,17 @@ export const access = {
     isAlways: true,
     isPublic: true,
   }),
+  readLogin: operation({
+    id: 'readLogin',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/login',
+    agentRight: 'any',
+    summary: 'How people log in: the issuer of their tokens, and what to ask it for',
+    answer: 'LoginSettings',
+    isAlways: true,
+    isPublic: true,
+  }),
   createPageCode: operation({
     id: 'createPageCode',
     kind: 'call',

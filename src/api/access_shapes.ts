@@ -9,6 +9,16 @@ export const ServerProof = z
   })
   .meta({ id: 'ServerProof' });
 
+export type LoginSettings = z.infer<typeof LoginSettings>;
+export const LoginSettings = z
+  .object({
+    issuer: z.string().nullable().meta({ description: 'Its URL; null: there is none, only API tokens' }),
+    client_id: z.string().nullable().meta({ description: 'As whom a program asks it for tokens' }),
+    audience: z.string().nullable().meta({ description: 'What tokens must be for' }),
+    scope: z.string().nullable().meta({ description: 'The scopes to ask for' }),
+  })
+  .meta({ id: 'LoginSettings' });
+
 export const PageCode = z
   .object({
     code: z

@@ -14,6 +14,7 @@ import {
   proofText,
   TOKEN_KEY_ID,
 } from '../../protocol/access_key.ts';
+import { apiTokenOfKey } from '../../protocol/api_token.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { PAGE } from '../../settings/limits.ts';
@@ -59,6 +60,12 @@ interface AgentSecrets {
   /** null: there is no key of this id. */
   secretOf(id: string): string | null;
 }
+/** What is known of API tokens. */
+interface TokenHashes {
+  /** null: there is no token of this id. */
+  hashOf(id: string): string | null;
+}
+const NO_TOKENS: TokenHashes = { hashOf: () => null };
 const NO_AGENTS: AgentSecrets = { secretOf: () => null };
 
 export class AccessKeys {
@@ -66,6 +73,7 @@ export class AccessKeys {
   readonly shares: ShareTokens;
   private readonly clock: Clock;
   private readonly agents: AgentSecrets;
+  private readonly tokens: TokenHashes;
   /** Bearers are made of it: they end with the daemon. */
   private readonly life = randomText(16);
   private readonly codes = new Map<string, OpenCode>();
@@ -73,10 +81,16 @@ export class AccessKeys {
   /** The token, and the bearer that is made of it. */
   private accepted: readonly Secret[] = [];
 
-  /** `agents` absent: no agent has a key here. */
-  constructor(token: string, clock: Clock, agents: AgentSecrets = NO_AGENTS) {
+  /** `agents` absent: no agent has a key here; `tokens`: there are no API tokens. */
+  constructor(
+    token: string,
+    clock: Clock,
+    agents: AgentSecrets = NO_AGENTS,
+    tokens: TokenHashes = NO_TOKENS,
+  ) {
     this.clock = clock;
     this.agents = agents;
+    this.tokens = tokens;
     this.shares = new ShareTokens(clock);
     this.reload(token);
   }
@@ -151,7 +165,9 @@ export class AccessKeys {
     const shared = this.shares.find(id);
     // An agent and a share have their tokens whether or not one is required.
     if (!this.isRequired && !shared && !parseAgentKeyId(id)) return { proof: null, life };
-    const secret = shared?.secret ?? this.secretOf(id);
+    const apiToken = apiTokenOfKey(id);
+    const own = apiToken === null ? this.secretOf(id) : this.tokens.hashOf(apiToken);
+    const secret = shared?.secret ?? own;
     if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }

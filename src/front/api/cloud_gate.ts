@@ -1,6 +1,8 @@
 // Access to the cloud part, whose threads start with the first request that needs them.
 
-import type { CloudViews } from '../views/cloud_views.ts';
+import type { LoginSettings } from '../../api/access_shapes.ts';
+import { tolerateFailure } from '../../runtime/actor.ts';
+import { CloudViews } from '../views/cloud_views.ts';
 import type { RemoteApi } from './remote_api.ts';
 
 /** The cloud part as the front sees it. */
@@ -10,23 +12,38 @@ export interface CloudPart {
   ensure: () => Promise<void>;
   /** Whether other machines reach workloads through this one. */
   hasRelay: boolean;
+  /** How people log in; null: there is no issuer. */
+  login: LoginSettings | null;
   /** The Berth whose clusters and workloads are shown here; null: its own. */
   remote: RemoteApi | null;
 }
+
+/** Without a cloud part, none of its routes is served. */
+export const noCloud = (): CloudPart => ({
+  views: new CloudViews(),
+  ensure: async () => {},
+  hasRelay: false,
+  login: null,
+  remote: null,
+});
 
 /** Lets requests through once the cloud part is up. */
 export class CloudGate {
   readonly views: CloudViews;
   readonly hasRelay: boolean;
+  readonly login: LoginSettings | null;
   readonly remote: RemoteApi | null;
+  /** Whether the views are filled. */
+  isOpen = false;
   private readonly ensure: () => Promise<void>;
-  private isOpen = false;
 
-  constructor({ views, ensure, hasRelay, remote }: CloudPart) {
+  constructor({ views, ensure, hasRelay, login, remote }: CloudPart) {
     this.views = views;
     this.hasRelay = hasRelay;
+    this.login = login;
     this.remote = remote;
     this.ensure = ensure;
+    views.principals.onLoaded = () => this.openSoon();
   }
 
   /**
@@ -36,6 +53,11 @@ export class CloudGate {
   pass<T>(work: () => T | Promise<T>): T | Promise<T> {
     if (!this.isOpen) return this.open().then(() => this.enter(work));
     return this.enter(work);
+  }
+
+  /** Opens for requests that do not wait for it. Those that do hear why it does not open. */
+  openSoon(): void {
+    void tolerateFailure(this.open(), () => undefined);
   }
 
   private async open(): Promise<void> {

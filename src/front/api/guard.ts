@@ -4,11 +4,13 @@
 
 import { hostInUrl, isWildcard } from '../../adapters/url_host.ts';
 import { access } from '../../api/access.ts';
+import { isApiTokenForm } from '../../protocol/api_token.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import type { HttpExchange } from '../server/http_server.ts';
+import type { Principals } from '../views/principals.ts';
 import type { AccessKeys } from './access_keys.ts';
 import { type Caller, USER } from './caller.ts';
 import { isPublicPath } from './public_paths.ts';
@@ -30,6 +32,8 @@ export interface GuardOptions extends AllowedCallers {
   keys: AccessKeys;
   /** The keys of /k8s; null: /k8s is not served here. */
   cloudKeys: AccessKeys | null;
+  /** Who has API tokens for /k8s. */
+  principals: Principals;
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
 }
@@ -96,6 +100,17 @@ export class Guard {
     this.allowedOrigins = new Set(allowedOrigins);
   }
 
+  /**
+   * Verifies the token of an issuer that is seen for the first time, before `check`. null: there is nothing
+   * to verify. Rejects where the issuer does not answer.
+   */
+  verify(exchange: HttpExchange): Promise<void> | null {
+    const { principals, cloudOnly } = this.options;
+    if (!cloudOnly || !principals.verifier || isPublicPath(exchange.path)) return null;
+    const given = givenToken(exchange);
+    return principals.isUnverified(given) ? principals.verify(given) : null;
+  }
+
   check(exchange: HttpExchange): Verdict {
     if (this.checksPeer && !isLoopback(exchange.peerAddress()))
       return refuse('forbidden_origin', `the peer ${exchange.peerAddress()} is not on this machine`);
@@ -128,6 +143,17 @@ export class Guard {
     return parts[2] === undefined ? port === 80 : parts[2] === String(port);
   }
 
+  /** Throws daemon_busy while tokens are not known yet. */
+  private principalOf(given: string): Caller | null {
+    const { principals, cloudOnly } = this.options;
+    const isIssued = cloudOnly === true && principals.isIssuedForm(given);
+    if (!isIssued && !isApiTokenForm(given)) return null;
+    if (principals.isExpected && !principals.isLoaded)
+      throw fail('daemon_busy', 'the cloud part is starting');
+    const principal = isIssued ? principals.findUser(given) : principals.find(given);
+    return principal && { kind: 'principal', principal };
+  }
+
   /** null: the token is missing or wrong. */
   private callerOf(exchange: HttpExchange): Caller | null {
     const { path } = exchange;
@@ -140,7 +166,7 @@ export class Guard {
     if (agent) return { kind: 'agent', life: agent };
     if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
     // The cloud's token is always required.
-    if (isCloud) return keys.accepts(given) ? USER : null;
+    if (isCloud) return keys.accepts(given) ? USER : this.principalOf(given);
     return keys.callerOf(given);
   }
 }

@@ -3,6 +3,7 @@
 import { isCloudChange, isOfRemote, type KeyKind } from '../../api/operation.ts';
 import { fail } from '../../protocol/errors.ts';
 import { GROUP_NAME_PATTERN, POLICY_NAME_PATTERN, SERVICE_NAME_PATTERN } from '../../protocol/names.ts';
+import { TOKEN_NAME_PATTERN } from '../../protocol/principals.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
@@ -11,7 +12,8 @@ import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
 import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
-import { operationHead, runOperation } from './cloud_operations.ts';
+import { askerOf, operationKey, runOperation } from './cloud_operations.ts';
+import { checkCloudRight } from './cloud_rights.ts';
 import { type Guard, givenToken, isPreflight } from './guard.ts';
 import type { RequestContext } from './handler.ts';
 import { isJsonType, parseBody } from './json_body.ts';
@@ -47,6 +49,7 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
   stack: { pattern: STACK_NAME_PATTERN, must: 'must be the name of a stack' },
   group: { pattern: GROUP_NAME_PATTERN, must: 'must be a name of A-Z, a-z, 0-9, _ and -' },
   policy: { pattern: POLICY_NAME_PATTERN, must: 'must be a name of a-z, 0-9, . and -' },
+  token: { pattern: TOKEN_NAME_PATTERN, must: 'must be a name of a-z, 0-9, ., _ and -' },
   id: null,
 };
 
@@ -74,7 +77,7 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
 }
 
 /** What a route is called for, and by whom. */
-type Called = Pick<RequestContext, 'key' | 'caller' | 'reach'>;
+type Called = Pick<RequestContext, 'key' | 'caller' | 'reach' | 'principal'>;
 
 /**
  * Whether `caller` may call `route` at all: a share is for a few. undefined: a path without a route, which is
@@ -98,6 +101,19 @@ export class RequestHandler {
     this.options = options;
     this.pending = new PendingCalls(options.onDefect);
     this.context = { requests: options.app.requests, onDefect: options.onDefect };
+  }
+
+  /** To be waited for before `handle`: see ServerOptions. */
+  prepare(exchange: HttpExchange): Promise<boolean> | null {
+    const verified = this.options.guard.verify(exchange);
+    if (!verified) return null;
+    return verified.then(
+      () => true,
+      (error: unknown) => {
+        new HttpReply(exchange, '', this.context).fail(error);
+        return false;
+      },
+    );
   }
 
   /** Answers `exchange`, now or later. */
@@ -135,7 +151,8 @@ export class RequestHandler {
       throw fail('forbidden_token', 'the token is good for something else than this');
     const { views } = this.options.app;
     const reach = caller.kind === 'agent' ? new Reach(views, caller.life) : null;
-    if (route && key !== null) this.run(exchange, reply, route, { key, caller, reach });
+    const principal = caller.kind === 'principal' ? caller.principal : null;
+    if (route && key !== null) this.run(exchange, reply, route, { key, caller, reach, principal });
     else if (reply.origin !== '' && isPreflight(exchange))
       exchange.send(204, preflightHeaders(reply.origin), '');
     else if (!found) this.sendPage(exchange, reply);
@@ -150,13 +167,14 @@ export class RequestHandler {
   }
 
   private run(exchange: HttpExchange, reply: HttpReply, route: Route, by: Called): void {
-    const { key, reach } = by;
+    const { key, reach, principal } = by;
     reply.operation = route.id;
     const { app } = this.options;
     const { phase } = app;
     if (phase === 'starting' && !route.isAlways) throw fail('daemon_busy', 'the daemon is starting');
     if (!isRead(exchange.method)) this.checkChange(route, key);
     if (reach) checkAgentRight(route, key, reach, app);
+    if (principal) checkCloudRight(route, key, principal, app.cloud);
     const { remote } = app.cloud;
     if (remote && isOfRemote(route)) {
       passOn({ exchange, reply, route, app, pending: this.pending }, remote);
@@ -207,12 +225,12 @@ export class RequestHandler {
   }
 
   private runRead(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'read'>, by: Called): void {
-    const { key, reach } = by;
+    const { key, reach, principal } = by;
     const { app } = this.options;
     const query = exchange.query();
     const values = query === '' ? null : readQuery(query, route.query);
     const read = (): Uint8Array | Promise<Uint8Array> => {
-      const bytes = route.run(app, key, values, reach);
+      const bytes = route.run(app, key, values, reach, principal);
       if (!(bytes instanceof Promise)) return knownBytes(route, key, bytes);
       return bytes.then((later) => knownBytes(route, key, later));
     };
@@ -234,13 +252,14 @@ export class RequestHandler {
       exchange.whenGone(listener);
     };
     const answered = { status, headers, errorHeaders: [] };
-    const request = { ...by, app, query, body: null, host, accept, bearer, onGone, ...answered };
+    const asker = askerOf(exchange, by.principal, app);
+    const request = { ...by, ...asker, app, query, body: null, host, accept, bearer, onGone, ...answered };
     const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
     const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
     // It is told before it is done.
     const work = (): unknown => (forced ? tell().then(() => route.run(request)) : route.run(request));
-    const head = isCloudChange(route) ? operationHead(exchange, app) : null;
-    const recorded = head ? (): unknown => runOperation(route, request, head, work) : work;
+    const change = isCloudChange(route) ? operationKey(exchange, by.principal) : null;
+    const recorded = change ? (): unknown => runOperation(route, request, change, work) : work;
     const isBodyRead = parseBody !== null && (route.body !== null || exchange.head.hasBody);
     const result = isBodyRead
       ? this.runWithBody(exchange, route, parseBody, { request, work: recorded })
@@ -310,6 +329,7 @@ export class RequestHandler {
       const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
       if (stream) app.streams.add(stream);
       if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
+      if (stream && by.principal) app.cloud.views.principals.addOpen(by.principal, stream);
       return stream;
     };
     const lastEventId = exchange.header('last-event-id');

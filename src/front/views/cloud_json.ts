@@ -39,6 +39,25 @@ export const clusterDetail = (row: ClusterRow) => ({
     : null,
 });
 
+const DENIED_NAMESPACE = / in namespace (\S+)$/;
+
+/** The JSON of a cluster, for who may know of some of its namespaces alone. */
+export function clusterWithin(json: string, isKnown: (namespace: string) => boolean): string {
+  const cluster: ReturnType<typeof clusterDetail> = JSON.parse(json);
+  const { capabilities, scope, namespaces } = cluster;
+  const isShown = (denied: string): boolean => {
+    const namespace = DENIED_NAMESPACE.exec(denied)?.[1];
+    return namespace === undefined || isKnown(namespace);
+  };
+  return JSON.stringify({
+    ...cluster,
+    capabilities: capabilities && { ...capabilities, denied: capabilities.denied.filter(isShown) },
+    namespaces: namespaces.filter(isKnown),
+    scope: scope?.map((part) => ({ ...part, namespaces: part.namespaces?.filter(isKnown) ?? null })) ?? null,
+    token_renewal: null,
+  });
+}
+
 /** A right of the account of a cluster. */
 export const clusterRight = ({ isAllowed, isOptional, ...right }: ReviewedRight) => ({
   namespace: right.namespace,

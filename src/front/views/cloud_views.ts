@@ -9,7 +9,9 @@ import {
   type WorkloadRow,
 } from '../../protocol/cloud.ts';
 import { type CloudEventRecord, type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
+import type { CloudUnavailability, HolderAddress } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { PlacedWorkload } from '../../protocol/grants.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { WORKLOAD_KINDS, type WorkloadState } from '../../protocol/workload_kinds.ts';
@@ -17,6 +19,7 @@ import type { Failure } from '../../runtime/actor.ts';
 import { WorkloadTimes } from '../metrics/workload_times.ts';
 import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
+import { Principals } from './principals.ts';
 
 interface ClusterEntry extends JsonEntry {
   name: string;
@@ -39,6 +42,12 @@ export interface WorkloadEntry extends JsonEntry {
 
 const jsonArray = (itemsJson: string): Buffer => Buffer.from(`[${itemsJson}]`);
 
+/** The list of those entries that are shown. */
+function listWhere<E extends JsonEntry>(all: JsonCollection<E>, isShown: (entry: E) => boolean): Buffer {
+  const shown = all.inOrder().filter(isShown);
+  return jsonArray(shown.map(({ json }) => json).join(','));
+}
+
 function workloadEntry(row: WorkloadRow): WorkloadEntry {
   const { id, clusterId, namespace, name, kind, state, labels, autoSleep, idleMinutes } = row;
   const json = JSON.stringify(workloadItem(row));
@@ -49,8 +58,11 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
 /** The latest clusters, workloads and tethers from their owners, as JSON. */
 export class CloudViews {
   readonly times = new WorkloadTimes();
+  readonly principals = new Principals();
   /** Gets every event as it happens; set by the front. */
   onEvents: (events: readonly CloudEventRecord[]) => void = () => undefined;
+  /** Called when another Berth has the clusters, or has them no more; set by the front. */
+  onHolder: () => void = () => undefined;
   /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
   private readonly tetherEntries = new JsonCollection<TetherEntry>();
@@ -63,19 +75,47 @@ export class CloudViews {
   private workloadList: Buffer | null = null;
   /** Why the cloud part is unavailable. */
   private unavailable: Failure | null = null;
+  /** The Berth that has the clusters meanwhile. */
+  private otherHolder: HolderAddress | null = null;
 
-  markUnavailable(reason: string, hint: string): void {
-    this.unavailable = fail('key_unusable', `the cloud part is closed: ${reason}`, { hint });
+  markUnavailable(
+    code: CloudUnavailability,
+    reason: string,
+    hint: string,
+    holder: HolderAddress | null,
+  ): void {
+    this.unavailable = fail(code, reason, { hint });
+    this.setHolder(holder);
   }
 
-  /** Throws key_unusable while the cloud part is unavailable. */
+  markAvailable(): void {
+    this.unavailable = null;
+    this.setHolder(null);
+  }
+
+  private setHolder(holder: HolderAddress | null): void {
+    const isSame = JSON.stringify(holder) === JSON.stringify(this.otherHolder);
+    this.otherHolder = holder;
+    if (!isSame) this.onHolder();
+  }
+
+  /** Where the Berth listens that has the clusters; null: they are here, or nobody's. */
+  holder(): HolderAddress | null {
+    return this.otherHolder;
+  }
+
+  /** Why the cloud part is unavailable; null: it is not. */
+  unavailableReason(): string | null {
+    return this.unavailable?.message ?? null;
+  }
+
+  /** Throws key_unusable, standing_by or database_unusable while the cloud part is unavailable. */
   assertAvailable(): void {
     if (this.unavailable) throw this.unavailable;
   }
 
   /** Takes new or changed clusters. `all`: the rows are complete. */
   setClusters(rows: readonly ClusterRow[], all: boolean): void {
-    this.unavailable = null;
     const told = new Set(rows.map(({ id }) => id));
     if (all) for (const id of this.clusterEntries.ids()) if (!told.has(id)) this.removeCluster(id);
     for (const row of rows) {
@@ -151,6 +191,15 @@ export class CloudViews {
     return this.clusterList;
   }
 
+  /** As `clusters`, of those that `isShown`. */
+  clustersWhere(isShown: (id: string) => boolean): Buffer {
+    return listWhere(this.clusterEntries, ({ id }) => isShown(id));
+  }
+
+  hasCluster(id: string): boolean {
+    return this.clusterEntries.get(id) !== undefined;
+  }
+
   /** One cluster; null for an unknown id. */
   cluster(id: string): string | null {
     return this.clusterEntries.get(id)?.detail ?? null;
@@ -211,6 +260,24 @@ export class CloudViews {
       ...(entry && { workloadId, namespace, workload, kind }),
       ...(tether && { tetherId: tether.id }),
     };
+  }
+
+  /** Where a workload is; null for an unknown id. */
+  placeOf(id: string): PlacedWorkload | null {
+    return this.collectionOf.get(id)?.get(id) ?? null;
+  }
+
+  /** The id of the workload of a tether; '' for an unknown id. */
+  workloadOfTether(id: string): string {
+    return this.tetherEntries.get(id)?.workloadId ?? '';
+  }
+
+  /** As `tethers`, of those whose workload `isShown`. */
+  tethersWhere(isShown: (place: PlacedWorkload) => boolean): Buffer {
+    return listWhere(this.tetherEntries, ({ workloadId }) => {
+      const place = this.placeOf(workloadId);
+      return place !== null && isShown(place);
+    });
   }
 
   /** The list of tethers, oldest first. */

@@ -13,7 +13,9 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
   (_context, views) => {
     const done = (_updated: unknown): null => null;
     return {
-      unavailable: ({ reason, hint }) => done(views.markUnavailable(reason, hint)),
+      unavailable: ({ code, reason, hint, holder }) =>
+        done(views.markUnavailable(code, reason, hint, holder)),
+      available: () => done(views.markAvailable()),
       clusters: ({ rows, all }) => done(views.setClusters(rows, all)),
       clusterRemoved: ({ id }) => done(views.removeCluster(id)),
       workloads: ({ rows }) => done(views.setWorkloads(rows)),
@@ -21,6 +23,7 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
       workloadsRetained: ({ clusterId, ids }) => done(views.retainWorkloads(clusterId, ids)),
       tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
       tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),
+      principals: (rows) => done(views.principals.set(rows)),
       events: ({ events }) => done(views.onEvents(events)),
     };
   },

@@ -153,9 +153,11 @@ describe("the front's copies of clusters and tethers", () => {
 
   it('refuse everything while the cloud part is closed, and nothing once it reports again', () => {
     const views = new CloudViews();
-    views.markUnavailable('another key', 'put it back');
+    views.markUnavailable('key_unusable', 'the cloud part is closed: another key', 'put it back', null);
     expect(() => views.assertAvailable()).toThrow(/another key/);
     views.setClusters([], true);
+    expect(() => views.assertAvailable()).toThrow(/another key/);
+    views.markAvailable();
     views.assertAvailable();
   });
 });

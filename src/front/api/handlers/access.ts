@@ -13,6 +13,12 @@ export const accessHandlers: HandlersOf<typeof access> = {
     return app.cloudKeys.prove(host, query);
   },
 
+  readLogin: ({ app }) => {
+    const { login } = app.cloud;
+    if (!app.cloudKeys) throw fail('not_found', 'there is no cloud part');
+    return login ?? { issuer: null, client_id: null, audience: null, scope: null };
+  },
+
   createPageCode: ({ app, host, query }) => {
     const { keys, redirectPages } = app;
     const expiresInMs = PAGE.codeMs;

@@ -1,10 +1,14 @@
 // The handlers of cloud events and operations.
 import { cloudEvents } from '../../../api/cloud_events.ts';
 import type { QueryValues } from '../../../api/query.ts';
-import type { CloudEventFilter } from '../../../protocol/cloud_events.ts';
+import type { CloudEventFilter, EventPlace } from '../../../protocol/cloud_events.ts';
+import type { StoredOperation } from '../../../protocol/cloud_operations.ts';
 import { fail } from '../../../protocol/errors.ts';
+import { narrowed, type Principal } from '../../../protocol/grants.ts';
 import { parseTime, utcTime } from '../../../protocol/timestamps.ts';
 import { CLOUD_EVENTS } from '../../../settings/cloud_limits.ts';
+import type { CloudViews } from '../../views/cloud_views.ts';
+import { eventScopes, seesEvent } from '../event_sight.ts';
 import type { HandlersOf } from '../handler.ts';
 import { withNextPage } from '../page_link.ts';
 
@@ -36,6 +40,24 @@ const filterOf = (query: Selection, since: number | null, until: number | null):
   until,
 });
 
+const withinOf = async (viewer: Principal, views: CloudViews) => ({
+  within: await eventScopes(viewer, views),
+});
+
+/** Whether `principal` may know of an operation: one of its own, or one that it would see the event of. */
+function isKnown(
+  { who, askedAt, subject }: StoredOperation,
+  principal: Principal | null,
+  views: CloudViews,
+): boolean {
+  const viewer = narrowed(principal);
+  if (!viewer) return true;
+  // Who had the name before was somebody else.
+  if (who === viewer.who && askedAt >= viewer.since) return true;
+  const { clusterId, namespace, workloadId } = subject;
+  return seesEvent(viewer, views, { cluster_id: clusterId, namespace, workload_id: workloadId });
+}
+
 const ID = /^(?:0|[1-9]\d{0,14})$/;
 
 /** The id that a page ends before. Throws invalid_spec for a token that no page had. */
@@ -46,18 +68,29 @@ function pageEnd(token: string | null): number | null {
 }
 
 export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
-  follow: async ({ app, query, lastEventId, open }) => {
+  follow: async ({ app, query, lastEventId, principal, open }) => {
     const { after: given, ...selection } = query;
     // What no daemon has given asks for everything, as one of an earlier state directory does.
     const after = lastEventId === '' ? given : ID.test(lastEventId) ? Number(lastEventId) : 0;
+    const { views } = app.cloud;
+    const viewer = narrowed(principal);
+    const filter = { ...filterOf(selection, null, null), ...(viewer && (await withinOf(viewer, views))) };
+    const seen = viewer && {
+      key: String(viewer.version),
+      sees: (event: EventPlace) => seesEvent(viewer, views, event),
+    };
     await app.cloudEvents.follow();
     const stream = open();
-    if (stream) await app.cloudEvents.send(stream, filterOf(selection, null, null), after);
+    if (stream) await app.cloudEvents.send(stream, filter, after, seen);
   },
 
   history: async (request) => {
     const { since, until, limit, continue: token, ...selection } = request.query;
-    const filter = filterOf(selection, timeOf('since', since), timeOf('until', until));
+    const viewer = narrowed(request.principal);
+    const filter = {
+      ...filterOf(selection, timeOf('since', since), timeOf('until', until)),
+      ...(viewer && (await withinOf(viewer, request.app.cloud.views))),
+    };
     const message = { filter, before: pageEnd(token), limit: limit ?? CLOUD_EVENTS.defaultPage };
     const { rows, next } = await request.app.ref('cloudevents').ask('page', message);
     if (next !== null) {
@@ -69,9 +102,10 @@ export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
     return Buffer.from(`[${rows.join(',')}]`);
   },
 
-  operation: async ({ app, key: id }) => {
+  operation: async ({ app, key: id, principal }) => {
     const { operation } = await app.ref('operations').ask('read', { id });
-    if (!operation) throw fail('unknown_operation', `there is no operation ${id}`);
+    if (!operation || !isKnown(operation, principal, app.cloud.views))
+      throw fail('unknown_operation', `there is no operation ${id}`);
     const { action, state, who, from, subject, askedAt, settledAt, result } = operation;
     const code = result ? (result.failure?.code ?? 'ok') : null;
     return {

@@ -5,9 +5,11 @@ import type { HandlersOf } from '../handler.ts';
 
 export const relayHandlers: HandlersOf<typeof relay> = {
   // It is no change of the cloud part, and its answer is a secret: it is not recorded as an operation.
-  admit: async ({ app }) => {
+  admit: async ({ app, principal }) => {
     if (!app.cloud.hasRelay) throw fail('relay_off', 'this Berth has no relay');
-    const { ticket, until, port } = await app.cloud.pass(() => app.ref('relay').ask('admit', {}));
-    return { ticket, expires_at: new Date(until).toISOString(), port };
+    const holder = principal && { subjects: principal.subjects, expiresAt: principal.until };
+    const { ticket, until, port } = await app.cloud.pass(() => app.ref('relay').ask('admit', { holder }));
+    const ends_in = holder?.expiresAt == null ? null : Math.max(0, holder.expiresAt - Date.now()) / 1_000;
+    return { ticket, expires_at: new Date(until).toISOString(), ends_in, port };
   },
 };

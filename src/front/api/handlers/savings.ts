@@ -3,9 +3,9 @@ import { CSV_TYPE, type savings } from '../../../api/savings.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { isMonth, savingsCsv } from '../../../protocol/savings.ts';
 import { savingsItem } from '../../views/savings_json.ts';
+import { assertCluster } from '../cloud_rights.ts';
 import type { HandlersOf } from '../handler.ts';
 import { headersOf } from '../reply.ts';
-import { assertCluster } from './workloads.ts';
 
 const CSV_HEADERS = headersOf(CSV_TYPE);
 
@@ -19,11 +19,15 @@ export const savingsHandlers: HandlersOf<typeof savings> = {
   list: async (request) => {
     const { views } = request.app.cloud;
     const { cluster_id: clusterId, namespace: namespaces, from, to, format } = request.query;
-    assertCluster(views, clusterId);
+    assertCluster(views, clusterId, request.principal);
     assertMonth('from', from);
     assertMonth('to', to);
     const rows = await request.app.ref('workloads').ask('savings', { clusterId, namespaces, from, to });
-    const items = rows.map((row) =>
+    const viewer = request.principal;
+    const shown = viewer
+      ? rows.filter((row) => viewer.mayInNamespace('viewer', row.clusterId, row.namespace))
+      : rows;
+    const items = shown.map((row) =>
       savingsItem(row, views.subject({ clusterId: row.clusterId }).cluster ?? ''),
     );
     const isCsv = format === 'csv' || (format === null && request.accept.includes('text/csv'));

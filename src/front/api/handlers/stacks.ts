@@ -10,12 +10,13 @@ import { deadline, stopMs } from './service_lookup.ts';
 
 const stacksOf = (app: AppContext) => app.ref('stacks');
 
-/** Those with a record, and those that only services name. */
-async function allStacks(app: AppContext): Promise<Stack[]> {
-  const { stacks: rows } = await stacksOf(app).ask('list', {});
+/** Those with a record, and those that only services name. `wanted`: that one alone; null: all. */
+async function readStacks(app: AppContext, wanted: string | null): Promise<Stack[]> {
+  const { stacks: rows } = await stacksOf(app).ask('list', { name: wanted });
   const records = new Map<string, StackRow>(rows.map((row) => [row.name, row]));
   const usage = app.views.stackUsage();
-  return [...new Set([...records.keys(), ...usage.keys()])].sort().map((name) => {
+  const used = [...usage.keys()].filter((name) => wanted === null || name === wanted);
+  return [...new Set([...records.keys(), ...used])].sort().map((name) => {
     const { branch = null, path = null, gone = false, isNamed = false } = records.get(name) ?? {};
     const { services = 0, running = 0, rssMB = 0 } = usage.get(name) ?? {};
     const place = {
@@ -32,7 +33,7 @@ async function allStacks(app: AppContext): Promise<Stack[]> {
 }
 
 async function findStack(app: AppContext, name: string): Promise<Stack> {
-  const found = (await allStacks(app)).find((stack) => stack.name === name);
+  const found = (await readStacks(app, name)).find((stack) => stack.name === name);
   if (!found) throw fail('unknown_stack', `there is no stack ${name}`);
   return found;
 }
@@ -44,7 +45,7 @@ export async function assertStackExists(app: AppContext, name: string): Promise<
 
 export const stackHandlers: HandlersOf<typeof stacks> = {
   list: async ({ app, reach }) => {
-    const all = await allStacks(app);
+    const all = await readStacks(app, null);
     return { stacks: reach ? all.filter(({ name }) => name === reach.stack) : all };
   },
   read: ({ app, key: name }) => findStack(app, name),

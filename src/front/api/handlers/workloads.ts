@@ -2,14 +2,14 @@
 import { workloads } from '../../../api/workloads.ts';
 import type { BulkAnswer, BulkInput } from '../../../api/workloads_shapes.ts';
 import type { BulkChange, WorkloadSelection } from '../../../protocol/cloud.ts';
-import { fail } from '../../../protocol/errors.ts';
+import { narrowed, type Role } from '../../../protocol/grants.ts';
 import { CLOUD } from '../../../settings/cloud_limits.ts';
 import { CLOUD_METRICS } from '../../metrics/cloud_metrics.ts';
 import { answerMetrics, readCloud } from '../../metrics/read_metrics.ts';
 import { AnswerParts } from '../../streams/answer_parts.ts';
-import type { CloudViews } from '../../views/cloud_views.ts';
 import { arrayParts, readPageToken, workloadPage, workloadSlices } from '../../views/workload_pages.ts';
 import type { AppContext } from '../app_context.ts';
+import { assertCluster } from '../cloud_rights.ts';
 import type { HandlersOf, RequestContext } from '../handler.ts';
 import { withNextPage } from '../page_link.ts';
 
@@ -26,20 +26,16 @@ async function sendPage(request: ListRequest, selection: WorkloadSelection): Pro
   return Buffer.from(json);
 }
 
-/** Throws unknown_cluster. */
-export function assertCluster(views: CloudViews, clusterId: string | null): void {
-  if (clusterId !== null && views.cluster(clusterId) === null)
-    throw fail('unknown_cluster', `there is no cluster ${clusterId}`);
-}
-
 async function changeMany(
-  { app, body, operationId: operation }: RequestContext<unknown, BulkInput>,
+  { app, body, principal, operationId: operation }: RequestContext<unknown, BulkInput>,
   to: BulkChange['to'],
+  role: Role,
 ): Promise<BulkAnswer> {
-  assertCluster(app.cloud.views, body.clusterId);
+  assertCluster(app.cloud.views, body.clusterId, principal);
+  const within = principal && { within: principal.scopes(role) };
   const results = await workloadsOf(app).ask(
     'changeMany',
-    { to, ...body, ...(operation && { operation }) },
+    { to, ...body, ...within, ...(operation && { operation }) },
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   return {
@@ -54,10 +50,12 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
   list: (request) => {
     const { views } = request.app.cloud;
     const { cluster_id: clusterId, namespace, state, selector, limit, continue: token } = request.query;
-    assertCluster(views, clusterId);
-    const selection = { clusterId, namespaces: namespace, states: state, selector };
+    assertCluster(views, clusterId, request.principal);
+    const viewer = narrowed(request.principal);
+    const within = viewer && { within: viewer.scopes('viewer') };
+    const selection = { clusterId, namespaces: namespace, states: state, selector, ...within };
     if (limit !== null || token !== null) return sendPage(request, selection);
-    const isPlain = namespace === null && state === null && selector === null;
+    const isPlain = namespace === null && state === null && selector === null && !viewer;
     return isPlain && views.workloadCount(clusterId) <= CLOUD.maxWholeList
       ? views.workloads(clusterId)
       : new AnswerParts(arrayParts(workloadSlices(views, selection)));
@@ -68,9 +66,9 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
     return json === null ? null : Buffer.from(json);
   },
 
-  sleepMany: (request) => changeMany(request, 'asleep'),
+  sleepMany: (request) => changeMany(request, 'asleep', 'sleeper'),
 
-  wakeMany: (request) => changeMany(request, 'awake'),
+  wakeMany: (request) => changeMany(request, 'awake', 'waker'),
 
   sleep: async ({ app, key: id, query: { hold }, operationId: operation }) => {
     const message = { id, by: 'request', holdMs: hold, ...(operation && { operation }) } as const;
@@ -95,5 +93,6 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
 
   setAutoSleep: ({ app, key: id, body }) => workloadsOf(app).ask('autoSleep', { id, ...body }),
 
-  metrics: async (request) => answerMetrics(request, CLOUD_METRICS, await readCloud(request.app)),
+  metrics: async (request) =>
+    answerMetrics(request, CLOUD_METRICS, await readCloud(request.app, request.principal)),
 };

@@ -1,0 +1,248 @@
+// State: API tokens and grants. Rebuilt from: the store.
+import { createHash, randomBytes } from 'node:crypto';
+import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
+import { formatApiToken } from '../../protocol/api_token.ts';
+import type { CloudEventType } from '../../protocol/cloud_events.ts';
+import { fail } from '../../protocol/errors.ts';
+import { Principal, type StoredGrant } from '../../protocol/grants.ts';
+import {
+  type Asker,
+  type GrantInput,
+  isTokenSubject,
+  type PrincipalsProtocol,
+  type StoredToken,
+  tokenSubject,
+} from '../../protocol/principals.ts';
+import { newUlid } from '../../protocol/ulid.ts';
+import { actor, type Context, type Handlers, tolerateFailure } from '../../runtime/actor.ts';
+import { PRINCIPALS } from '../../settings/cloud_limits.ts';
+
+export interface PrincipalsConfig {
+  store: Pick<
+    CloudStore,
+    'tokens' | 'saveToken' | 'removeToken' | 'grants' | 'saveGrant' | 'removeGrant' | 'tethers'
+  >;
+  /** Whether there is a relay. */
+  hasRelay: boolean;
+}
+
+const SECRET_BYTES = 32;
+
+const scopeText = ({ clusterId, namespace, labels }: StoredGrant): string =>
+  [
+    clusterId === null ? 'all clusters' : `cluster ${clusterId}`,
+    ...(namespace === null ? [] : [`namespace ${namespace}`]),
+    ...(labels === null ? [] : [`selector ${labels}`]),
+  ].join(', ');
+
+class Principals {
+  private readonly context: Context;
+  private readonly config: PrincipalsConfig;
+  /** By id. */
+  private readonly tokens = new Map<string, StoredToken>();
+  private readonly grants = new Map<string, StoredGrant>();
+  private cancelExpiry: () => void = () => undefined;
+
+  constructor(context: Context, config: PrincipalsConfig) {
+    this.context = context;
+    this.config = config;
+    context.scope.defer(() => this.cancelExpiry());
+  }
+
+  async load(): Promise<void> {
+    const { store } = this.config;
+    for (const row of await store.tokens()) this.tokens.set(row.id, row);
+    for (const row of await store.grants()) this.grants.set(row.id, row);
+    this.tellViews();
+    // What ended while the daemon was off, or as it ended.
+    await this.endTethers();
+    this.awaitExpiry();
+  }
+
+  async createToken(name: string, expiresAt: number | null, by: Asker) {
+    const now = this.context.clock.now();
+    if (this.findToken(name)) throw fail('name_in_use', `there is a token ${name} already`);
+    if (this.tokens.size >= PRINCIPALS.maxTokens)
+      throw fail('invalid_spec', `there are ${PRINCIPALS.maxTokens} tokens already`);
+    if (expiresAt !== null && expiresAt <= now) {
+      const message = 'expires_at must be in the future';
+      throw fail('invalid_spec', message, { details: [{ path: 'expires_at', message }] });
+    }
+    const id = newUlid(now);
+    const secret = formatApiToken(id, randomBytes(SECRET_BYTES).toString('base64url'));
+    const hash = createHash('sha256').update(secret).digest('base64url');
+    const token = { id, name, hash, createdAt: now, createdBy: by.who, expiresAt, lastUsedAt: null };
+    await this.config.store.saveToken(token);
+    this.tokens.set(id, token);
+    this.tellViews();
+    this.awaitExpiry();
+    const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`;
+    await this.record('token.created', by, `token ${name}${until}`);
+    return { token, secret };
+  }
+
+  async revokeToken(name: string, by: Asker) {
+    const { id } = this.token(name);
+    const subject = tokenSubject(id);
+    await this.config.store.removeToken(id, subject);
+    this.tokens.delete(id);
+    for (const grant of [...this.grants.values()])
+      if (grant.subject === subject) this.grants.delete(grant.id);
+    await this.applyLoss(subject);
+    await this.record('token.revoked', by, `token ${name}`);
+    return { removed: true as const, name };
+  }
+
+  async createGrant({ to, role, clusterId, namespace, labels }: GrantInput, by: Asker) {
+    const subject = to.kind === 'token' ? tokenSubject(this.token(to.name).id) : `${to.kind}:${to.name}`;
+    if (this.grants.size >= PRINCIPALS.maxGrants)
+      throw fail('invalid_spec', `there are ${PRINCIPALS.maxGrants} grants already`);
+    const now = this.context.clock.now();
+    const scope = { clusterId, namespace, labels };
+    const row: StoredGrant = { id: newUlid(now), subject, role, ...scope, createdAt: now, createdBy: by.who };
+    await this.config.store.saveGrant(row);
+    this.grants.set(row.id, row);
+    this.tellViews();
+    await this.record('grant.created', by, `${to.kind} ${to.name}: ${role} of ${scopeText(row)}`);
+    return row;
+  }
+
+  async removeGrant(id: string, by: Asker) {
+    const row = this.grants.get(id);
+    if (!row) throw fail('unknown_grant', `there is no grant ${id}`);
+    await this.config.store.removeGrant(id);
+    this.grants.delete(id);
+    await this.applyLoss(row.subject);
+    await this.record('grant.removed', by, `${this.textOf(row.subject)}: ${row.role} of ${scopeText(row)}`);
+    return { removed: true as const, id };
+  }
+
+  async used(id: string, at: number): Promise<null> {
+    const token = this.tokens.get(id);
+    if (!token || at <= (token.lastUsedAt ?? 0)) return null;
+    const used = { ...token, lastUsedAt: at };
+    this.tokens.set(id, used);
+    // A full disk is no reason to refuse a token.
+    await tolerateFailure(this.config.store.saveToken(used), () => undefined);
+    return null;
+  }
+
+  async mayTether(subjects: readonly string[], workloadId: string): Promise<boolean> {
+    const place = await this.context.ref('workloads').ask('placeOf', { id: workloadId });
+    // Rights may have ended meanwhile.
+    return place !== null && (this.principalOf(subjects)?.may('waker', place) ?? false);
+  }
+
+  /** null: nobody is left who it could be. */
+  private principalOf(subjects: readonly string[]): Principal | null {
+    const live = subjects.filter((subject) => this.isLive(subject));
+    const grants = [...this.grants.values()].filter(({ subject }) => live.includes(subject));
+    return live.length === 0
+      ? null
+      : new Principal({ subjects: live, who: '', since: 0, until: null }, grants);
+  }
+
+  private tokenOf(subject: string): StoredToken | undefined {
+    return [...this.tokens.values()].find(({ id }) => tokenSubject(id) === subject);
+  }
+
+  private textOf(subject: string): string {
+    const token = this.tokenOf(subject);
+    return token ? `token ${token.name}` : subject.replace(':', ' ');
+  }
+
+  /** People and groups are the issuer's. */
+  private isLive(subject: string): boolean {
+    if (!isTokenSubject(subject)) return true;
+    const token = this.tokenOf(subject);
+    return token !== undefined && (token.expiresAt ?? Number.POSITIVE_INFINITY) > this.context.clock.now();
+  }
+
+  private findToken(name: string): StoredToken | undefined {
+    return [...this.tokens.values()].find((token) => token.name === name);
+  }
+
+  private token(name: string): StoredToken {
+    const found = this.findToken(name);
+    if (!found) throw fail('unknown_token', `there is no token ${name}`);
+    return found;
+  }
+
+  /** Ends whatever is open by rights that `subject` no longer has. */
+  private async applyLoss(subject: string): Promise<void> {
+    this.tellViews();
+    if (this.config.hasRelay) this.context.ref('relay').tell('rightsChanged', { subject });
+    await this.endTethers();
+  }
+
+  /** Ends the tethers of whoever may no longer have them. */
+  private async endTethers(): Promise<void> {
+    const ids: string[] = [];
+    for (const { id, owners, workloadId } of await this.config.store.tethers())
+      if (owners && !(await this.mayKeep(owners, workloadId))) ids.push(id);
+    if (ids.length > 0) this.context.ref('tethers').tell('revoked', { ids });
+  }
+
+  /** A workload that is away for a moment is nobody's loss of a right. */
+  private async mayKeep(owners: readonly string[], workloadId: string): Promise<boolean> {
+    const principal = this.principalOf(owners);
+    if (!principal) return false;
+    const place = await this.context.ref('workloads').ask('placeOf', { id: workloadId });
+    return place === null || principal.may('waker', place);
+  }
+
+  private awaitExpiry(): void {
+    this.cancelExpiry();
+    const { clock } = this.context;
+    const now = clock.now();
+    const next = Math.min(
+      ...[...this.tokens.values()].flatMap(({ expiresAt }) =>
+        expiresAt !== null && expiresAt > now ? [expiresAt] : [],
+      ),
+    );
+    if (!Number.isFinite(next)) return;
+    this.cancelExpiry = clock.after(next - now, () => {
+      this.onExpiry(now).catch((error: unknown) => this.context.crash(error));
+    });
+  }
+
+  /** Ends what is open by tokens that have expired after `since`. */
+  private async onExpiry(since: number): Promise<void> {
+    const now = this.context.clock.now();
+    const expired = [...this.tokens.values()].filter(
+      ({ expiresAt }) => expiresAt !== null && expiresAt > since && expiresAt <= now,
+    );
+    this.awaitExpiry();
+    for (const { id } of expired) await this.applyLoss(tokenSubject(id));
+  }
+
+  private tellViews(): void {
+    const rows = { tokens: [...this.tokens.values()], grants: [...this.grants.values()] };
+    this.context.ref('cloudviews').tell('principals', rows);
+  }
+
+  private async record(type: CloudEventType, by: Asker, reason: string): Promise<void> {
+    const { who, from, operationId } = by;
+    const events = [{ type, who, from, operationId, reason }];
+    await tolerateFailure(this.context.ref('cloudevents').ask('append', { events }), () => null);
+  }
+}
+
+async function init(context: Context, config: PrincipalsConfig): Promise<Handlers<PrincipalsProtocol>> {
+  const principals = new Principals(context, config);
+  await principals.load();
+  // One change at a time: names are unique, and the views hear of changes in their order.
+  const change = <R>(work: () => Promise<R>) => context.turn('principals', work);
+  return {
+    createToken: ({ name, expiresAt, by }) => change(() => principals.createToken(name, expiresAt, by)),
+    revokeToken: ({ name, by }) => change(() => principals.revokeToken(name, by)),
+    createGrant: ({ input, by }) => change(() => principals.createGrant(input, by)),
+    removeGrant: ({ id, by }) => change(() => principals.removeGrant(id, by)),
+    used: ({ id, at }) => change(() => principals.used(id, at)),
+    mayTether: ({ subjects, workloadId }) =>
+      context.replyLater(principals.mayTether(subjects, workloadId).then((isAllowed) => ({ isAllowed }))),
+  };
+}
+
+/** At `principals`: see PrincipalsProtocol. */
+export const principalsActor = actor<PrincipalsProtocol, PrincipalsConfig>('principals', init);

@@ -1,0 +1,310 @@
+// What a program of a user asks an issuer of OpenID Connect: the device flow (RFC 8628), new tokens for a
+// refresh token, and its revocation (RFC 7009). The only file that imports oauth4webapi.
+// docs/reference.md "Login".
+import * as oauth from 'oauth4webapi';
+import { isBerthAddress } from '../settings/config.ts';
+
+/** Where, and as whom, tokens are asked for. */
+export interface IssuerClient {
+  /** Its URL, without a trailing slash. */
+  issuer: string;
+  clientId: string;
+  /** What tokens must be for. */
+  audience: string;
+}
+
+/** What an issuer has given. */
+export interface IssuedTokens {
+  /** A JWT for the audience, which a Berth takes. */
+  token: string;
+  /** null: the issuer gives none, or no new one. */
+  refreshToken: string | null;
+  /** How long the token is valid from now, in milliseconds. */
+  lifetimeMs: number;
+}
+
+/** What the user confirms in a browser. */
+export interface DeviceRequest {
+  userCode: string;
+  verificationUrl: string;
+  /** The same with the code in it; null: the issuer has none. */
+  completeUrl: string | null;
+  deviceCode: string;
+  intervalMs: number;
+  expiresInMs: number;
+}
+
+/** What an answer of the token endpoint says of the wait for the user. */
+export type DevicePoll =
+  | { state: 'pending' | 'slow_down' | 'denied' | 'expired' }
+  | { state: 'given'; tokens: IssuedTokens };
+
+/** Whether the issuer has refused, has given a wrong answer, or none, so that asking again may help. */
+type NoTokensKind = 'refused' | 'broken' | 'away';
+
+/** Why an issuer gives no tokens. The message is for people, and has no token. */
+export class NoTokensError extends Error {
+  override readonly name = 'NoTokensError';
+  readonly kind: NoTokensKind;
+  constructor(kind: NoTokensKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+const TIMEOUT_MS = 10_000;
+const MAX_ANSWER_BYTES = 262_144;
+const MAX_TEXT_LENGTH = 200;
+const DEFAULT_INTERVAL_S = 5;
+const MAX_INTERVAL_S = 60;
+const MAX_EXPIRES_S = 3_600;
+const CLOCK_TOLERANCE_S = 86_400;
+const USER_CODE = /^[\x21-\x7e]{1,64}$/;
+const DENIALS: ReadonlySet<string> = new Set(['access_denied', 'authorization_declined']);
+/** Tokens of a longer one cannot be meant: a year. */
+const MAX_LIFETIME_MS = 31_536_000_000;
+
+/** Text of a stranger, for a message of one line, without the secret that the stranger was shown. */
+const quoted = (text: string, secret = ''): string =>
+  JSON.stringify((secret === '' ? text : text.replaceAll(secret, '...')).slice(0, MAX_TEXT_LENGTH));
+
+/** Reads at most so many bytes of a body. */
+async function boundedBody(answer: Response): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of answer.body ?? []) {
+    size += part.length;
+    if (size > MAX_ANSWER_BYTES) throw new NoTokensError('broken', 'its answer is too large');
+    parts.push(part);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** As `fetch`, with bounds, and without redirects: a request may have a token in it. */
+const boundedFetch = async (
+  url: string,
+  options: oauth.CustomFetchOptions<'GET' | 'POST', oauth.ProtectedResourceRequestBody>,
+): Promise<Response> => {
+  const answer = await fetch(url, {
+    ...(options as RequestInit),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (answer.status >= 300 && answer.status < 400) {
+    await answer.body?.cancel();
+    throw new NoTokensError('broken', 'it answers with a redirect, which is not followed');
+  }
+  const bytes = await boundedBody(answer);
+  const { status, headers } = answer;
+  return new Response(BODILESS.has(status) ? null : bytes, { status, headers });
+};
+
+/** Statuses after which the same request may be answered. */
+const isPassing = (status: number): boolean => status >= 500 || status === 408 || status === 429;
+
+/** What an answer that is none of the protocol's says, or the lack of one. */
+function troubleOf(error: unknown): { kind: NoTokensKind; text: string } {
+  if (error instanceof NoTokensError) return { kind: error.kind, text: error.message };
+  if (!(error instanceof Error)) throw error;
+  const { name, message, cause } = error;
+  if (cause instanceof Response)
+    return { kind: isPassing(cause.status) ? 'away' : 'broken', text: `${message} (HTTP ${cause.status})` };
+  if (name === 'TimeoutError') return { kind: 'away', text: `no answer within ${TIMEOUT_MS / 1_000} s` };
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : null;
+  return code === null ? { kind: 'broken', text: message } : { kind: 'away', text: code };
+}
+
+/** `secret`: what the issuer was shown. */
+function failureOf(issuer: string, error: unknown, secret?: string): NoTokensError {
+  if (error instanceof oauth.ResponseBodyError) {
+    const { error: code, error_description: text, status } = error;
+    const said = [code, ...(text ? [text] : [])].map((part) => quoted(part, secret)).join(', ');
+    return new NoTokensError(isPassing(status) ? 'away' : 'refused', `the issuer ${issuer} refuses: ${said}`);
+  }
+  const { kind, text } = troubleOf(error);
+  return new NoTokensError(kind, `the issuer ${issuer} gives no proper answer: ${text}`);
+}
+
+interface Claims {
+  aud?: unknown;
+  exp?: unknown;
+  iat?: unknown;
+}
+
+/** The claims of a JWT, unchecked: the server that takes it checks it. */
+function claimsOf(token: string): Claims | null {
+  try {
+    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims | null;
+  } catch {
+    return null;
+  }
+}
+
+const isFor = (claims: Claims | null, audience: string): claims is Claims =>
+  [claims?.aud].flat().includes(audience);
+
+/** How long a token lasts that was just issued. By its own times: the clock here may be wrong. */
+function lifetimeOf({ exp, iat }: Claims): number {
+  const seconds = typeof exp === 'number' && typeof iat === 'number' ? exp - iat : 0;
+  return Math.max(0, Math.min(seconds * 1_000, MAX_LIFETIME_MS));
+}
+
+function tokensOf(
+  { audience }: IssuerClient,
+  { id_token: idToken, access_token: accessToken, refresh_token: refreshToken }: oauth.TokenEndpointResponse,
+): IssuedTokens {
+  for (const token of [idToken, accessToken]) {
+    const claims = token === undefined ? null : claimsOf(token);
+    if (token === undefined || !isFor(claims, audience)) continue;
+    return { token, refreshToken: refreshToken ?? null, lifetimeMs: lifetimeOf(claims) };
+  }
+  throw new NoTokensError('broken', `it gives no token for ${quoted(audience)}`);
+}
+
+/** An address that a browser may be sent to. */
+function pageUrl(text: string | undefined): string | null {
+  if (text === undefined || text.length > 2_048 || !URL.canParse(text)) return null;
+  const { protocol, href, username } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' ? href : null;
+}
+
+const within = (value: number | undefined, fallback: number, most: number): number =>
+  Math.min(Math.max(value ?? fallback, 1), most);
+
+/** An issuer, as its own document describes it. */
+export class IssuerSession {
+  private readonly client: IssuerClient;
+  private readonly server: oauth.AuthorizationServer;
+  private readonly asked: oauth.Client;
+  private readonly options;
+
+  private constructor(client: IssuerClient, server: oauth.AuthorizationServer) {
+    this.client = client;
+    this.server = server;
+    // The clock here may be wrong, and a server that takes the token checks its times.
+    this.asked = { client_id: client.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE_S };
+    this.options = IssuerSession.optionsOf(client.issuer);
+  }
+
+  /** http is for this machine only: `isBerthAddress` has seen to that. */
+  private static optionsOf(issuer: string) {
+    return {
+      [oauth.customFetch]: boundedFetch,
+      [oauth.allowInsecureRequests]: issuer.startsWith('http:'),
+    };
+  }
+
+  /** Reads the document of the issuer. Rejects with a NoTokensError, as every method does. */
+  static async open(client: IssuerClient): Promise<IssuerSession> {
+    const { issuer } = client;
+    if (!URL.canParse(issuer) || !isBerthAddress(new URL(issuer).origin))
+      throw new NoTokensError('broken', `the issuer ${quoted(issuer)} has no address with https`);
+    const url = new URL(issuer);
+    try {
+      const answer = await oauth.discoveryRequest(url, {
+        ...IssuerSession.optionsOf(issuer),
+        algorithm: 'oidc',
+      });
+      const server = await oauth.processDiscoveryResponse(url, answer);
+      for (const [name, address] of Object.entries(server)) {
+        if (!name.endsWith('_endpoint') || address === undefined) continue;
+        const isProper = typeof address === 'string' && URL.canParse(address);
+        if (!isProper || !isBerthAddress(new URL(address).origin))
+          throw new NoTokensError('broken', `its ${name} has no address with https`);
+      }
+      return new IssuerSession(client, server);
+    } catch (error) {
+      throw failureOf(issuer, error);
+    }
+  }
+
+  /** Begins the device flow. */
+  async requestDevice(scope: string): Promise<DeviceRequest> {
+    const { issuer } = this.client;
+    if (this.server.device_authorization_endpoint === undefined)
+      throw new NoTokensError('refused', `the issuer ${issuer} has no device flow`);
+    try {
+      const answer = await oauth.deviceAuthorizationRequest(
+        this.server,
+        this.asked,
+        oauth.None(),
+        { scope },
+        this.options,
+      );
+      const given = await oauth.processDeviceAuthorizationResponse(this.server, this.asked, answer);
+      const verificationUrl = pageUrl(given.verification_uri);
+      if (verificationUrl === null || !USER_CODE.test(given.user_code))
+        throw new NoTokensError('broken', 'its code or the address to enter it cannot be shown');
+      return {
+        userCode: given.user_code,
+        verificationUrl,
+        completeUrl: pageUrl(given.verification_uri_complete),
+        deviceCode: given.device_code,
+        intervalMs: within(given.interval, DEFAULT_INTERVAL_S, MAX_INTERVAL_S) * 1_000,
+        expiresInMs: within(given.expires_in, MAX_EXPIRES_S, MAX_EXPIRES_S) * 1_000,
+      };
+    } catch (error) {
+      throw failureOf(issuer, error);
+    }
+  }
+
+  /** Asks once whether the user has confirmed. */
+  async pollDevice(deviceCode: string): Promise<DevicePoll> {
+    try {
+      const answer = await oauth.deviceCodeGrantRequest(
+        this.server,
+        this.asked,
+        oauth.None(),
+        deviceCode,
+        this.options,
+      );
+      const given = await oauth.processDeviceCodeResponse(this.server, this.asked, answer);
+      return { state: 'given', tokens: tokensOf(this.client, given) };
+    } catch (error) {
+      const code = error instanceof oauth.ResponseBodyError ? error.error : '';
+      if (code === 'authorization_pending') return { state: 'pending' };
+      if (code === 'slow_down') return { state: 'slow_down' };
+      if (DENIALS.has(code)) return { state: 'denied' };
+      if (code === 'expired_token') return { state: 'expired' };
+      throw failureOf(this.client.issuer, error, deviceCode);
+    }
+  }
+
+  async refresh(refreshToken: string): Promise<IssuedTokens> {
+    try {
+      const answer = await oauth.refreshTokenGrantRequest(
+        this.server,
+        this.asked,
+        oauth.None(),
+        refreshToken,
+        this.options,
+      );
+      return tokensOf(this.client, await oauth.processRefreshTokenResponse(this.server, this.asked, answer));
+    } catch (error) {
+      throw failureOf(this.client.issuer, error, refreshToken);
+    }
+  }
+
+  /** Revokes a refresh token. Resolves with false where the issuer offers no revocation. */
+  async revoke(refreshToken: string): Promise<boolean> {
+    if (this.server.revocation_endpoint === undefined) return false;
+    try {
+      const answer = await oauth.revocationRequest(this.server, this.asked, oauth.None(), refreshToken, {
+        ...this.options,
+        additionalParameters: { token_type_hint: 'refresh_token' },
+      });
+      await oauth.processRevocationResponse(answer);
+      return true;
+    } catch (error) {
+      throw failureOf(this.client.issuer, error, refreshToken);
+    }
+  }
+}

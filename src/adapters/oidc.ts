@@ -1,0 +1,136 @@
+// The tokens of an OpenID Connect issuer: docs/reference.md "People by OpenID Connect". The only file that
+// imports jose.
+import { createRemoteJWKSet, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import { isBerthAddress } from '../settings/config.ts';
+
+export interface OidcSettings {
+  /** Its URL, without a trailing slash. */
+  issuer: string;
+  /** What tokens must be for. */
+  audience: string;
+  /** The claim that names a person. */
+  subjectClaim: string;
+  /** The claim that lists groups. */
+  groupsClaim: string;
+}
+
+/** Whose a token is. */
+export interface OidcUser {
+  subject: string;
+  groups: readonly string[];
+  /** Epoch milliseconds. */
+  expiresAt: number;
+}
+
+/** The issuer does not answer, or not as one. */
+export class IssuerError extends Error {
+  override readonly name = 'IssuerError';
+}
+
+/** Of public keys alone: with HS256 anybody could sign by the public key, with none everybody. */
+const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA'],
+];
+const TIMEOUT_MS = 5_000;
+const KEYS_COOLDOWN_MS = 10_000;
+const KEYS_MAX_AGE_MS = 600_000;
+const MAX_DOCUMENT_BYTES = 1_048_576;
+const MAX_SUBJECT_LENGTH = 200;
+const MAX_GROUPS = 500;
+const CLOCK_TOLERANCE_S = 5;
+
+/** The codes of what is wrong with the issuer, and not with a token. */
+const OF_ISSUER: ReadonlySet<string> = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID']);
+
+type Keys = ReturnType<typeof createRemoteJWKSet>;
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(value);
+
+/** The user in checked claims; null: they name none. */
+function userOf(claims: JWTPayload, { subjectClaim, groupsClaim }: OidcSettings): OidcUser | null {
+  const subject = claims[subjectClaim];
+  const groups = claims[groupsClaim];
+  if (!isName(subject) || claims.exp === undefined) return null;
+  // An address that nobody has confirmed may be anybody's.
+  if (subjectClaim === 'email' && claims['email_verified'] === false) return null;
+  const known = Array.isArray(groups) ? groups.filter(isName).slice(0, MAX_GROUPS) : [];
+  return { subject, groups: known, expiresAt: claims.exp * 1_000 };
+}
+
+/** Whether it is signed by one of the issuer's keys that it names: without a name any of them would do. */
+function isProper(token: string): boolean {
+  try {
+    const { kid, alg } = decodeProtectedHeader(token);
+    return typeof kid === 'string' && alg !== undefined && ALGORITHMS.includes(alg);
+  } catch {
+    return false;
+  }
+}
+
+export class OidcIssuer {
+  private readonly settings: OidcSettings;
+  private readonly keysCooldownMs: number;
+  private keys: Promise<Keys> | null = null;
+
+  /** Keys are fetched again for an unknown one, but not more often than `keysCooldownMs`. */
+  constructor(settings: OidcSettings, keysCooldownMs = KEYS_COOLDOWN_MS) {
+    this.settings = settings;
+    this.keysCooldownMs = keysCooldownMs;
+  }
+
+  /** Resolves with whose `token` is; null: it is no good. Rejects with an IssuerError. */
+  async verify(token: string): Promise<OidcUser | null> {
+    const { issuer, audience } = this.settings;
+    if (!isProper(token)) return null;
+    const keys = await this.readKeys();
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE_S,
+        requiredClaims: ['exp', 'iat'],
+      });
+      return userOf(payload, this.settings);
+    } catch (error) {
+      if (error instanceof errors.JOSEError && !OF_ISSUER.has(error.code)) return null;
+      throw new IssuerError(`the keys of ${issuer} cannot be read: ${(error as Error).message}`);
+    }
+  }
+
+  private readKeys(): Promise<Keys> {
+    this.keys ??= this.discover().catch((error: unknown) => {
+      this.keys = null;
+      throw error;
+    });
+    return this.keys;
+  }
+
+  private async discover(): Promise<Keys> {
+    const { issuer } = this.settings;
+    const document = await this.fetchDocument(`${issuer}/.well-known/openid-configuration`);
+    const { issuer: named, jwks_uri: keysUrl } = document;
+    if (named !== issuer && named !== `${issuer}/`)
+      throw new IssuerError(`${issuer} says that it is another issuer`);
+    if (typeof keysUrl !== 'string' || !isBerthAddress(new URL(keysUrl).origin))
+      throw new IssuerError(`${issuer} names no address of its keys`);
+    return createRemoteJWKSet(new URL(keysUrl), {
+      timeoutDuration: TIMEOUT_MS,
+      cooldownDuration: this.keysCooldownMs,
+      cacheMaxAge: KEYS_MAX_AGE_MS,
+    });
+  }
+
+  private async fetchDocument(url: string): Promise<Record<string, unknown>> {
+    try {
+      const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const text = await answer.text();
+      if (answer.status !== 200 || text.length > MAX_DOCUMENT_BYTES) throw new Error(`${answer.status}`);
+      return JSON.parse(text);
+    } catch (error) {
+      throw new IssuerError(`${url} cannot be read: ${(error as Error).message}`);
+    }
+  }
+}

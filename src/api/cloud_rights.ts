@@ -1,0 +1,106 @@
+// What each operation of the cloud part needs: docs/reference.md "Roles and grants". One without a row does
+// not compile.
+import type { Role } from '../protocol/grants.ts';
+import type { Operation } from './operation.ts';
+import { OPERATIONS } from './operations.ts';
+
+/**
+ * For what the role is needed:
+ * `part`: for something, and the handler leaves out the rest;
+ * `workload`, `tether`: for the workload of the path, or that of its tether;
+ * `cluster`: for something of the cluster of the path; the handler leaves out the rest;
+ * `whole cluster`: for all of it;
+ * `everything`: for all clusters.
+ */
+export type RightScope = 'part' | 'workload' | 'tether' | 'cluster' | 'whole cluster' | 'everything';
+
+export interface CloudRight {
+  readonly role: Role;
+  readonly scope: RightScope;
+}
+
+/** Resources of the cloud part: all but the public proof of the server. */
+type CloudResource =
+  | 'clusters'
+  | 'workloads'
+  | 'tethers'
+  | 'relay'
+  | 'policies'
+  | 'savings'
+  | 'cloudEvents'
+  | 'principals';
+
+type Rights = {
+  readonly [R in CloudResource]: { readonly [N in keyof (typeof OPERATIONS)[R]]: CloudRight };
+};
+
+const right = (role: Role, scope: RightScope): CloudRight => ({ role, scope });
+
+const RIGHTS: Rights = {
+  clusters: {
+    list: right('viewer', 'part'),
+    register: right('admin', 'everything'),
+    read: right('viewer', 'cluster'),
+    rights: right('operator', 'whole cluster'),
+    change: right('admin', 'whole cluster'),
+    remove: right('admin', 'whole cluster'),
+    sync: right('operator', 'whole cluster'),
+  },
+  workloads: {
+    list: right('viewer', 'part'),
+    read: right('viewer', 'workload'),
+    sleepMany: right('sleeper', 'part'),
+    wakeMany: right('waker', 'part'),
+    sleep: right('sleeper', 'workload'),
+    wake: right('waker', 'workload'),
+    autoSleep: right('viewer', 'workload'),
+    setAutoSleep: right('operator', 'workload'),
+    metrics: right('viewer', 'part'),
+  },
+  tethers: {
+    create: right('waker', 'workload'),
+    list: right('viewer', 'part'),
+    activate: right('waker', 'tether'),
+    deactivate: right('waker', 'tether'),
+    remove: right('waker', 'tether'),
+  },
+  relay: {
+    admit: right('waker', 'part'),
+  },
+  policies: {
+    list: right('viewer', 'part'),
+    read: right('viewer', 'part'),
+    put: right('operator', 'everything'),
+    remove: right('operator', 'everything'),
+    preview: right('viewer', 'part'),
+  },
+  savings: {
+    list: right('viewer', 'part'),
+  },
+  cloudEvents: {
+    follow: right('viewer', 'part'),
+    history: right('viewer', 'part'),
+    operation: right('viewer', 'part'),
+  },
+  principals: {
+    listTokens: right('admin', 'everything'),
+    createToken: right('admin', 'everything'),
+    revokeToken: right('admin', 'everything'),
+    listGrants: right('admin', 'everything'),
+    createGrant: right('admin', 'everything'),
+    removeGrant: right('admin', 'everything'),
+  },
+};
+
+const byId = new Map<string, CloudRight>(
+  Object.entries(RIGHTS).flatMap(([resource, rights]) => {
+    const operations: Readonly<Record<string, Operation>> = OPERATIONS[resource as CloudResource];
+    return Object.entries(rights).map(([name, needed]): [string, CloudRight] => [
+      operations[name]?.id ?? '',
+      needed,
+    ]);
+  }),
+);
+
+/** What an operation needs; undefined: it is not of the cloud part, or public. */
+export const cloudRightOf = ({ id }: Pick<Operation, 'id'>): CloudRight | undefined => byId.get(id);

@@ -1,0 +1,77 @@
+// The operations of API tokens and grants: docs/reference.md "API tokens", "Roles and grants".
+import { operationsOf } from './operation.ts';
+
+const operation = operationsOf('principals');
+
+export const principals = {
+  listTokens: operation({
+    id: 'listTokens',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/tokens',
+    agentRight: 'never',
+    summary: 'Every API token, oldest first, without its text',
+    answer: 'TokenList',
+    needs: 'cloud',
+  }),
+  // Its answer is a secret: it is not recorded as an operation.
+  createToken: operation({
+    id: 'createToken',
+    kind: 'call',
+    method: 'POST',
+    path: '/k8s/tokens',
+    agentRight: 'never',
+    summary: 'Make an API token, which may do nothing until it has grants. Its text is told once',
+    status: 201,
+    body: 'NewToken',
+    answer: 'TokenAdded',
+    errors: ['invalid_spec', 'name_in_use'],
+  }),
+  revokeToken: operation({
+    id: 'revokeToken',
+    kind: 'call',
+    method: 'DELETE',
+    path: '/k8s/tokens/{name}',
+    agentRight: 'never',
+    summary: 'Revoke a token: from now on it is refused, and what is open by it ends',
+    answer: 'TokenRevoked',
+    errors: ['unknown_token'],
+    keyKind: 'token',
+    needs: 'cloud',
+  }),
+  listGrants: operation({
+    id: 'listGrants',
+    kind: 'call',
+    method: 'GET',
+    path: '/k8s/grants',
+    agentRight: 'never',
+    summary: 'Every grant, oldest first',
+    answer: 'GrantList',
+    needs: 'cloud',
+  }),
+  createGrant: operation({
+    id: 'createGrant',
+    kind: 'call',
+    method: 'POST',
+    path: '/k8s/grants',
+    agentRight: 'never',
+    summary: 'Give a token a role: for everything, a cluster, a namespace, or what has labels',
+    status: 201,
+    body: 'NewGrant',
+    answer: 'Grant',
+    errors: ['invalid_spec', 'unknown_token', 'unknown_cluster'],
+    needs: 'cloud',
+  }),
+  removeGrant: operation({
+    id: 'removeGrant',
+    kind: 'call',
+    method: 'DELETE',
+    path: '/k8s/grants/{id}',
+    agentRight: 'never',
+    summary: 'Remove a grant; what is open by it ends',
+    answer: 'GrantRemoved',
+    errors: ['unknown_grant'],
+    keyKind: 'id',
+    needs: 'cloud',
+  }),
+};

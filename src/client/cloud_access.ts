@@ -1,0 +1,43 @@
+// Which Berth `berth k8s` is about, and what it is shown: docs/reference.md "Login".
+import type { AccessKey } from '../protocol/access_key.ts';
+import { keyOfToken } from '../protocol/api_token.ts';
+
+/** The login of the user of the command line. A program has the cloud token, or an API token. */
+export interface CloudLogin {
+  /** The Berth of the login in a state directory; null: there is none. Throws a SettingsError. */
+  url(stateDir: string): string | null;
+  /** The token for that Berth. */
+  token(stateDir: string, url: string): Promise<string>;
+}
+
+export interface CloudAddress {
+  /** Where the cloud part is without a login. */
+  url: () => string;
+  /** Its token. */
+  token: () => string | null;
+  /** Whether the user has named the Berth: then a login does not decide. */
+  isNamed: boolean;
+  /** Whether the environment has a token for the Berth that is named. */
+  hasToken: boolean;
+  login: CloudLogin | undefined;
+  stateDir: string;
+}
+
+const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
+
+/** The options of a client. A token goes to the Berth that it is for, and to no other. */
+export function cloudAccess({ url, token, isNamed, hasToken, login, stateDir }: CloudAddress): {
+  cloudUrl: () => string;
+  cloudKey: () => Promise<AccessKey | null>;
+} {
+  const cloudUrl = (): string => (isNamed ? null : login?.url(stateDir)) ?? url();
+  return {
+    cloudUrl,
+    cloudKey: async () => {
+      const at = originOf(cloudUrl());
+      const isOfLogin = at !== null && login?.url(stateDir) === at && !(isNamed && hasToken);
+      const secret = isOfLogin ? await login?.token(stateDir, at) : token();
+      return secret ? keyOfToken(secret) : null;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// What `berth login` has got, as it lies in the state directory: docs/reference.md "Login".
+import { rmSync } from 'node:fs';
+import { isBerthAddress, SettingsError } from '../settings/config.ts';
+import { openStateDir, readSecret, replaceSecret } from '../settings/state_dir.ts';
+import { statePaths } from '../settings/state_paths.ts';
+import { BerthError } from './errors.ts';
+
+/** Where the token of a person comes from. */
+export interface LoginSource {
+  issuer: string;
+  client_id: string;
+  audience: string;
+  /** null: the issuer gives none, and the login ends with its token. */
+  refresh_token: string | null;
+  /** From then on a new token is asked for (epoch milliseconds). */
+  refresh_at: number;
+  /** From then on the token is refused (epoch milliseconds). */
+  expires_at: number;
+}
+
+export interface StoredLogin {
+  /** The origin of the Berth, and of no other. */
+  url: string;
+  /** What it is shown. */
+  token: string;
+  /** null: it is an API token. */
+  source: LoginSource | null;
+}
+
+/** The login of a person. */
+export type PersonLogin = StoredLogin & { source: LoginSource };
+
+const LOCK_TIMEOUT_MS = 60_000;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && /^[!-~]+$/.test(value);
+
+function isSource(value: unknown): value is LoginSource {
+  const source = (value ?? {}) as Partial<LoginSource>;
+  const { issuer, client_id, audience, refresh_token, refresh_at, expires_at } = source;
+  return (
+    [issuer, client_id, audience].every(isText) &&
+    (refresh_token === null || isText(refresh_token)) &&
+    [refresh_at, expires_at].every(Number.isFinite)
+  );
+}
+
+function parseLogin(text: string): StoredLogin | null {
+  try {
+    const value: Partial<StoredLogin> | null = JSON.parse(text);
+    if (!isBerthAddress(value?.url) || !isText(value?.token)) return null;
+    return value.source === null || isSource(value.source) ? (value as StoredLogin) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The login of a state directory; null: there is none. Throws a SettingsError where it cannot be used. */
+export function readLogin(stateDir: string): StoredLogin | null {
+  const { login: path } = statePaths(stateDir);
+  const remedy = 'remove it, and call `berth login`';
+  const text = readSecret(path, remedy)?.toString();
+  if (text === undefined) return null;
+  const login = parseLogin(text);
+  if (!login) throw new SettingsError(`${path}: is no login: ${remedy}`);
+  return login;
+}
+
+/** Why somebody has to log in. */
+export const loginNeeded = (url: string, message: string): BerthError =>
+  new BerthError('login_needed', message, { status: 401, hint: `Log in again: berth login ${url}` });
+
+/** Whether the token is to be renewed. */
+export const isRenewalDue = (login: StoredLogin): login is PersonLogin =>
+  login.source !== null && login.source.refresh_at <= Date.now();
+
+/** Within `changeLogin`. Throws a SettingsError. */
+export const writeLogin = (stateDir: string, login: StoredLogin): void =>
+  replaceSecret(statePaths(stateDir).login, `${JSON.stringify(login)}\n`);
+
+/** Within `changeLogin`. */
+export const removeLogin = (stateDir: string): void => rmSync(statePaths(stateDir).login, { force: true });
+
+/** Does `work` while nobody else of this state directory changes the login. */
+export async function changeLogin<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
+  openStateDir(stateDir);
+  const late = (): Error =>
+    new BerthError('issuer_unreachable', 'another Berth has been changing the login for a minute');
+  // Loaded here: most commands only read.
+  const { withFileLock } = await import('../adapters/process/file_lock.ts');
+  return withFileLock(statePaths(stateDir).loginLock, { timeoutMs: LOCK_TIMEOUT_MS, late }, work);
+}

@@ -1,0 +1,60 @@
+// What `berth login` and its renewals get of an issuer: docs/reference.md "Login".
+import { type IssuedTokens, IssuerSession, NoTokensError } from '../adapters/issuer_client.ts';
+import { BerthError } from './errors.ts';
+import {
+  changeLogin,
+  isRenewalDue,
+  type LoginSource,
+  loginNeeded,
+  type PersonLogin,
+  readLogin,
+  type StoredLogin,
+  writeLogin,
+} from './login_file.ts';
+
+/** So long before its end a token is renewed, or after half of its life if that is shorter. */
+const MARGIN_MS = 60_000;
+
+type Issuer = Pick<LoginSource, 'issuer' | 'client_id' | 'audience'>;
+
+/** The issuer of a login. Rejects with a NoTokensError. */
+export const openIssuer = ({ issuer, client_id: clientId, audience }: Issuer): Promise<IssuerSession> =>
+  IssuerSession.open({ issuer, clientId, audience });
+
+/** What is kept of `tokens`. `before`: the refresh token that goes on unless there is a new one. */
+export function personLogin(
+  url: string,
+  { issuer, client_id, audience }: Issuer,
+  { token, refreshToken, lifetimeMs }: IssuedTokens,
+  before: string | null = null,
+): PersonLogin {
+  const now = Date.now();
+  const refresh_at = now + lifetimeMs - Math.min(MARGIN_MS, lifetimeMs / 2);
+  const times = { refresh_at, expires_at: now + lifetimeMs };
+  const source = { issuer, client_id, audience, refresh_token: refreshToken ?? before, ...times };
+  return { url, token, source };
+}
+
+async function renewed({ url, source }: PersonLogin): Promise<StoredLogin> {
+  const { refresh_token: refreshToken } = source;
+  if (refreshToken === null) throw loginNeeded(url, `the login at ${url} has expired`);
+  try {
+    const issuer = await openIssuer(source);
+    return personLogin(url, source, await issuer.refresh(refreshToken), refreshToken);
+  } catch (error) {
+    if (!(error instanceof NoTokensError)) throw error;
+    if (error.kind === 'refused') throw loginNeeded(url, `the login at ${url} has ended: ${error.message}`);
+    throw new BerthError('issuer_unreachable', `the login at ${url} is not renewed: ${error.message}`);
+  }
+}
+
+/** Renews the token if it is due. One process at a time does: the others find what it has written. */
+export const renewLogin = (stateDir: string, url: string): Promise<StoredLogin> =>
+  changeLogin(stateDir, async () => {
+    const login = readLogin(stateDir);
+    if (login?.url !== url) throw loginNeeded(url, `there is no login at ${url} any more`);
+    if (!isRenewalDue(login)) return login;
+    const fresh = await renewed(login);
+    writeLogin(stateDir, fresh);
+    return fresh;
+  });

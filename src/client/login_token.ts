@@ -1,0 +1,23 @@
+// The token of `berth login`, renewed before it expires: docs/reference.md "Login".
+import { isBerthError } from './errors.ts';
+import { isRenewalDue, loginNeeded, readLogin } from './login_file.ts';
+
+/**
+ * The token for the Berth at `url`. Rejects with login_needed where somebody has to log in again, with
+ * issuer_unreachable where a new one cannot be had at the moment, and with a SettingsError.
+ */
+export async function loginToken(stateDir: string, url: string): Promise<string> {
+  const login = readLogin(stateDir);
+  if (login?.url !== url) throw loginNeeded(url, `there is no login at ${url}`);
+  if (!isRenewalDue(login)) return login.token;
+  try {
+    // Loaded here: most commands find a token that is valid.
+    const { renewLogin } = await import('./login_renewal.ts');
+    return (await renewLogin(stateDir, url)).token;
+  } catch (error) {
+    // An issuer that is away for a moment ends nothing that is still valid.
+    const isAway = isBerthError(error) && error.code === 'issuer_unreachable';
+    if (isAway && login.source.expires_at > Date.now()) return login.token;
+    throw error;
+  }
+}

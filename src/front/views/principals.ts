@@ -1,0 +1,215 @@
+// The tokens and grants, as the front knows them: who shows a token, and what is open by it.
+// docs/reference.md "API tokens".
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { apiTokenId } from '../../protocol/api_token.ts';
+import { Principal, type StoredGrant } from '../../protocol/grants.ts';
+import { type StoredToken, tokenSubject, tokenWho } from '../../protocol/principals.ts';
+import { PRINCIPALS } from '../../settings/cloud_limits.ts';
+
+interface KnownToken {
+  readonly row: StoredToken;
+  readonly hash: Buffer;
+  readonly principal: Principal;
+  /** What the principal is made of. */
+  readonly rights: string;
+}
+
+/** Something that is open by the rights of a principal. */
+interface OpenByRights {
+  readonly isOpen: boolean;
+  /** Cuts it. */
+  destroy(): void;
+}
+
+const isLive = ({ expiresAt }: StoredToken): boolean => expiresAt === null || expiresAt > Date.now();
+
+/** Somebody whose token an issuer has signed. */
+export interface IssuedUser {
+  subject: string;
+  groups: readonly string[];
+  /** Epoch milliseconds. */
+  expiresAt: number;
+}
+
+/** Who checks the tokens of an issuer. */
+export interface UserVerifier {
+  /** null: it is no good. Rejects where the issuer does not answer. */
+  verify(token: string): Promise<IssuedUser | null>;
+}
+
+interface KnownUser {
+  readonly user: IssuedUser;
+  readonly principal: Principal;
+  readonly rights: string;
+}
+
+const MAX_JWT_LENGTH = 8_192;
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
+/** Verified tokens that are remembered. */
+const MAX_USERS = 10_000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+export class Principals {
+  /** null: there is no issuer. */
+  verifier: UserVerifier | null = null;
+  /** Called once it is known that there are tokens. */
+  onLoaded: () => void = () => undefined;
+  /** Gets the use of a token, once in a while. */
+  onUsed: (id: string, at: number) => void = () => undefined;
+  /** Whether there may be some that are not known yet, as the cloud part has been used before. */
+  isExpected = false;
+  /** Whether what there are is known. */
+  isLoaded = false;
+  /** In the order of their making. */
+  private known = new Map<string, KnownToken>();
+  private grantRows: readonly StoredGrant[] = [];
+  /** When the use of each was told (epoch milliseconds). */
+  private readonly toldAt = new Map<string, number>();
+  private readonly lastUsed = new Map<string, number>();
+  private readonly open = new Map<OpenByRights, Principal>();
+  /** By the hash of their token. */
+  private users = new Map<string, KnownUser>();
+
+  /** Takes all tokens and grants that there are, and cuts what is open by rights that have changed. */
+  set({ tokens, grants }: { tokens: readonly StoredToken[]; grants: readonly StoredGrant[] }): void {
+    const before = this.known;
+    this.grantRows = grants;
+    this.known = new Map(tokens.map((row) => [row.id, this.knownToken(row, before.get(row.id))]));
+    this.users = new Map(
+      [...this.users].map(([hash, { user }]) => [hash, this.knownUser(user, this.users.get(hash))]),
+    );
+    const current = new Set(this.live());
+    for (const [opened, principal] of this.open) {
+      if (current.has(principal) && opened.isOpen) continue;
+      this.open.delete(opened);
+      if (opened.isOpen) opened.destroy();
+    }
+    const wasLoaded = this.isLoaded;
+    this.isLoaded = true;
+    if (!wasLoaded && tokens.length > 0) this.onLoaded();
+  }
+
+  /** Who shows `given`, the text of a token; null: it is no good. */
+  find(given: string): Principal | null {
+    const token = this.known.get(apiTokenId(given) ?? '');
+    if (!token) return null;
+    const hash = sha256(given);
+    if (!timingSafeEqual(hash, token.hash) || !isLive(token.row)) return null;
+    this.noteUse(token.row.id);
+    return token.principal;
+  }
+
+  /** Whether `given` has the form of a token of an issuer, and there is one. */
+  isIssuedForm(given: string): boolean {
+    return this.verifier !== null && given.length <= MAX_JWT_LENGTH && JWT.test(given);
+  }
+
+  /** Whether `given` may be the token of an issuer that has yet to be verified. */
+  isUnverified(given: string): boolean {
+    return this.isLoaded && this.isIssuedForm(given) && !this.findUser(given);
+  }
+
+  /** Verifies the token of an issuer: `findUser` knows it afterwards. Rejects where that does not answer. */
+  async verify(given: string): Promise<void> {
+    const user = await this.verifier?.verify(given);
+    if (!user) return;
+    const [oldest] = this.users.keys();
+    if (oldest !== undefined && this.users.size >= MAX_USERS) this.users.delete(oldest);
+    this.users.set(sha256(given).toString('base64url'), this.knownUser(user, undefined));
+  }
+
+  /** Who shows `given`, a verified token of an issuer; null: it is none, or has expired. */
+  findUser(given: string): Principal | null {
+    const hash = sha256(given).toString('base64url');
+    const known = this.users.get(hash);
+    if (!known) return null;
+    if (known.user.expiresAt > Date.now()) return known.principal;
+    this.users.delete(hash);
+    return null;
+  }
+
+  /** What proves that this daemon knows the token; null: there is none of this id. */
+  hashOf(id: string): string | null {
+    const row = this.known.get(id)?.row;
+    return row && isLive(row) ? row.hash : null;
+  }
+
+  /** Cuts `opened` when the rights of `principal` change. */
+  addOpen(principal: Principal, opened: OpenByRights): void {
+    for (const [other] of this.open) if (!other.isOpen) this.open.delete(other);
+    this.open.set(opened, principal);
+    if (principal.until !== null) this.closeAt(principal.until, opened);
+    // They may have changed while the request was under way.
+    if (this.isStale(principal)) opened.destroy();
+  }
+
+  tokens(): StoredToken[] {
+    return [...this.known.values()].map(({ row }) => ({
+      ...row,
+      lastUsedAt: Math.max(row.lastUsedAt ?? 0, this.lastUsed.get(row.id) ?? 0) || null,
+    }));
+  }
+
+  grants(): readonly StoredGrant[] {
+    return this.grantRows;
+  }
+
+  /** The name of the token that `subject` is; null: there is none. */
+  tokenNameOf(subject: string): string | null {
+    for (const { row } of this.known.values()) if (tokenSubject(row.id) === subject) return row.name;
+    return null;
+  }
+
+  private isStale(principal: Principal): boolean {
+    return !this.live().includes(principal);
+  }
+
+  private closeAt(time: number, opened: OpenByRights): void {
+    const left = Math.min(time - Date.now(), MAX_TIMER_MS);
+    setTimeout(() => {
+      if (opened.isOpen) opened.destroy();
+    }, left).unref();
+  }
+
+  private live(): Principal[] {
+    return [
+      ...[...this.known.values()].filter(({ row }) => isLive(row)),
+      ...[...this.users.values()].filter(({ user }) => user.expiresAt > Date.now()),
+    ].map(({ principal }) => principal);
+  }
+
+  private knownUser(user: IssuedUser, before: KnownUser | undefined): KnownUser {
+    const subjects = [`user:${user.subject}`, ...user.groups.map((group) => `group:${group}`)];
+    const wanted = new Set(subjects);
+    const grants = this.grantRows.filter(({ subject }) => wanted.has(subject));
+    const rights = JSON.stringify(grants);
+    if (before?.rights === rights) return before;
+    const who = `user:${user.subject}`;
+    const principal = new Principal({ subjects, who, since: 0, until: user.expiresAt }, grants);
+    return { user, principal, rights };
+  }
+
+  private knownToken(row: StoredToken, before: KnownToken | undefined): KnownToken {
+    const subject = tokenSubject(row.id);
+    const grants = this.grantRows.filter((grant) => grant.subject === subject);
+    const rights = JSON.stringify([row.name, row.expiresAt, grants]);
+    const principal =
+      before?.rights === rights
+        ? before.principal
+        : new Principal(
+            { subjects: [subject], who: tokenWho(row), since: row.createdAt, until: null },
+            grants,
+          );
+    return { row, hash: Buffer.from(row.hash, 'base64url'), principal, rights };
+  }
+
+  private noteUse(id: string): void {
+    const now = Date.now();
+    this.lastUsed.set(id, now);
+    if (now - (this.toldAt.get(id) ?? 0) < PRINCIPALS.usedMs) return;
+    this.toldAt.set(id, now);
+    this.onUsed(id, now);
+  }
+}

@@ -1,0 +1,70 @@
+// API tokens and grants: docs/reference.md "API tokens", "Roles and grants".
+import type { GrantScope, Role, StoredGrant } from './grants.ts';
+
+/** What is kept of an API token. */
+export interface StoredToken {
+  id: string;
+  name: string;
+  /** SHA-256 of the whole text of the token, in base64url. */
+  hash: string;
+  /** Epoch milliseconds. */
+  createdAt: number;
+  /** As `who` of the audit log. */
+  createdBy: string;
+  /** From then on it is refused; null: never. */
+  expiresAt: number | null;
+  /** null: never. Less than a few minutes late. */
+  lastUsedAt: number | null;
+}
+
+/** The subject of grants to a token. */
+export const tokenSubject = (id: string): string => `token:${id}`;
+
+/** Whether it is that of a token, and not of a person or group. */
+export const isTokenSubject = (subject: string): boolean => subject.startsWith('token:');
+
+/** Whom a grant is for: a token of this name, or a person or group of the issuer. */
+export interface Grantee {
+  kind: 'token' | 'user' | 'group';
+  name: string;
+}
+
+/** A token as `who` of the audit log. */
+export const tokenWho = ({ name }: Pick<StoredToken, 'name'>): string => `token:${name}`;
+
+export const TOKEN_NAME_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+
+/** Who asks for a change of tokens or grants, from where, and as which operation; for the audit log. */
+export interface Asker {
+  who: string;
+  from: string;
+  operationId: string | null;
+}
+
+/** A grant, as it is asked for. */
+export interface GrantInput extends GrantScope {
+  to: Grantee;
+  role: Role;
+}
+
+/** Owns API tokens and grants. Asks workloads and cloudevents. Sends every change to the views. */
+export interface PrincipalsProtocol {
+  /**
+   * Makes a token. `secret`: its whole text, which nobody can read again. Fails name_in_use, invalid_spec
+   * (too many, or it would have expired), storage_full.
+   */
+  createToken(message: { name: string; expiresAt: number | null; by: Asker }): {
+    token: StoredToken;
+    secret: string;
+  };
+  /** Removes a token with its grants and tethers. Fails unknown_token, storage_full. */
+  revokeToken(message: { name: string; by: Asker }): { removed: true; name: string };
+  /** Fails unknown_token, invalid_spec (too many), storage_full. */
+  createGrant(message: { input: GrantInput; by: Asker }): StoredGrant;
+  /** Fails unknown_grant, storage_full. */
+  removeGrant(message: { id: string; by: Asker }): { removed: true; id: string };
+  /** From the front, once in a while: the token has been used. */
+  used(message: { id: string; at: number }): null;
+  /** Whether one of `subjects` may tether a workload. */
+  mayTether(message: { subjects: readonly string[]; workloadId: string }): { isAllowed: boolean };
+}

@@ -1,0 +1,109 @@
+// Tokens and grants as their owner keeps them: what ends with them. docs/reference.md "API tokens".
+import { expect, it } from 'vitest';
+import { principalsActor } from '../../../src/actors/cloud/principals.ts';
+import { CloudViews } from '../../../src/front/views/cloud_views.ts';
+import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
+import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { CloudEventsProtocol } from '../../../src/protocol/cloud_events.ts';
+import type { RelayProtocol } from '../../../src/protocol/relay.ts';
+import type { StoredTether, TethersProtocol } from '../../../src/protocol/tethers.ts';
+import { settle, tempDir, world } from '../../kit/actors.ts';
+import { openCloudStore } from '../../kit/cloud.ts';
+
+const BY = { who: 'token', from: '127.0.0.1', operationId: null };
+const ALL = { clusterId: null, namespace: null, labels: null };
+const DAY = 86_400_000;
+
+async function principals(folder = tempDir()) {
+  const { cloudStore, close } = openCloudStore(folder);
+  const here = world();
+  const views = new CloudViews();
+  await here.start('cloudviews', cloudViewsActor, views);
+  await here.stand<WorkloadsProtocol>('workloads', {
+    placeOf: ({ id }) => (id === 'gone' ? null : { clusterId: 'one', namespace: id, labels: '' }),
+  });
+  await here.stand<CloudEventsProtocol>('cloudevents', { append: () => ({ isStored: true }) });
+  const tethers = await here.stand<TethersProtocol>('tethers', { revoked: () => null });
+  const relay = await here.stand<RelayProtocol>('relay', { rightsChanged: () => null });
+  const start = () => here.start('principals', principalsActor, { store: cloudStore, hasRelay: true });
+  const tether = (id: string, owner: string | null, workloadId: string): Promise<void> => {
+    const row: StoredTether = {
+      ...{ id, clusterId: 'one', workloadId, containerPort: 80, label: null, wake: true, localPort: 1 },
+      ...{ active: true, ...(owner !== null && { owners: [`token:${owner}`] }) },
+    };
+    return cloudStore.saveTether(row);
+  };
+  return { here, views, tethers, relay, start, tether, store: cloudStore, close };
+}
+
+it('ends the tethers and relay connections of a token that is revoked, and no others', async () => {
+  const { start, tether, tethers, relay } = await principals();
+  const owner = await start();
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
+  const { token: other } = await owner.ask('createToken', { name: 'other', expiresAt: null, by: BY });
+  for (const name of ['ci', 'other'])
+    await owner.ask('createGrant', { input: { to: { kind: 'token', name }, role: 'waker', ...ALL }, by: BY });
+  await tether('a', token.id, 'web');
+  await tether('b', other.id, 'web');
+  await tether('c', null, 'web');
+  await owner.ask('revokeToken', { name: 'ci', by: BY });
+  expect(tethers.of('revoked')).toEqual([{ ids: ['a'] }]);
+  expect(relay.of('rightsChanged')).toEqual([{ subject: `token:${token.id}` }]);
+});
+
+it('ends the tethers to what a removed grant was for, but not those to a workload that is away', async () => {
+  const { start, tether, tethers } = await principals();
+  const owner = await start();
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
+  const grant = (namespace: string) =>
+    owner.ask('createGrant', {
+      input: { to: { kind: 'token', name: 'ci' }, role: 'waker', ...ALL, namespace },
+      by: BY,
+    });
+  const [, hr] = [await grant('web'), await grant('hr')];
+  for (const workload of ['web', 'hr', 'gone']) await tether(workload, token.id, workload);
+  const may = (workloadId: string) => owner.ask('mayTether', { subjects: [`token:${token.id}`], workloadId });
+  expect([await may('web'), await may('hr'), await may('gone')]).toEqual(
+    [true, true, false].map((isAllowed) => ({ isAllowed })),
+  );
+  await owner.ask('removeGrant', { id: hr.id, by: BY });
+  expect(tethers.of('revoked')).toEqual([{ ids: ['hr'] }]);
+  expect(await may('hr')).toEqual({ isAllowed: false });
+});
+
+it('ends what is open by a token when that expires', async () => {
+  const { here, start, tether, tethers, relay } = await principals();
+  const owner = await start();
+  const expiresAt = here.clock.now() + 40 * DAY;
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt, by: BY });
+  await owner.ask('createToken', { name: 'later', expiresAt: expiresAt + DAY, by: BY });
+  await owner.ask('createGrant', {
+    input: { to: { kind: 'token', name: 'ci' }, role: 'admin', ...ALL },
+    by: BY,
+  });
+  await tether('a', token.id, 'web');
+  await here.clock.advance(40 * DAY - 1);
+  expect(tethers.of('revoked')).toEqual([]);
+  await here.clock.advance(1);
+  await owner.ask('mayTether', { subjects: [], workloadId: 'web' });
+  expect(tethers.of('revoked')).toEqual([{ ids: ['a'] }]);
+  expect(relay.of('rightsChanged')).toEqual([{ subject: `token:${token.id}` }]);
+  const asked = owner.ask('mayTether', { subjects: [`token:${token.id}`], workloadId: 'web' });
+  expect(await asked).toEqual({ isAllowed: false });
+});
+
+it('knows tokens again after a restart, with their use, and ends what was left of a revoked one', async () => {
+  const folder = tempDir();
+  const first = await principals(folder);
+  const owner = await first.start();
+  const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
+  await owner.ask('used', { id: token.id, at: 77 });
+  await first.tether('a', 'of-a-revoked-token', 'web');
+  await first.here.node.stop();
+  await first.close();
+  const second = await principals(folder);
+  await second.start();
+  await settle();
+  expect(second.views.principals.tokens()).toMatchObject([{ name: 'ci', lastUsedAt: 77 }]);
+  expect(second.tethers.of('revoked')).toEqual([{ ids: ['a'] }]);
+});

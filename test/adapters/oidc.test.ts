@@ -1,0 +1,43 @@
+// An issuer whose keys change: docs/reference.md "People by OpenID Connect".
+import { expect, it } from 'vitest';
+import { IssuerError, OidcIssuer } from '../../src/adapters/oidc.ts';
+import { type Issuer, jwt, newKey, startIssuer } from '../kit/oidc_issuer.ts';
+
+const settingsOf = ({ url }: Issuer) => ({
+  ...{ issuer: url, audience: 'berth', subjectClaim: 'sub', groupsClaim: 'roles' },
+});
+const claimsOf = ({ url }: Issuer, more: object = {}) => {
+  const now = Math.floor(Date.now() / 1_000);
+  return { iss: url, aud: ['other', 'berth'], sub: '17', iat: now, exp: now + 600, ...more };
+};
+
+it('knows tokens of a key that the issuer has changed to, and no longer those of the one before', async () => {
+  const [first, next] = [newKey('one'), newKey('two', 'RS256')];
+  const issuer = await startIssuer(first);
+  const known = new OidcIssuer(settingsOf(issuer), 0);
+  expect(await known.verify(jwt(first, claimsOf(issuer, { roles: ['a', 7, 'b c', 'd'] })))).toMatchObject({
+    subject: '17',
+    groups: ['a', 'd'],
+  });
+  issuer.keys = [next];
+  expect(await known.verify(jwt(next, claimsOf(issuer)))).toMatchObject({ subject: '17', groups: [] });
+  expect(await known.verify(jwt(first, claimsOf(issuer)))).toBeNull();
+});
+
+it('believes no document of another issuer, and reads it again once it is right', async () => {
+  const key = newKey('one');
+  const issuer = await startIssuer(key);
+  const { url } = issuer;
+  const known = new OidcIssuer(settingsOf(issuer));
+  issuer.url = 'https://evil.example';
+  await expect(known.verify(jwt(key, claimsOf({ ...issuer, url })))).rejects.toThrow(IssuerError);
+  issuer.url = url;
+  expect(await known.verify(jwt(key, claimsOf(issuer)))).not.toBeNull();
+});
+
+it('says so where nobody listens', async () => {
+  const key = newKey('one');
+  const issuer = { ...(await startIssuer(key)), url: 'http://127.0.0.1:1' };
+  const known = new OidcIssuer(settingsOf(issuer));
+  await expect(known.verify(jwt(key, claimsOf(issuer)))).rejects.toThrow(IssuerError);
+});
