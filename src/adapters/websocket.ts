@@ -21,6 +21,8 @@ interface WebSocketHandle {
 }
 
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+/** Of the answer that refuses an upgrade: the daemon's errors are smaller. */
+const MAX_REFUSAL_CHARS = 64 * 1024;
 
 /**
  * Opens a WebSocket, on `connection` if there is one. `listener` hears of everything, also of a refusal.
@@ -55,6 +57,7 @@ export function openWebSocket(
     response.setEncoding('utf8');
     response.on('data', (part: string) => {
       body += part;
+      if (body.length > MAX_REFUSAL_CHARS) done();
     });
     // The connection could be used again, so nobody else closes it.
     const done = (): void => {
@@ -87,6 +90,12 @@ export interface WebSocketOverOptions {
 }
 
 /**
+ * Leaves bytes as they are: each byte of a mask costs both sides. Masks keep a page from writing what a proxy
+ * on the way would take for HTTP; no page chooses what is sent here, and no proxy sees into TLS.
+ */
+const zeroMask = (mask: Buffer): void => void mask.fill(0);
+
+/**
  * The socket itself, for callers that pause it. They must listen to it at once, also to `error`. It sends no
  * pong by itself: servers built on golang.org/x/net/websocket close the connection at one.
  */
@@ -102,6 +111,7 @@ export function webSocketOver({
     headers,
     autoPong: false,
     perMessageDeflate: false,
+    generateMask: zeroMask,
     maxPayload: maxMessageBytes,
   });
 }
@@ -115,18 +125,30 @@ export interface WebSocketDial {
   timeoutMs: number;
 }
 
-/** Dials; resolves with the open socket. Rejects with what the server or the network says. */
+/**
+ * Dials; resolves with the open socket. Rejects with what the server or the network says, and after
+ * `timeoutMs`, also where something comes all the time that is no answer.
+ */
 export function dialWebSocket(options: WebSocketDial): Promise<WebSocket> {
   const socket = new WebSocket(options.url, [options.protocol], {
     headers: options.headers,
     perMessageDeflate: false,
+    generateMask: zeroMask,
     maxPayload: options.maxMessageBytes,
-    handshakeTimeout: options.timeoutMs,
   });
   return new Promise((resolve, reject) => {
-    socket.once('error', reject);
+    const failed = (error: Error): void => {
+      clearTimeout(late);
+      reject(error);
+    };
+    const late = setTimeout(() => {
+      reject(new Error(`no answer in ${options.timeoutMs} ms`));
+      socket.terminate();
+    }, options.timeoutMs);
+    socket.on('error', failed);
     socket.once('open', () => {
-      socket.off('error', reject);
+      clearTimeout(late);
+      socket.off('error', failed);
       resolve(socket);
     });
   });

@@ -7,6 +7,10 @@ export const RelayTicket = z
   .object({
     ticket: z.string().describe('The bearer token of the WebSocket'),
     expires_at: utcTimeShape.describe('Until then it opens connections, which last longer (RFC 3339, UTC)'),
+    ends_in: z
+      .number()
+      .nullable()
+      .describe('Seconds after which its connections end, unless they show another ticket; null: never'),
     port: z
       .int()
       .nullable()

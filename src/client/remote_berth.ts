@@ -1,26 +1,49 @@
 // A Berth on another machine, as a Berth or a command here uses it: docs/reference.md "Remote tethers".
+import type { RelayAdmission } from '../adapters/relay/dial_relay.ts';
 import { RELAY_PATH } from '../adapters/relay/relay_path.ts';
+import type { AccessKey } from '../protocol/access_key.ts';
+import { keyOfToken } from '../protocol/api_token.ts';
 import { fail, isErrorCode } from '../protocol/errors.ts';
 import { RELAY } from '../settings/cloud_limits.ts';
 import { type Client, createClient } from './create_client.ts';
 import { isBerthError } from './errors.ts';
+import { loginToken } from './login_token.ts';
 import { nodeTransport } from './node_transport.ts';
 
-/** Where it is, and its cloud token, which is a secret. */
+/** Where it is, and what it is shown. */
 export interface RemoteBerth {
   url: string;
-  token: string;
+  /**
+   * Its cloud token or an API token, which is a secret; or the state directory that has a login; null:
+   * nothing.
+   */
+  token: string | { login: string } | null;
 }
 
+/** What it is shown now. Rejects as `loginToken` does. */
+export const remoteKey = async ({ url, token }: RemoteBerth): Promise<AccessKey | null> => {
+  if (token === null) return null;
+  return keyOfToken(typeof token === 'string' ? token : await loginToken(token.login, url));
+};
+
 /** The codes of its answers that mean the same here. */
-const PASSED_CODES: ReadonlySet<string> = new Set(['relay_off', 'unknown_workload', 'unknown_cluster']);
+const PASSED_CODES: ReadonlySet<string> = new Set([
+  ...['relay_off', 'unknown_workload', 'unknown_cluster', 'forbidden'],
+]);
 const DENIED_CODES: ReadonlySet<string> = new Set([
   ...['unauthorized', 'forbidden_host', 'forbidden_origin', 'forbidden_token', 'unproven'],
 ]);
 
-/** A client of its API of clusters, workloads and the relay. */
-export const connectRemote = ({ url, token }: RemoteBerth): Client =>
-  createClient(nodeTransport, { url, token: null, cloudToken: token, deadlineMs: RELAY.answerTimeoutMs });
+/**
+ * A client of its API of clusters, workloads and the relay, which tries again for `busyRetryMs` while it
+ * starts.
+ */
+export const connectRemote = (remote: RemoteBerth, busyRetryMs = 0): Client => {
+  const { url } = remote;
+  const cloudKey = (): Promise<AccessKey | null> => remoteKey(remote);
+  const deadlineMs = RELAY.answerTimeoutMs;
+  return createClient(nodeTransport, { url, token: null, cloudKey, deadlineMs, busyRetryMs });
+};
 
 /**
  * What an error of a call to it is here: remote_denied, remote_unreachable, or its own Failure. Any other
@@ -30,16 +53,20 @@ export function remoteFailure(error: unknown): unknown {
   if (!isBerthError(error)) return error;
   const { code, message, hint } = error;
   if (isErrorCode(code) && PASSED_CODES.has(code)) return fail(code, message, { hint });
+  // What is to be done about a login is said by its own error.
+  if (code === 'login_needed') return fail('remote_denied', message, { hint });
   return fail(DENIED_CODES.has(code) ? 'remote_denied' : 'remote_unreachable', message);
 }
 
 /** Asks for a ticket: where to connect to its relay, and with what. Fails as `remoteFailure` says. */
-export async function admitToRelay(client: Client, url: string): Promise<{ url: string; ticket: string }> {
+export async function admitToRelay(client: Client, url: string): Promise<RelayAdmission> {
   try {
-    const { ticket, port } = await client.cloud.admitToRelay();
+    const { ticket, port, ends_in: endsIn } = await client.cloud.admitToRelay();
     const to = new URL(RELAY_PATH, url);
     if (port !== null) to.port = String(port);
-    return { url: to.href.replace(/^http/, 'ws'), ticket };
+    // A Berth of an earlier version says nothing of an end.
+    const endsInMs = typeof endsIn === 'number' ? endsIn * 1_000 : null;
+    return { url: to.href.replace(/^http/, 'ws'), ticket, endsInMs };
   } catch (error) {
     throw remoteFailure(error);
   }

@@ -1,29 +1,34 @@
 // The Berth of `cloud.remote`, for the threads that use it: docs/reference.md "Remote tethers".
 import type { RemoteWorkloads } from '../actors/tethers/tether_records.ts';
-import { dialRelay } from '../adapters/relay/dial_relay.ts';
+import { openRelay } from '../adapters/relay/dial_relay.ts';
 import { RelayLink } from '../adapters/relay/relay_link.ts';
 import { access } from '../api/access.ts';
 import { isBerthError } from '../client/errors.ts';
 import { nodeTransport } from '../client/node_transport.ts';
-import { admitToRelay, connectRemote, type RemoteBerth, remoteFailure } from '../client/remote_berth.ts';
+import {
+  admitToRelay,
+  connectRemote,
+  type RemoteBerth,
+  remoteFailure,
+  remoteKey,
+} from '../client/remote_berth.ts';
 import type { RemoteApi } from '../front/api/remote_api.ts';
-import { TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { fail } from '../protocol/errors.ts';
 import { systemClock } from '../runtime/clock.ts';
 
 /** Its API, as the front passes requests on to it. */
-export function remoteApi({ url, token }: RemoteBerth): RemoteApi {
-  const key = { id: TOKEN_KEY_ID, secret: token };
+export function remoteApi(remote: RemoteBerth): RemoteApi {
   return {
     send: async ({ method, path, headers, body, isStreamed, signal }) => {
       try {
+        const key = await remoteKey(remote);
         return await nodeTransport.request({
           method,
-          url: url + path,
+          url: remote.url + path,
           headers,
           isBuffered: !isStreamed,
           signal,
-          access: { key, proofPath: access.proveCloud.path, asksTokenless: false },
+          access: key && { key, proofPath: access.proveCloud.path, asksTokenless: false },
           ...(body === null ? {} : { body }),
         });
       } catch (error) {
@@ -56,10 +61,7 @@ export function remoteLink(remote: RemoteBerth, onDefect: (error: unknown) => vo
   const client = connectRemote(remote);
   return new RelayLink({
     clock: systemClock,
-    dial: async (onClosed) => {
-      const { url, ticket } = await admitToRelay(client, remote.url);
-      return dialRelay(url, ticket, systemClock, onClosed);
-    },
+    dial: (onClosed) => openRelay(() => admitToRelay(client, remote.url), systemClock, onClosed),
     onDefect,
   });
 }

@@ -23,6 +23,8 @@ export interface StoredTether {
   halfClosedTimeoutMs?: number;
   /** The URL of the Berth that has the workload; null: this one. Absent in records of earlier versions. */
   remote?: string | null;
+  /** The subjects of the grants of who made it; absent: of somebody who may do everything. */
+  owners?: readonly string[];
 }
 
 /** How a tether carries its connections. */
@@ -49,6 +51,9 @@ export interface TetherInput extends TetherSettings {
   wake: boolean;
 }
 
+/** A tether that is asked for. */
+export type OwnedTether = TetherInput & Pick<StoredTether, 'owners'>;
+
 /** The totals of a tether's connections since the daemon started. */
 export interface TetherStats {
   /** Open now. */
@@ -68,7 +73,7 @@ export interface TethersProtocol {
    * Takes a port of the pool. `id`: of the tether to be; one that has it is this one, made before. Fails
    * unknown_workload, invalid_spec, port_in_use, storage_full.
    */
-  create(message: TetherInput & { id?: string }): { tether_id: string; local_port: number };
+  create(message: OwnedTether & { id?: string }): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
   /**
@@ -84,6 +89,8 @@ export interface TethersProtocol {
   renewCluster(message: { clusterId: string }): null;
   /** From workloads, before it puts one to sleep; false: that has come to nothing. */
   workloadSleeping(message: { workloadId: string; isSleeping: boolean }): null;
+  /** From principals: whoever made these may no longer have them. Removes them. */
+  revoked(message: { ids: readonly string[] }): null;
   /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
   /** From a tether, at most once a second, when the numbers have changed. */

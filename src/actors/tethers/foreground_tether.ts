@@ -1,6 +1,6 @@
 // A tether to a workload of another Berth without a daemon: as long as its command runs.
 import { openLoopbackPeers } from '../../adapters/process/loopback_peers.ts';
-import { dialRelay } from '../../adapters/relay/dial_relay.ts';
+import { openRelay, type RelayAdmission } from '../../adapters/relay/dial_relay.ts';
 import { RelayLink } from '../../adapters/relay/relay_link.ts';
 import type { TetherInput } from '../../protocol/tethers.ts';
 import { systemClock } from '../../runtime/clock.ts';
@@ -14,7 +14,7 @@ export interface ForegroundOptions {
   /** The first free one is taken. */
   ports: number[];
   /** Asks for a ticket: where to connect, and with what. Rejects with a Failure. */
-  admit(): Promise<{ url: string; ticket: string }>;
+  admit(): Promise<RelayAdmission>;
   /** Hears why a connection was reset. */
   onError(reason: string): void;
   /** Takes an error that is no Failure. */
@@ -30,10 +30,7 @@ export async function openForegroundTether(options: ForegroundOptions): Promise<
   const { tether, ports, onDefect, onError } = options;
   const link = new RelayLink({
     clock: systemClock,
-    dial: async (onClosed) => {
-      const { url, ticket } = await options.admit();
-      return dialRelay(url, ticket, systemClock, onClosed);
-    },
+    dial: (onClosed) => openRelay(options.admit, systemClock, onClosed),
     onDefect,
   });
   const node = createNode({

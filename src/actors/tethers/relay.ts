@@ -1,10 +1,12 @@
 // State: the connections of other Berths and the streams in them. Rebuilt from: nothing; they connect again.
 // This is the data plane: bytes go through this actor's thread alone.
+import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
+import { readOpenRequest } from '../../adapters/relay/open_request.ts';
 import { listenForRelays, type RelayAddress, type RelayServer } from '../../adapters/relay/relay_server.ts';
-import { isTicketValid, newTicket } from '../../adapters/relay/ticket.ts';
+import { newTicket, readTicket, type TicketHolder } from '../../adapters/relay/ticket.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { RelayProtocol } from '../../protocol/relay.ts';
-import { actor } from '../../runtime/actor.ts';
+import type { RelayHolder, RelayProtocol } from '../../protocol/relay.ts';
+import { actor, type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
 import { RelayPorts } from './relay_ports.ts';
 import type { TetherConfig } from './tether_clients.ts';
@@ -19,10 +21,42 @@ export interface RelayConfig extends Omit<TetherConfig, 'link'> {
   onListening(result: { port: number } | { error: Error }): void;
 }
 
+async function mayTether(
+  context: Context,
+  { subjects, expiresAt }: RelayHolder,
+  workloadId: string,
+): Promise<boolean> {
+  if (expiresAt !== null && expiresAt <= context.clock.now()) return false;
+  const answer = context.ref('principals').ask('mayTether', { subjects, workloadId });
+  return (await tolerateFailure(answer, () => null))?.isAllowed ?? false;
+}
+
+interface RelayClient {
+  context: Context;
+  ports: RelayPorts;
+  /** Whose it is now; null: somebody's who may do everything. */
+  holder: () => TicketHolder;
+}
+
+/** Where a stream leads to is asked for with it: a ticket is good for no workload by itself. */
+async function accept(
+  { context, ports, holder }: RelayClient,
+  stream: MuxStream,
+  body: Buffer,
+): Promise<void> {
+  const request = readOpenRequest(body);
+  const whose = holder();
+  if (!request) stream.reset('failed', 'the request names no port of a workload');
+  else if (whose === null || (await mayTether(context, whose, request.workloadId)))
+    ports.accept(stream, request);
+  else stream.reset('failed', `there is no workload ${request.workloadId} that this token may tether`);
+}
+
 /** `relay`: docs/reference.md "Relay". */
 export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (context, config) => {
   const { clock, scope } = context;
   let server: RelayServer | null = null;
+  let other: { host: string; port: number } | null = null;
   // After its ports, which tell their clients why they end.
   scope.defer(async () => server?.close());
   const ports = new RelayPorts(context, config);
@@ -31,8 +65,15 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       const opened = await listenForRelays({
         ...config.address,
         clock: config.networkClock,
-        acceptsTicket: (ticket) => isTicketValid(config.cloudToken, ticket, clock.now()),
-        eventsOf: () => ({ onStream: (stream, request) => ports.accept(stream, request) }),
+        passesTo: () => other,
+        readTicket: (ticket) => readTicket(config.cloudToken, ticket, clock.now()),
+        eventsOf: (holder) => ({
+          onStream: (stream, request) => {
+            accept({ context, ports, holder }, stream, request).catch((error: unknown) =>
+              context.crash(error),
+            );
+          },
+        }),
       });
       if (scope.signal.aborted) return await opened.close();
       server = opened;
@@ -45,10 +86,14 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
   };
   await listen();
   return {
-    admit() {
+    admit({ holder }) {
       if (!server) throw fail('daemon_busy', 'the relay does not listen at the moment');
       const port = config.isBehindProxy ? null : server.port;
-      return { ...newTicket(config.cloudToken, clock.now()), port };
+      return { ...newTicket(config.cloudToken, clock.now(), holder), port };
+    },
+    passOn({ target }) {
+      other = target;
+      return null;
     },
     workloadSleeping({ workloadId, isSleeping }) {
       ports.noteSleep(workloadId, isSleeping);
@@ -56,6 +101,10 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
     },
     renewCluster({ clusterId }) {
       ports.renew(clusterId);
+      return null;
+    },
+    rightsChanged({ subject }) {
+      server?.end(subject);
       return null;
     },
     closeCluster({ clusterId }) {

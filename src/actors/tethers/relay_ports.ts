@@ -1,6 +1,6 @@
 // The ports of workloads that a relay carries connections to.
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
-import { type OpenRequest, readOpenRequest } from '../../adapters/relay/open_request.ts';
+import type { OpenRequest } from '../../adapters/relay/open_request.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
@@ -33,14 +33,14 @@ export class RelayPorts {
   }
 
   /** Carries a new stream. */
-  accept(stream: MuxStream, body: Buffer): void {
-    const request = readOpenRequest(body);
-    if (!request) {
-      stream.reset('failed', 'the request names no port of a workload');
+  accept(stream: MuxStream, request: OpenRequest): void {
+    const key = JSON.stringify(request);
+    const known = this.ports.get(key);
+    if (!known && this.ports.size >= RELAY.maxPorts) {
+      stream.reset('refused', `${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
       return;
     }
-    const key = JSON.stringify(request);
-    const port = this.ports.get(key) ?? this.open(key, request);
+    const port = known ?? this.open(key, request);
     port.idleSince = null;
     port.clients.accept(new StreamClient(stream));
   }

@@ -7,8 +7,8 @@ import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { RelayProtocol } from '../../protocol/relay.ts';
 import {
+  type OwnedTether,
   type StoredTether,
-  type TetherInput,
   type TetherProtocol,
   type TetherRow,
   type TetherStats,
@@ -28,6 +28,8 @@ export interface TethersConfig {
   hasRelay: boolean;
   /** The Berth that has the workloads; null: they are of clusters that are registered here. */
   remote: RemoteWorkloads | null;
+  /** Whether this is a server: a port of its own is of no use to those who ask for one. */
+  isServer: boolean;
 }
 
 /** The workloads of another Berth. */
@@ -89,11 +91,15 @@ export class TetherRecords {
   private readonly ports: readonly number[];
   private readonly relay: Ref<RelayProtocol> | null;
   private readonly remote: RemoteWorkloads | null;
+  private readonly isServer: boolean;
   private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
   private readonly mutex = new KeyedMutex();
 
-  constructor(context: Context, { store, ports: [from, to], hasRelay, remote }: TethersConfig) {
+  constructor(context: Context, config: TethersConfig) {
+    const { store, hasRelay, remote, isServer } = config;
+    const [from, to] = config.ports;
+    this.isServer = isServer;
     this.context = context;
     this.store = store;
     this.workloads = context.ref('workloads');
@@ -142,8 +148,10 @@ export class TetherRecords {
     });
   }
 
-  /** Creates a tether with a port of the pool; it does not listen yet. */
-  async create(input: TetherInput, wantedId?: string): Promise<{ id: string; localPort: number }> {
+  /** Creates a tether with a port of the pool; it does not listen yet. Fails tether_elsewhere on a server. */
+  async create(input: OwnedTether, wantedId?: string): Promise<{ id: string; localPort: number }> {
+    if (this.isServer)
+      throw fail('tether_elsewhere', 'a cloud server opens no ports: open one where you are');
     // Another Berth may take its time: nobody waits for it who wants a port.
     const isNew = wantedId === undefined || !this.tethers.has(wantedId);
     const found = isNew && this.remote ? await this.remote.referenceOf(input.workloadId) : null;
@@ -204,6 +212,13 @@ export class TetherRecords {
     const ids = await this.mutex.runExclusive(PORT_POOL, async () =>
       [...this.tethers.values()].flatMap(({ stored }) => (stored.clusterId === clusterId ? [stored.id] : [])),
     );
+    await this.removeAll(ids);
+    this.relay?.tell('closeCluster', { clusterId });
+    return null;
+  }
+
+  /** Removes tethers, as far as they are still there. */
+  async removeAll(ids: readonly string[]): Promise<null> {
     const removed = ids.map((id) =>
       this.mutex.runExclusive(id, async () => {
         const tether = this.tethers.get(id);
@@ -211,7 +226,6 @@ export class TetherRecords {
       }),
     );
     await Promise.all(removed);
-    this.relay?.tell('closeCluster', { clusterId });
     return null;
   }
 

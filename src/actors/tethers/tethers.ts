@@ -41,6 +41,7 @@ export const tethersActor = actor<TethersProtocol, TethersConfig>('tethers', asy
     closeCluster: ({ clusterId }) => context.replyLater(records.removeAllOf(clusterId)),
     renewCluster: ({ clusterId }) => records.renewAllOf(clusterId),
     workloadSleeping: ({ workloadId, isSleeping }) => records.noteSleep(workloadId, isSleeping),
+    revoked: ({ ids }) => context.replyLater(records.removeAll(ids)),
     listenerMissing: ({ id }) => context.replyLater(records.reopen(id).then(() => null)),
     stats({ id, numbers }) {
       records.onStats(id, numbers);

@@ -34,3 +34,63 @@ export async function dialRelay(
 ): Promise<RelayConnection> {
   return carryStreams(await dial(url, ticket), clock, null, onClosed);
 }
+
+/** What lets a client in. */
+export interface RelayAdmission {
+  url: string;
+  ticket: string;
+  /** After so many milliseconds a connection ends unless it shows another ticket; null: never. */
+  endsInMs: number | null;
+}
+
+/** Another ticket is asked for so long before the end, or in the last quarter of a shorter time. */
+const RENEWAL_MS = 30_000;
+const LEAST_PAUSE_MS = 1_000;
+
+/** Keeps `connection` admitted; returns a function that gives up. */
+function keepAdmitted(
+  connection: RelayConnection,
+  admit: () => Promise<RelayAdmission>,
+  endsInMs: number | null,
+  clock: Clock,
+): () => void {
+  let cancel: () => void = () => undefined;
+  const renew = async (endsAt: number): Promise<void> => {
+    try {
+      const { ticket, endsInMs: next } = await admit();
+      if (!connection.mux.isOpen) return;
+      connection.mux.showTicket(ticket);
+      wait(next);
+    } catch {
+      // Until the end it may pass. After it the server says why.
+      wait(endsAt - clock.monotonic());
+    }
+  };
+  const wait = (leftMs: number | null): void => {
+    if (leftMs === null || leftMs <= 0 || !connection.mux.isOpen) return;
+    const pause = Math.max(leftMs - RENEWAL_MS, (leftMs * 3) / 4, LEAST_PAUSE_MS);
+    const endsAt = clock.monotonic() + leftMs;
+    cancel = clock.after(pause, () => void renew(endsAt));
+  };
+  wait(endsInMs);
+  return () => cancel();
+}
+
+/**
+ * Connects to a relay that `admit` leads to, and asks for a new ticket before the right of the last one ends.
+ * Fails as `dialRelay` and `admit`.
+ */
+export async function openRelay(
+  admit: () => Promise<RelayAdmission>,
+  clock: Clock,
+  onClosed: () => void,
+): Promise<RelayConnection> {
+  const { url, ticket, endsInMs } = await admit();
+  let giveUp: () => void = () => undefined;
+  const connection = await dialRelay(url, ticket, clock, () => {
+    giveUp();
+    onClosed();
+  });
+  giveUp = keepAdmitted(connection, admit, endsInMs, clock);
+  return connection;
+}

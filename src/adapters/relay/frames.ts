@@ -24,6 +24,8 @@ export const FRAME = {
   pong: 8,
   /** No more streams are taken; those that are open go on. */
   goaway: 9,
+  /** From the client: a new ticket, before the right of the last one ends. */
+  ticket: 10,
 } as const;
 
 /**

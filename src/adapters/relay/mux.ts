@@ -16,6 +16,8 @@ export interface MuxTransport {
 export interface MuxEvents {
   /** The client wants a stream: its first frames follow. Only for the server's side. */
   onStream(stream: MuxStream, request: Buffer): void;
+  /** The client shows another ticket; false: it is no good. Only for the server's side. */
+  onTicket?(ticket: string): boolean;
 }
 
 /** One side of a connection. The client opens the streams. */
@@ -69,6 +71,11 @@ export class Mux implements StreamCarrier {
   leave(): void {
     this.isLeaving = true;
     this.sendFrame(muxFrame(FRAME.goaway, 0));
+  }
+
+  /** Shows another ticket. */
+  showTicket(ticket: string): void {
+    this.sendFrame(muxFrame(FRAME.ticket, 0, Buffer.from(ticket)));
   }
 
   ping(): void {
@@ -149,6 +156,8 @@ export class Mux implements StreamCarrier {
   }
 
   private takeOwn(type: number, body: Buffer): string | null {
+    if (type === FRAME.ticket)
+      return this.events?.onTicket?.(body.toString('latin1')) ? null : 'a ticket that is no good here';
     if (body.length > 0) return 'a body where there is none';
     if (type === FRAME.ping) this.sendFrame(muxFrame(FRAME.pong, 0));
     else if (type === FRAME.goaway) this.isLeaving = true;

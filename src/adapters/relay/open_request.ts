@@ -1,6 +1,7 @@
 // What a stream of a relay is opened to, as JSON in its first frame: docs/reference.md "Relay".
 import { type TetherSettings, tetherSettings } from '../../protocol/tethers.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
+import { DNS_SUBDOMAIN } from '../kube/parse_objects.ts';
 
 /** A port of a workload, and how connections to it are carried. */
 export interface OpenRequest extends TetherSettings {
@@ -54,7 +55,8 @@ export function readOpenRequest(body: Buffer): OpenRequest | null {
     half_closed_timeout: halfClosedTimeoutMs = defaults.halfClosedTimeoutMs,
   } = given;
   if (!isName(workload) || !isInteger(port, 1, 65_535) || typeof wake !== 'boolean') return null;
-  if (!(pod === null || isName(pod)) || typeof allowNotReady !== 'boolean') return null;
+  if (!(pod === null || (isName(pod) && DNS_SUBDOMAIN.test(pod))) || typeof allowNotReady !== 'boolean')
+    return null;
   if (!isInteger(halfClosedTimeoutMs, 0, TETHER.maxHalfClosedTimeoutMs)) return null;
   return { workloadId: workload, containerPort: port, wake, pod, allowNotReady, halfClosedTimeoutMs };
 }

@@ -109,6 +109,10 @@ export class RelayLink {
   }
 
   private async dial(): Promise<void> {
+    const since = this.lastTrouble?.since ?? this.clock.monotonic();
+    // Of a Berth that takes the connection and says nothing, no failure tells in time.
+    const reason = this.lastTrouble?.reason ?? 'the other Berth does not answer';
+    this.lastTrouble = { reason, since, graceMs: TETHER.retryWindowMs };
     try {
       const connection = await this.options.dial(() => this.forgetClosed());
       if (this.isClosed) connection.close('this Berth ends');
@@ -117,7 +121,6 @@ export class RelayLink {
     } catch (error) {
       if (!isFailure(error)) throw error;
       const graceMs = FINAL_CODES.has(error.code) ? 0 : TETHER.retryWindowMs;
-      const since = this.lastTrouble?.since ?? this.clock.monotonic();
       this.lastTrouble = { reason: error.message, since, graceMs };
     } finally {
       this.tellUsers();

@@ -1,17 +1,20 @@
 // The listener of a relay: WebSockets of clients that show a ticket, and nothing else.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
+import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
-import { RELAY } from '../../settings/cloud_limits.ts';
-import { DESCRIPTORS } from '../../settings/limits.ts';
+import { FORWARDING, RELAY } from '../../settings/cloud_limits.ts';
+import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
 import { readTextFile } from '../../settings/state_files.ts';
 import { areDescriptorsUsed } from '../process/open_files_limit.ts';
-import { WebSocketServer } from '../websocket.ts';
+import { Strangers } from '../strangers.ts';
+import { type WebSocket, WebSocketServer } from '../websocket.ts';
 import { RELAY_PROTOCOL } from './frames.ts';
 import type { MuxEvents } from './mux.ts';
 import { carryStreams, MAX_RELAY_MESSAGE_BYTES, type RelayConnection } from './relay_connection.ts';
 import { RELAY_PATH } from './relay_path.ts';
+import type { TicketHolder } from './ticket.ts';
 
 /** Where a relay listens. */
 export interface RelayAddress {
@@ -24,29 +27,35 @@ export interface RelayAddress {
 
 export interface RelayServerOptions extends RelayAddress {
   clock: Clock;
-  acceptsTicket(ticket: string): boolean;
-  /** The events of a new connection. */
-  eventsOf(): MuxEvents;
+  /** Where the relay is that has the workloads; null: here. */
+  passesTo(): { host: string; port: number } | null;
+  /** Whose the ticket is; null: it is no good. */
+  readTicket(ticket: string): { holder: TicketHolder } | null;
+  /** The events of a new connection, of whoever `holder` says at that time. */
+  eventsOf(holder: () => TicketHolder): MuxEvents;
 }
 
 export interface RelayServer {
   readonly port: number;
+  /** Ends the connections of whoever has a grant by `subject`. */
+  end(subject: string): void;
   /** Ends every connection; resolves when the port is free again. */
   close(): Promise<void>;
 }
 
-/** The status that refuses an upgrade; null: it is proper. */
-function refusalOf(
+/** Who asks for an upgrade, or the status that refuses it. */
+function holderOf(
   { method, url = '', headers }: IncomingMessage,
-  acceptsTicket: (ticket: string) => boolean,
-): number | null {
+  readTicket: RelayServerOptions['readTicket'],
+): { holder: TicketHolder } | number {
   if (url !== RELAY_PATH) return 404;
   // A page has no business here, whatever token it has.
   if (headers.origin !== undefined) return 403;
   const [scheme, ticket = ''] = (headers.authorization ?? '').split(' ');
-  if (scheme?.toLowerCase() !== 'bearer' || !acceptsTicket(ticket)) return 401;
+  const found = scheme?.toLowerCase() === 'bearer' ? readTicket(ticket) : null;
+  if (!found) return 401;
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((one) => one.trim());
-  return method === 'GET' && offered.includes(RELAY_PROTOCOL) ? null : 400;
+  return method === 'GET' && offered.includes(RELAY_PROTOCOL) ? found : 400;
 }
 
 function refuse(socket: Duplex, status: number): void {
@@ -54,7 +63,7 @@ function refuse(socket: Duplex, status: number): void {
   socket.end(`HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
-function createServer({ tls }: RelayAddress): http.Server {
+function createServer({ tls }: RelayAddress, strangers: Strangers): http.Server {
   const answer = (_: IncomingMessage, response: ServerResponse): void => {
     response.writeHead(426, { connection: 'close', upgrade: 'websocket' }).end();
   };
@@ -77,33 +86,130 @@ function createServer({ tls }: RelayAddress): http.Server {
   server.maxConnections = RELAY.maxConnections;
   server.on('connection', (socket) => {
     if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
+    else strangers.add(socket);
   });
   return server;
 }
 
+/** Has another relay answer an upgrade: it gets the request as it came, and then all bytes. */
+function passUpgrade(
+  target: { host: string; port: number },
+  { method, url, rawHeaders }: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+  passed: Set<Duplex>,
+): void {
+  const other = connect({
+    ...target,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: RELAY.pingIntervalMs,
+  });
+  const late = setTimeout(() => other.destroy(), FORWARDING.connectTimeoutMs);
+  other.once('connect', () => clearTimeout(late));
+  other.on('error', () => undefined);
+  other.once('close', () => {
+    clearTimeout(late);
+    client.destroy();
+  });
+  passed.add(client);
+  client.once('close', () => {
+    passed.delete(client);
+    other.destroy();
+  });
+  const headers = rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
+  other.write(`${method} ${url} HTTP/1.1\r\n${headers}\r\n`);
+  other.write(head);
+  client.pipe(other);
+  other.pipe(client);
+}
+
+/** Whose a connection is. It ends with the right of its ticket, unless there is another one by then. */
+class Admission {
+  holder: TicketHolder;
+  private readonly clock: Clock;
+  private readonly onExpired: () => void;
+  private cancel: () => void = () => undefined;
+
+  constructor(holder: TicketHolder, clock: Clock, onExpired: () => void) {
+    this.holder = holder;
+    this.clock = clock;
+    this.onExpired = onExpired;
+    this.awaitExpiry();
+  }
+
+  /** Whether `found` is a ticket of the same holder, which then counts. */
+  renew(found: { holder: TicketHolder } | null): boolean {
+    if (!found || !isSameHolder(found.holder, this.holder)) return false;
+    this.end();
+    this.holder = found.holder;
+    this.awaitExpiry();
+    return true;
+  }
+
+  end(): void {
+    this.cancel();
+  }
+
+  private awaitExpiry(): void {
+    const expiresAt = this.holder?.expiresAt ?? null;
+    if (expiresAt !== null)
+      this.cancel = this.clock.after(Math.max(0, expiresAt - this.clock.now()), this.onExpired);
+  }
+}
+
+const isSameHolder = (one: TicketHolder, other: TicketHolder): boolean =>
+  JSON.stringify(one && [...one.subjects].sort()) === JSON.stringify(other && [...other.subjects].sort());
+
+/** Carries the streams of a client, as long as it is admitted. */
+function admit(
+  webSocket: WebSocket,
+  holder: TicketHolder,
+  { clock, eventsOf, readTicket }: RelayServerOptions,
+  connections: Map<RelayConnection, Admission>,
+): void {
+  const admission = new Admission(holder, clock, () =>
+    connection.leave('the token of this connection has expired'),
+  );
+  const events: MuxEvents = {
+    ...eventsOf(() => admission.holder),
+    onTicket: (ticket) => admission.renew(readTicket(ticket)),
+  };
+  const connection = carryStreams(webSocket, clock, events, () => {
+    admission.end();
+    connections.delete(connection);
+  });
+  connections.set(connection, admission);
+}
+
 /** Listens. Rejects with the error of the system. */
 export async function listenForRelays(options: RelayServerOptions): Promise<RelayServer> {
-  const connections = new Set<RelayConnection>();
+  const connections = new Map<RelayConnection, Admission>();
+  const passed = new Set<Duplex>();
   const sockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
     maxPayload: MAX_RELAY_MESSAGE_BYTES,
     handleProtocols: () => RELAY_PROTOCOL,
   });
-  const server = createServer(options);
+  const strangers = new Strangers(HTTP.maxStrangers);
+  const server = createServer(options, strangers);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => undefined);
-    const status = refusalOf(request, options.acceptsTicket);
-    if (status !== null) {
-      refuse(socket, status);
+    const found = holderOf(request, options.readTicket);
+    if (typeof found === 'number') {
+      refuse(socket, found);
       return;
     }
-    sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = carryStreams(webSocket, options.clock, options.eventsOf(), () =>
-        connections.delete(connection),
-      );
-      connections.add(connection);
-    });
+    strangers.remove(request.socket);
+    const target = options.passesTo();
+    if (target) {
+      passUpgrade(target, request, socket, head, passed);
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (webSocket) =>
+      admit(webSocket, found.holder, options, connections),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -117,10 +223,16 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
   const address = server.address();
   return {
     port: typeof address === 'object' && address ? address.port : options.port,
+    end: (subject) => {
+      for (const [connection, { holder }] of connections)
+        if (holder?.subjects.includes(subject))
+          connection.close('the rights of this connection have changed');
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const connection of connections) connection.leave('the relay ends');
+        for (const connection of connections.keys()) connection.leave('the relay ends');
+        for (const socket of passed) socket.destroy();
         server.closeAllConnections();
       }),
   };

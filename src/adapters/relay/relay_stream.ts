@@ -1,11 +1,12 @@
 // A stream of a relay as a tether sees its connection to a pod.
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
-import type {
-  Destroyable,
-  ForwardErrorCode,
-  ForwardStream,
-  ForwardStreamEvents,
+import {
+  type Destroyable,
+  errorLine,
+  type ForwardErrorCode,
+  type ForwardStream,
+  type ForwardStreamEvents,
 } from '../portforward/transport.ts';
 import type { ResetCode } from './frames.ts';
 import type { Mux } from './mux.ts';
@@ -84,7 +85,10 @@ class RelayStream implements ForwardStream {
       onClosed: () => undefined,
       onReset: (code, text) => {
         this.isOver = true;
-        events.onFailed({ code: this.errorOf(code), text: text || 'the relay has closed the connection' });
+        events.onFailed({
+          code: this.errorOf(code),
+          text: errorLine(text) || 'the relay has closed the connection',
+        });
       },
     });
   }

@@ -1,5 +1,6 @@
 // berth k8s tether --remote: a tether to a workload of another Berth, without a daemon.
-import { admitToRelay, connectRemote } from '../../client/remote_berth.ts';
+import { readLogin } from '../../client/login_file.ts';
+import { admitToRelay, connectRemote, type RemoteBerth } from '../../client/remote_berth.ts';
 import type { TetherInput } from '../../protocol/tethers.ts';
 import { isBerthAddress } from '../../settings/config.ts';
 import { readSecret } from '../../settings/state_dir.ts';
@@ -8,14 +9,15 @@ import type { CommandContext } from '../kit/context.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { findWorkload, workloadName } from '../kit/k8s_lookup.ts';
 
-async function remoteToken(context: CommandContext): Promise<string> {
+async function remoteToken(context: CommandContext, url: string): Promise<RemoteBerth['token']> {
   const { settings, stateDir } = await context.local();
   const { remoteToken: path } = statePaths(stateDir);
   const token = settings.cloud.remote_token || readSecret(path, 'put the token into it')?.toString().trim();
   if (token) return token;
+  if (readLogin(stateDir)?.url === url) return { login: stateDir };
   throw new CommandError(
     'the token of that Berth is missing',
-    `Give it in BERTH_REMOTE_TOKEN, or put it into ${path} (chmod 600).`,
+    `Log in with berth login ${url}, give it in BERTH_REMOTE_TOKEN, or put it into ${path} (chmod 600).`,
   );
 }
 
@@ -37,7 +39,7 @@ export async function tetherRemotely(
     throw new UsageError(`${url} is not the address of a Berth`, hint);
   }
   const { out } = context;
-  const client = connectRemote({ url, token: await remoteToken(context) });
+  const client = connectRemote({ url, token: await remoteToken(context, url) });
   const workload = await findWorkload(client, reference, cluster);
   const [from, to] = (await context.local()).settings.cloud.tether_ports;
   const { openForegroundTether } = await import('../../actors/tethers/foreground_tether.ts');

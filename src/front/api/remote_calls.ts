@@ -1,6 +1,6 @@
 // The part of /k8s that another Berth answers: docs/reference.md "Remote tethers".
 import { fail } from '../../protocol/errors.ts';
-import { CLOUD_EVENTS, RELAY } from '../../settings/cloud_limits.ts';
+import { CLOUD, CLOUD_EVENTS, RELAY, WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
@@ -39,18 +39,42 @@ async function passedBody(exchange: HttpExchange): Promise<string | null> {
   return Buffer.from(bytes).toString();
 }
 
-/** Sends a request whose answer is due soon if `isPrompt`. Fails remote_unreachable, remote_denied. */
+/** The longest time to an answer in milliseconds: the other Berth's own limits, and the way to it. */
+function answerLimitMs({ isPrompt, keyKind }: Route, query: string): number {
+  if (isPrompt) return RELAY.answerTimeoutMs;
+  const asked = Number(new URLSearchParams(query).get('timeout')) || CLOUD.defaultWakeWaitMs;
+  const workMs = keyKind === null ? CLOUD.bulkTimeoutMs : Math.max(CLOUD.scaleTimeoutMs, CLOUD.syncTimeoutMs);
+  const waitMs = WAKE_ORDER.waitMs + Math.min(asked, HTTP.maxQueryDurationMs);
+  return workMs + waitMs + RELAY.answerTimeoutMs;
+}
+
+/** What the body of a refusal says that the token may not do; null: it says something else. */
+function missingRole(body: string): string | null {
+  try {
+    const { code, message }: { code?: unknown; message?: unknown } = JSON.parse(body);
+    return code === 'forbidden' && typeof message === 'string' ? message : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Sends a request; `limitMs` null: its answer has no end. Fails remote_unreachable, remote_denied, forbidden.
+ */
 async function askRemote(
   remote: RemoteApi,
   request: RemoteRequest,
-  isPrompt: boolean,
+  limitMs: number | null,
 ): Promise<RemoteAnswer> {
   const { signal } = request;
-  const late = isPrompt ? AbortSignal.timeout(RELAY.answerTimeoutMs) : signal;
+  const late = limitMs === null ? signal : AbortSignal.timeout(limitMs);
   const answer = await remote.send({ ...request, signal: AbortSignal.any([signal, late]) });
   const { status } = answer;
-  if (status === 401 || status === 403)
+  if (status === 401 || status === 403) {
+    const missing = missingRole(await answer.text());
+    if (missing !== null) throw fail('forbidden', missing);
     throw fail('remote_denied', `the other Berth refuses the token: ${status}`);
+  }
   if (!ANSWERED_TYPE.test(answer.header('content-type') ?? ''))
     throw fail('remote_unreachable', `what answers in place of the other Berth is none: ${status}`);
   return answer;
@@ -112,9 +136,10 @@ export function passOn({ exchange, reply, route, app, pending }: PassedRequest, 
   const gone = new AbortController();
   const cut = (): void => gone.abort();
   const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
+  const limitMs = isStreamed ? null : answerLimitMs(route, exchange.query());
   const work = passedBody(exchange).then(async (body) => {
     exchange.whenGone(cut);
-    const answer = await askRemote(remote, { ...head, body }, route.isPrompt && !isStreamed);
+    const answer = await askRemote(remote, { ...head, body }, limitMs);
     const text = isStreamed && answer.status === 200 ? null : await answer.text();
     return { answer, text };
   });

@@ -7,6 +7,7 @@ import net from 'node:net';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { Gateway } from '../../../src/actors/gateway/gateway_server.ts';
 import { afterThisTest } from '../../kit/actors.ts';
+import { freePort } from '../../kit/free_ports.ts';
 import { send } from '../../kit/http_request.ts';
 import { must } from '../../kit/must.ts';
 import { canBecomeOthers, listenAsOther, OTHER_USER } from '../../kit/other_user.ts';
@@ -70,14 +71,15 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
     ['127.0.0.1', '::1'],
     ['::1', '127.0.0.1'],
   ])('on %s takes nothing from the agent on %s', async (foreign, own) => {
-    const evil = await listenAsOther(foreign, 0);
+    // Free at both addresses.
+    const evil = await listenAsOther(foreign, freePort());
     await ownServer(own, evil.port);
     gateway.setRoutes([route(evil.port)]);
     for (let turn = 0; turn < 3; turn += 1) expect((await ask('POST')).text).toBe('own');
   });
 
   it('that comes in the place of the agent is noticed at the next connection', async () => {
-    const { port: agentPort, end } = await listenAsOther('127.0.0.1', 0);
+    const { port: agentPort, end } = await listenAsOther('127.0.0.1', freePort());
     gateway.setRoutes([route(agentPort)]);
     expect((await ask()).status).toBe(502);
     await end();

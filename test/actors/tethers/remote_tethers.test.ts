@@ -58,10 +58,12 @@ interface Options {
   take?: (taken: Taken) => void;
   /** Why there is no way to it. */
   refuse?: () => Error | null;
+  /** Resolves when the way to it is found. */
+  found?: Promise<void>;
 }
 
 /** A relay, and an open tether that leads to it. */
-async function remote({ clock = realTime, take = ignore, refuse = () => null }: Options = {}) {
+async function remote({ clock = realTime, take = ignore, refuse = () => null, found }: Options = {}) {
   const relayPort = freePort();
   const taken: Taken[] = [];
   let server: RelayServer | null = null;
@@ -71,7 +73,8 @@ async function remote({ clock = realTime, take = ignore, refuse = () => null }: 
       bind: '127.0.0.1',
       port: relayPort,
       clock: realTime,
-      acceptsTicket: () => true,
+      passesTo: () => null,
+      readTicket: () => ({ holder: null }),
       eventsOf: () => ({
         onStream: (stream, body) => {
           const one = new Taken(stream, body);
@@ -94,6 +97,7 @@ async function remote({ clock = realTime, take = ignore, refuse = () => null }: 
       dials += 1;
       const refusal = refuse();
       if (refusal) throw refusal;
+      await found;
       return dialRelay(`ws://127.0.0.1:${relayPort}${RELAY_PATH}`, 'ticket', realTime, onClosed);
     },
     onDefect: (error) => {
@@ -175,11 +179,11 @@ describe('a remote tether', () => {
 
   it('resets the client when the pod breaks the connection, and says why', async () => {
     const here = await remote({
-      take: ({ stream }) => stream.reset('failed', 'the pod says no'),
+      take: ({ stream }) => stream.reset('failed', 'the pod\u001b[31m\nsays \u202eno'),
     });
     const one = client(here.port, 'hello');
     expect(await one.ended).toBe('ECONNRESET');
-    expect(await eventually(() => here.last()?.lastError)).toBe('the pod says no');
+    expect(await eventually(() => here.last()?.lastError)).toBe('the pod [31m says no');
     expect(here.taken.length).toBe(1);
   });
 
@@ -238,6 +242,23 @@ describe('when the relay ends', () => {
     const dials = here.dials();
     for (let index = 0; index < 20; index += 1) await clock.advance(RELAY.retry.maxDelayMs);
     expect(here.dials(), 'nobody waits').toBeLessThanOrEqual(dials + 1);
+  });
+
+  it('has connections wait no longer for a Berth that takes them and never answers', async () => {
+    const clock = virtualClock();
+    const here = await remote({ clock, found: new Promise(ignore) });
+    const began = clock.monotonic();
+    let how = '';
+    void client(here.port, 'hello').ended.then((ended) => {
+      how = ended;
+    });
+    await pass(clock, () => how !== '');
+    expect(how).toBe('ECONNRESET');
+    await pass(clock, () => here.last()?.lastError != null);
+    expect(here.last()?.lastError).toBe('the other Berth does not answer');
+    // Without an answer the connection would be held as long as for a pod.
+    expect(clock.monotonic() - began).toBeLessThan(TETHER.podWaitTimeoutMs / 2);
+    expect(here.dials()).toBe(1);
   });
 
   it('resets at once who waits for a Berth that refuses the token, and asks again for the next', async () => {

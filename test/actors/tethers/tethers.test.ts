@@ -89,6 +89,7 @@ async function part(
     ports,
     hasRelay: false,
     remote: null,
+    isServer: false,
   });
   return {
     world: space,

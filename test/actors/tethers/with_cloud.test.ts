@@ -76,6 +76,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     ports,
     hasRelay: false,
     remote: null,
+    isServer: false,
   });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,

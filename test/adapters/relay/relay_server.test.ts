@@ -1,27 +1,29 @@
 // The listener of a relay and its clients, over real sockets: docs/reference.md "Relay".
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { dialRelay } from '../../../src/adapters/relay/dial_relay.ts';
+import { dialRelay, openRelay } from '../../../src/adapters/relay/dial_relay.ts';
 import type { MuxStream } from '../../../src/adapters/relay/mux_stream.ts';
 import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
 import { listenForRelays } from '../../../src/adapters/relay/relay_server.ts';
-import { isTicketValid, newTicket } from '../../../src/adapters/relay/ticket.ts';
+import { newTicket, readTicket } from '../../../src/adapters/relay/ticket.ts';
+import type { Clock } from '../../../src/runtime/actor.ts';
 import { RELAY } from '../../../src/settings/cloud_limits.ts';
-import { MIB } from '../../../src/settings/limits.ts';
+import { HTTP, MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 
 const TOKEN = 'the-token';
-const ticketOf = (token: string, now: number): string => newTicket(token, now).ticket;
+const ticketOf = (token: string, now: number): string => newTicket(token, now, null).ticket;
 const ignore = (): void => undefined;
 
 /** A relay whose streams get back what they send, as fast as they take it. */
-async function echoing() {
+async function echoing(other: { host: string; port: number } | null = null, clock: Clock = realTime) {
   const server = await listenForRelays({
     bind: '127.0.0.1',
     port: 0,
-    clock: realTime,
-    acceptsTicket: (ticket) => isTicketValid(TOKEN, ticket, Date.now()),
+    clock,
+    passesTo: () => other,
+    readTicket: (ticket) => readTicket(TOKEN, ticket, Date.now()),
     eventsOf: () => ({
       onStream: (stream) =>
         stream.listen({
@@ -76,6 +78,23 @@ function answerTo(port: number, request: string): Promise<string> {
     socket.on('close', () => resolve(text.split('\r\n')[0] ?? ''));
   });
 }
+
+it('passes clients on to the relay that has the workloads, with every byte', async () => {
+  const there = await echoing();
+  const target = { host: '127.0.0.1', port: there.server.port };
+  const here = await echoing(target);
+  const closed: string[] = [];
+  const { mux } = await dialled(here.url, () => closed.push('closed'));
+  const stream = mux.open(Buffer.from('{}'));
+  const found = heard(stream);
+  const bytes = 3 * MIB;
+  stream.write(Buffer.alloc(bytes, 'x'));
+  await eventually(() => found.bytes === bytes);
+  await expect(dialRelay(here.url, ticketOf('another', Date.now()), realTime, ignore)).rejects.toThrow(/401/);
+  await there.server.close();
+  await eventually(() => closed.length === 1);
+  await expect(dialRelay(here.url, ticketOf(TOKEN, Date.now()), realTime, ignore)).rejects.toThrow();
+});
 
 describe('a relay', () => {
   it('carries megabytes both ways, beside a reader that has stopped', async () => {
@@ -140,10 +159,136 @@ describe('a relay', () => {
     expect(await answerTo(server.port, request)).toContain(` ${status} `);
   });
 
+  it('lets idle strangers keep nobody out who has a ticket', async () => {
+    const { server, url } = await echoing();
+    const known = await dialled(url);
+    const open = new Set<Socket>();
+    for (let count = 0; count < HTTP.maxStrangers + 3; count += 1) {
+      const stranger = connect(server.port, '127.0.0.1');
+      afterThisTest(() => void stranger.destroy());
+      stranger.on('error', ignore);
+      stranger.on('close', () => open.delete(stranger));
+      await new Promise((resolve) => stranger.on('connect', resolve));
+      open.add(stranger);
+    }
+    await eventually(() => open.size === HTTP.maxStrangers);
+    for (const { mux } of [known, await dialled(url)]) {
+      const stream = mux.open(Buffer.from('{}'));
+      const got = heard(stream);
+      stream.write(Buffer.from('hello'));
+      stream.end();
+      await eventually(() => got.end !== '');
+      expect(got).toEqual({ bytes: 5, end: 'closed' });
+    }
+  });
+
   it('answers nothing but WebSockets', async () => {
     const { server } = await echoing();
     expect(await answerTo(server.port, `GET ${RELAY_PATH} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toContain(
       ' 426 ',
     );
+  });
+});
+
+/** A clock whose timers go off when the test says. */
+function heldClock() {
+  const timers = new Set<{ ms: number; run: () => void }>();
+  const clock: Clock = {
+    ...realTime,
+    after: (ms, run) => {
+      const timer = { ms, run };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+  };
+  /** Has the only one go off. */
+  const pass = (): void => {
+    const [timer] = timers;
+    expect(timers.size).toBe(1);
+    timers.clear();
+    timer?.run();
+  };
+  return { clock, timers, pass, spans: () => [...timers].map(({ ms }) => ms) };
+}
+
+const MINUTE = 60_000;
+
+describe('a connection of a person', () => {
+  const until = (ms: number, subjects = ['user:anna', 'group:dev']) => ({
+    subjects,
+    expiresAt: Date.now() + ms,
+  });
+  const ticketFor = (holder: ReturnType<typeof until>): string => newTicket(TOKEN, Date.now(), holder).ticket;
+
+  /** A connection of somebody whose tokens last so long, one after the other; then there are no more. */
+  async function admitted(lifetimes: number[]) {
+    const [server, client] = [heldClock(), heldClock()];
+    const { url } = await echoing(null, server.clock);
+    const admit = async () => {
+      const endsInMs = lifetimes.shift();
+      if (endsInMs === undefined) throw new Error('the login has ended');
+      return { url, ticket: ticketFor(until(endsInMs)), endsInMs };
+    };
+    const seen = { isClosed: false };
+    const connection = await openRelay(admit, client.clock, () => {
+      seen.isClosed = true;
+    });
+    afterThisTest(() => connection.close('the test ends'));
+    const stream = connection.mux.open(Buffer.from('{}'));
+    const found = heard(stream);
+    const isCarried = async (): Promise<void> => {
+      const before = found.bytes;
+      stream.write(Buffer.from('hello'));
+      await eventually(() => found.bytes === before + 5);
+    };
+    await isCarried();
+    return { server, client, seen, found, isCarried };
+  }
+
+  it('ends with the token, and its streams with it', async () => {
+    const { server, client, seen, found } = await admitted([10 * MINUTE]);
+    const [span = 0] = server.spans();
+    expect(span).toBeLessThanOrEqual(10 * MINUTE);
+    expect(client.spans(), 'half a minute before').toEqual([9.5 * MINUTE]);
+    server.pass();
+    await eventually(() => seen.isClosed);
+    expect(found.end).toBe('lost: the token of this connection has expired');
+    expect(client.spans()).toEqual([]);
+  });
+
+  it('goes on with another ticket, which is asked for before', async () => {
+    const { server, client, seen, isCarried } = await admitted([MINUTE, 10 * MINUTE]);
+    client.pass();
+    await eventually(() => server.spans().every((span) => span > 9 * MINUTE));
+    expect([server.timers.size, client.spans(), seen.isClosed]).toEqual([1, [9.5 * MINUTE], false]);
+    await isCarried();
+  });
+
+  it('asks again while there is no other ticket, until the end', async () => {
+    const { server, client, seen, isCarried } = await admitted([MINUTE]);
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      client.pass();
+      await eventually(() => client.timers.size === 1);
+      await isCarried();
+    }
+    server.pass();
+    await eventually(() => seen.isClosed);
+    expect(client.spans()).toEqual([]);
+  });
+
+  it("is nobody else's to carry on", async () => {
+    const { url } = await echoing();
+    const wrong = [
+      ticketFor(until(MINUTE, ['user:mallory', 'group:dev'])),
+      ticketFor(until(MINUTE, ['user:anna'])),
+      newTicket('another', Date.now(), until(MINUTE)).ticket,
+      ticketOf(TOKEN, Date.now()),
+      '',
+    ];
+    for (const ticket of wrong)
+      await new Promise<void>((resolve, reject) => {
+        const dialling = dialRelay(url, ticketFor(until(MINUTE)), realTime, resolve);
+        dialling.then(({ mux }) => mux.showTicket(ticket), reject);
+      });
   });
 });

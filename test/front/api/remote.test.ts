@@ -1,6 +1,6 @@
 // Requests that another Berth answers, over real sockets: docs/reference.md "Remote tethers".
 import { createServer } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { remoteApi } from '../../../src/daemon/remote_berth.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
@@ -78,6 +78,20 @@ describe('another Berth', () => {
     expect(direct.status, 'its own callers use its own token').toBe(401);
   });
 
+  it('has a limit for each answer, also of what waits', async () => {
+    const { here } = await both();
+    const limits = vi.spyOn(AbortSignal, 'timeout');
+    afterThisTest(() => limits.mockRestore());
+    for (const [method, path] of [
+      ['GET', '/k8s/workloads/W1'],
+      ['POST', '/k8s/workloads/W1/sleep'],
+      ['POST', '/k8s/workloads/W1/wake?wait=true&timeout=600000'],
+      ['POST', '/k8s/workloads/sleep'],
+    ] as const)
+      await here.request(method, path, { headers: HEADERS });
+    expect(limits.mock.calls.map(([ms]) => ms)).toEqual([10_000, 250_000, 790_000, 1_930_000]);
+  });
+
   it('may be away', async () => {
     const here = await near(`http://127.0.0.1:${freePort()}`);
     const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
@@ -108,7 +122,7 @@ describe('POST /k8s/relay', () => {
     const given = await there.request('POST', '/k8s/relay', { headers: { Authorization: 'Bearer there' } });
     expect([given.status, given.body]).toEqual([
       201,
-      { ticket: 'T', expires_at: '2030-01-01T00:00:00.000Z', port: 4 },
+      { ticket: 'T', expires_at: '2030-01-01T00:00:00.000Z', ends_in: null, port: 4 },
     ]);
     expect((await there.request('POST', '/k8s/relay')).status).toBe(401);
     const none = await here.request('POST', '/k8s/relay', { headers: HEADERS });

@@ -1,0 +1,74 @@
+// The ports that a relay carries connections to: docs/reference.md "Relay".
+import { expect, it } from 'vitest';
+import { relayActor } from '../../../src/actors/tethers/relay.ts';
+import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
+import { dialRelay } from '../../../src/adapters/relay/dial_relay.ts';
+import type { Mux } from '../../../src/adapters/relay/mux.ts';
+import { openRequestBody } from '../../../src/adapters/relay/open_request.ts';
+import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
+import { newTicket } from '../../../src/adapters/relay/ticket.ts';
+import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import { fail } from '../../../src/protocol/errors.ts';
+import { tetherSettings } from '../../../src/protocol/tethers.ts';
+import { RELAY } from '../../../src/settings/cloud_limits.ts';
+import { afterThisTest, realTime, world } from '../../kit/actors.ts';
+import { eventually } from '../../kit/eventually.ts';
+import { heldConnections, RULE } from './tether_kit.ts';
+
+const TOKEN = 'the-token';
+const ignore = (): void => undefined;
+
+/** A relay of workloads that all sleep, and a connection to it. */
+async function relay() {
+  const space = world();
+  const workloads = await space.stand<WorkloadsProtocol>('workloads', {
+    tetherTarget: ({ id }) => {
+      throw fail('unknown_workload', `there is no workload ${id}`);
+    },
+  });
+  const peers = await openLoopbackPeers();
+  afterThisTest(() => peers.close());
+  let port = 0;
+  await space.start('relay', relayActor, {
+    ...{ rule: RULE, peers, networkClock: realTime, held: heldConnections() },
+    ...{ address: { bind: '127.0.0.1', port: 0 }, isBehindProxy: false, cloudToken: TOKEN },
+    onListening: (result) => {
+      if ('port' in result) port = result.port;
+    },
+  });
+  await eventually(() => port > 0);
+  const { ticket } = newTicket(TOKEN, space.clock.now(), null);
+  const connection = await dialRelay(`ws://127.0.0.1:${port}${RELAY_PATH}`, ticket, realTime, ignore);
+  afterThisTest(() => connection.close('the test ends'));
+  return { mux: connection.mux, workloads };
+}
+
+/** Opens a stream; its end follows. */
+function opened(mux: Mux, changes: { workloadId?: string; containerPort?: number; pod?: string }) {
+  const found = { end: '' };
+  const request = { workloadId: 'W1', containerPort: 80, wake: false, ...tetherSettings({}), ...changes };
+  const stream = mux.open(openRequestBody(request));
+  stream.listen({
+    ...{ onData: ignore, onDrained: ignore, onEnd: ignore, onClosed: ignore },
+    onReset: (code, text) => {
+      found.end = `${code}: ${text}`;
+    },
+  });
+  return { found, stream };
+}
+
+it('leads to so many ports and no more, however many a client names', async () => {
+  const { mux } = await relay();
+  for (let containerPort = 1; containerPort <= RELAY.maxPorts; containerPort += 1)
+    opened(mux, { containerPort }).stream.reset('closed', '');
+  const { found } = opened(mux, { containerPort: RELAY.maxPorts + 1 });
+  await eventually(() => found.end !== '');
+  expect(found.end).toBe(`refused: ${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
+});
+
+it('takes no name for a pod that none can have', async () => {
+  const { mux } = await relay();
+  const { found } = opened(mux, { pod: '../../x' });
+  await eventually(() => found.end !== '');
+  expect(found.end).toBe('failed: the request names no port of a workload');
+});
