@@ -15,7 +15,8 @@ const FRAME = String.raw`printf "\r\e[2K%s Working (%ds)\r\n\e[2K  esc to interr
 const MOVING = `exec perl -e '$|=1; $b=time; while(1){$c=++$i; ${FRAME}; select(undef,undef,undef,0.1)}'`;
 const RESTING = 'exec sleep 1000';
 const SETTLE_MS = 2_000;
-const REST_MS = 20_000;
+/** A daemon at rest has given back what it can by then: see src/adapters/process/resting_memory.ts. */
+const REST_MS = 30_000;
 const KIB = 1_024;
 
 /** Milliseconds of processor time in a second. */
@@ -96,7 +97,7 @@ async function questionMs({ ask, port }: Daemon): Promise<number> {
   return median(times);
 }
 
-/** KiB of `of` for each of `AGENTS` that `begin` starts, once V8 has given back what the starts took. */
+/** KiB of `of` for each of `AGENTS` that `begin` starts, once threads have given back what that took. */
 async function memoryOfEach(of: readonly number[], begin: () => Promise<unknown>): Promise<number> {
   const used = (): number => of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
   await pause(SETTLE_MS);

@@ -127,6 +127,14 @@ function call(port: number, token: string, method: string, path: string, body?: 
   });
 }
 
+export type Ask = (method: string, path: string, body?: object) => Promise<Json>;
+
+/** A client of a daemon's cloud API. It resolves with the parsed body; it rejects on any status but 2xx. */
+export const cloudClient =
+  ({ port }: Daemon, token: string): Ask =>
+  (method, path, body) =>
+    call(port, token, method, path, body);
+
 /** The values of one turn, in this order. */
 const UNITS: Readonly<Record<string, string>> = {
   'sync of 10,000': 's',
@@ -153,14 +161,12 @@ export function withCloud<T>(use: (daemon: Daemon, ask: Ask, token: string) => P
     const daemon = await startDaemon(folder);
     try {
       const token = readFileSync(join(folder, 'state', 'cloud-token'), 'utf8').trim();
-      const ask: Ask = (method, path, body) => call(daemon.port, token, method, path, body);
-      return await use(daemon, ask, token);
+      return await use(daemon, cloudClient(daemon, token), token);
     } finally {
       await daemon.end();
     }
   });
 }
-export type Ask = (method: string, path: string, body?: object) => Promise<Json>;
 
 const syncOnce = (kubeconfig: string): Promise<Turn> =>
   withCloud(async (daemon, ask) => {

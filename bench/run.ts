@@ -16,6 +16,8 @@ const BENCHMARKS: ReadonlyMap<string, () => Promise<Benchmark>> = new Map([
   ['tether', async () => (await import('./tether.ts')).tether],
   ['cloud', async () => (await import('./cloud.ts')).cloud],
   ['audit', async () => (await import('./audit.ts')).audit],
+  ['shared', async () => (await import('./shared.ts')).shared],
+  ['restart', async () => (await import('./restart.ts')).restart],
   ['cli', async () => (await import('./cli.ts')).cli],
   ['coldstart', async () => (await import('./coldstart.ts')).coldstart],
   ['memory', async () => (await import('./memory.ts')).memoryUse],

@@ -1,5 +1,6 @@
 // People at agents' terminals: the first screen of a viewer, a keystroke and its echo, a prompt until the
-// program reads it. The floors are a bare request, node-pty alone, and `tmux send-keys`.
+// program reads it; `berth ui`, in terminal_ui.ts. The floors are a bare request, node-pty alone, and
+// `tmux send-keys`.
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream, mkdtempSync, type ReadStream, rmSync } from 'node:fs';
@@ -11,6 +12,7 @@ import { WebSocket } from 'ws';
 import { type BareProcess, withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, withDaemon } from './kit/daemon.ts';
 import { type Benchmark, cost, median, type Row } from './kit/harness.ts';
+import { terminalUi } from './terminal_ui.ts';
 
 const run = promisify(execFile);
 
@@ -127,17 +129,18 @@ async function prompt(daemon: Daemon, folder: string): Promise<Row> {
 
 export const viewers: Benchmark = {
   name: 'viewers',
-  question: "How fast are agents' terminals for those who sit at them?",
+  question: "How fast are agents' terminals and `berth ui` for those who sit at them?",
   run: async () => {
     const folder = mkdtempSync(join(tmpdir(), 'berth-bench-viewers-'));
     try {
-      return await withBareProcess((bare) =>
+      const people = await withBareProcess((bare) =>
         withDaemon(async (daemon) => [
           await firstScreen(daemon),
           await keystroke(daemon, bare),
           await prompt(daemon, folder),
         ]),
       );
+      return [...people, ...(await terminalUi())];
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

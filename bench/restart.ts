@@ -1,0 +1,153 @@
+// The restart of a daemon with 1,000 clusters of 100 workloads each: from its start until every cluster is
+// watched again, next to a bare client that opens the same watches. The clusters are one double of an API
+// server in a process of its own, registered many times.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
+import { createKubeCluster, type KubeCluster, workloadsResource } from '../src/adapters/kube/kube_cluster.ts';
+import { createKubeHttp } from '../src/adapters/kube/kube_http.ts';
+import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
+import { WORKLOAD_KINDS } from '../src/protocol/workload_kinds.ts';
+import { systemClock } from '../src/runtime/clock.ts';
+import { kubeDouble, workload } from '../test/kit/kube_double.ts';
+import { cloudClient } from './cloud.ts';
+import { startDaemon, withFolder } from './kit/daemon.ts';
+import { ForkedChild } from './kit/forked_child.ts';
+import { type Benchmark, cost } from './kit/harness.ts';
+
+const ROLE = 'restart-double';
+const CLUSTERS = 1_000;
+const WORKLOADS = 100;
+const WATCHES = CLUSTERS * WORKLOAD_KINDS.length;
+const LANES = 8;
+const TURNS = 2;
+const POLL_MS = 5;
+
+async function serveDouble(): Promise<void> {
+  const double = await kubeDouble();
+  for (let index = 0; index < WORKLOADS; index += 1)
+    double.put(WORKLOAD_KINDS[index % 2] ?? 'Deployment', workload('web', `service-${index}`, 2));
+  double.compact();
+  process.on('disconnect', () => process.exit());
+  process.on('message', async (count: number) => {
+    while (double.watches.length !== count) await pause(POLL_MS);
+    double.requests.length = 0;
+    process.send?.('reached');
+  });
+  process.send?.(double.kubeconfig);
+}
+
+interface WatchedDouble {
+  kubeconfig: string;
+  /** Resolves when that many watches are open. */
+  watches(count: number): Promise<void>;
+}
+
+async function withDouble<T>(use: (double: WatchedDouble) => Promise<T>): Promise<T> {
+  const child = new ForkedChild(import.meta.url, [ROLE]);
+  try {
+    const kubeconfig = await child.next<string>();
+    return await use({ kubeconfig, watches: (count) => child.ask(count) });
+  } finally {
+    child.leave();
+  }
+}
+
+/** Runs `work` for each index below `count`, some at a time. */
+async function inLanes(count: number, work: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) {
+      next += 1;
+      await work(next - 1);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+/** The floor: opens the watches, and reads nothing. */
+async function openWatches({ kubeconfig, watches }: WatchedDouble): Promise<number> {
+  const access = parseKubeconfig(kubeconfig, Date.now());
+  const dialer = createClusterDialer(access, { allow: 'any', apiOnLoopback: true });
+  const clusters: KubeCluster[] = [];
+  const aborts: AbortController[] = [];
+  const version = await createKubeCluster(createKubeHttp(dialer, systemClock)).currentVersion(
+    workloadsResource('Deployment'),
+  );
+  const began = performance.now();
+  await inLanes(CLUSTERS, async () => {
+    const cluster = createKubeCluster(createKubeHttp(dialer, systemClock));
+    clusters.push(cluster);
+    const opened = WORKLOAD_KINDS.map(
+      (kind) =>
+        new Promise<void>((resolve) => {
+          const handler = { onOpen: resolve, onEvent: () => undefined };
+          const abort = new AbortController();
+          aborts.push(abort);
+          cluster.watch(workloadsResource(kind), version, handler, abort.signal).catch(() => undefined);
+        }),
+    );
+    await Promise.all(opened);
+  });
+  const took = (performance.now() - began) / 1_000;
+  for (const abort of aborts) abort.abort();
+  await Promise.all(clusters.map((cluster) => cluster.close()));
+  await watches(0);
+  return took;
+}
+
+const tokenIn = (folder: string): string => readFileSync(join(folder, 'state', 'cloud-token'), 'utf8').trim();
+
+async function registerAll(folder: string, kubeconfig: string): Promise<void> {
+  const daemon = await startDaemon(folder);
+  const ask = cloudClient(daemon, tokenIn(folder));
+  try {
+    await inLanes(CLUSTERS, async (index) => {
+      const { id } = await ask('POST', '/k8s/clusters', { name: `bench-${index}`, kubeconfig });
+      await ask('POST', `/k8s/clusters/${id}/sync`);
+    });
+  } finally {
+    await daemon.end();
+  }
+}
+
+/** From the start of the daemon until nothing it shows may be stale. */
+async function restartOnce(folder: string, { watches }: WatchedDouble): Promise<number> {
+  const began = performance.now();
+  const all = watches(WATCHES);
+  const daemon = await startDaemon(folder);
+  try {
+    const ask = cloudClient(daemon, tokenIn(folder));
+    await all;
+    let rows: { stale_since: string | null }[];
+    do rows = await ask('GET', '/k8s/workloads');
+    while (rows.some((row) => row.stale_since !== null));
+    const took = (performance.now() - began) / 1_000;
+    if (rows.length !== CLUSTERS * WORKLOADS) throw new Error(`${rows.length} listed`);
+    return took;
+  } finally {
+    await daemon.end();
+    await watches(0);
+  }
+}
+
+export const restart: Benchmark = {
+  name: 'restart',
+  question: 'How soon are 1,000 clusters with 100,000 workloads fresh after a restart?',
+  run: () =>
+    withDouble((double) =>
+      withFolder(async (folder) => {
+        await registerAll(folder, double.kubeconfig);
+        await double.watches(0);
+        const row = await cost('1,000 clusters, 100,000 workloads', 's', {
+          floor: () => openWatches(double),
+          subject: () => restartOnce(folder, double),
+          turns: TURNS,
+        });
+        return [row];
+      }),
+    ),
+};
+
+if (process.argv[2] === ROLE) await serveDouble();
