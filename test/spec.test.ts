@@ -79,6 +79,12 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['PUT', '/k8s/policies/{name}', 200],
   ['DELETE', '/k8s/policies/{name}', 200],
   ['GET', '/k8s/policies/{name}/preview', 200],
+  ['GET', '/k8s/tokens', 200],
+  ['POST', '/k8s/tokens', 201],
+  ['DELETE', '/k8s/tokens/{name}', 200],
+  ['GET', '/k8s/grants', 200],
+  ['POST', '/k8s/grants', 201],
+  ['DELETE', '/k8s/grants/{id}', 200],
   ['POST', '/k8s/relay', 201],
   ['GET', '/k8s/savings', 200],
   ['GET', '/k8s/events', 200],
@@ -87,6 +93,7 @@ const ADDED: readonly [method: string, path: string, status: number][] = [
   ['GET', '/v1/commands/{id}/attach', 101],
   ['GET', '/v1/proof', 200],
   ['GET', '/k8s/proof', 200],
+  ['GET', '/k8s/login', 200],
   ['POST', '/v1/page-codes', 201],
   ['POST', '/v1/page-sessions', 201],
   ['GET', '/v1/version', 200],
@@ -134,7 +141,8 @@ describe('the endpoints', () => {
   it('take the token that their path requires', () => {
     const open = ROUTES.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
     expect(open.sort()).toEqual([
-      ...['/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/page-sessions', '/v1/proof'],
+      ...['/k8s/login', '/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/page-sessions'],
+      '/v1/proof',
     ]);
     expect(ROUTES.filter(({ path }) => isCloudPath(path)).every(({ path }) => path.startsWith('/k8s/'))).toBe(
       true,
@@ -144,7 +152,10 @@ describe('the endpoints', () => {
       ROUTES.filter(({ isAlways }) => isAlways)
         .map(({ path }) => path)
         .sort(),
-    ).toEqual(['/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/proof', '/v1/version']);
+    ).toEqual([
+      ...['/k8s/login', '/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/proof'],
+      '/v1/version',
+    ]);
   });
 
   it('use GET exactly when they change nothing', () => {

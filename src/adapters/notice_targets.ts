@@ -73,6 +73,7 @@ async function run(
   signal: AbortSignal,
 ): Promise<void> {
   const { spawn } = await import('node:child_process');
+  signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
     const child = spawn(program, args, {
       env: Object.fromEntries(env),
@@ -151,14 +152,18 @@ function errorText(error: unknown): string {
   return CODE_TEXTS.find(([known]) => known.test(code))?.[1] ?? code;
 }
 
-/** Sends a notice, once. Resolves with why it failed; null: it is delivered. `env`: for programs. */
+/**
+ * Sends a notice, once. Resolves with why it failed; null: it is delivered. `env`: for programs. `ended`
+ * gives it up and kills its program: nobody would look after that.
+ */
 export async function sendNotice(
   target: NoticeTarget,
   notice: NoticeMessage,
   env: EnvironmentRows,
+  ended: AbortSignal,
 ): Promise<string | null> {
   try {
-    await send(target, notice, env, AbortSignal.timeout(NOTICE.timeoutMs));
+    await send(target, notice, env, AbortSignal.any([ended, AbortSignal.timeout(NOTICE.timeoutMs)]));
     return null;
   } catch (error) {
     return errorText(error);

@@ -4,6 +4,7 @@ import { z } from '../adapters/zod.ts';
 import { ERRORS, type ErrorCode } from '../protocol/errors.ts';
 import { CLOUD_OPERATIONS } from '../settings/cloud_limits.ts';
 import { VERSION } from '../settings/version.ts';
+import { cloudRightOf } from './cloud_rights.ts';
 import { isCloudChange, isOfRemote, type Operation, type ResourceName } from './operation.ts';
 import type { QueryField } from './query.ts';
 import { SHAPES } from './shapes.ts';
@@ -37,6 +38,7 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
   relay: 'Connections to workloads for other machines',
   policies: 'When workloads of Kubernetes sleep by themselves',
   savings: 'What workloads of Kubernetes have saved while they slept',
+  principals: 'API tokens of the cloud part, and what each may do',
   cloudEvents: 'What happens in the clusters and who asked for it: the audit log',
   mcp: 'The Model Context Protocol, for agents',
 };
@@ -57,6 +59,8 @@ const CHANGE_ERRORS: readonly ErrorCode[] = [
   'payload_too_large',
   'unsupported_media_type',
 ];
+/** Of a shared database. */
+const CLOUD_ERRORS: readonly ErrorCode[] = ['standing_by', 'database_unusable'];
 const STORE_ERRORS: readonly ErrorCode[] = ['storage_full', 'storage_lost', 'key_unusable'];
 
 function shapeOfQuery(field: QueryField): z.ZodType {
@@ -104,8 +108,10 @@ function codesOf(row: Operation): ErrorCode[] {
     ...(isCloudChange(row) ? (['key_reused'] as const) : []),
     ...(isOfRemote(row) ? (['remote_unreachable', 'remote_denied'] as const) : []),
     ...(row.isPublic ? [] : (['unauthorized', 'forbidden_token'] as const)),
+    ...(cloudRightOf(row) ? (['forbidden'] as const) : []),
     ...(isChange || row.path === '/readyz' || !row.isAlways ? (['daemon_busy'] as const) : []),
     ...(isChange ? CHANGE_ERRORS : []),
+    ...(row.needs === 'cloud' ? CLOUD_ERRORS : []),
     ...(row.isStored ? STORE_ERRORS : []),
   ];
   return [...new Set(all)];
@@ -137,9 +143,11 @@ function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject 
   const body = row.body === null ? null : namedShape(row, row.body, shapes);
   const scheme = row.path.startsWith('/k8s') ? 'cloudToken' : 'daemonToken';
   const parameters = parametersOf(row);
+  const needed = cloudRightOf(row);
   return {
     operationId: row.id,
     summary: row.summary,
+    ...(needed && { description: `Needs the role ${needed.role} (${needed.scope})` }),
     tags: [row.resource],
     security: row.isPublic ? [] : [{ [scheme]: [] }],
     ...(parameters ? { requestParams: parameters } : {}),
@@ -171,7 +179,11 @@ export function buildDocument(rows: readonly Operation[], shapes: Shapes): Retur
     components: {
       securitySchemes: {
         daemonToken: { type: 'http', scheme: 'bearer', description: 'auth.token, where one is set' },
-        cloudToken: { type: 'http', scheme: 'bearer', description: 'The token of the cloud API, always' },
+        cloudToken: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The token of the cloud API, or an API token',
+        },
       },
     },
   });

@@ -15,7 +15,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 
 /** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
-export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'policy' | 'id';
+export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'policy' | 'token' | 'id';
 
 /**
  * What an agent may do with its token, docs/reference.md "Token of an agent":

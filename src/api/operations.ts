@@ -10,6 +10,7 @@ import { logs } from './logs.ts';
 import { mcp } from './mcp.ts';
 import type { Operation } from './operation.ts';
 import { policies } from './policies.ts';
+import { principals } from './principals.ts';
 import { relay } from './relay.ts';
 import { savings } from './savings.ts';
 import { services } from './services.ts';
@@ -34,6 +35,7 @@ export const OPERATIONS = {
   relay,
   policies,
   savings,
+  principals,
   cloudEvents,
   mcp,
 };

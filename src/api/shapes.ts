@@ -16,6 +16,7 @@ export const SHAPES = {
   relay: () => import('./relay_shapes.ts'),
   policies: () => import('./policies_shapes.ts'),
   savings: () => import('./savings_shapes.ts'),
+  principals: () => import('./principals_shapes.ts'),
   cloudEvents: () => import('./cloud_events_shapes.ts'),
   mcp: () => import('./mcp_shapes.ts'),
 };

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { needsInstall } from './install.mjs';
+import { isLinked, needsInstall } from './install.mjs';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const outputAt = process.argv.indexOf('--out');
@@ -48,7 +48,15 @@ if (process.argv.includes('--verify')) {
   process.exit(isStale ? 1 : 0);
 }
 
-if (needsInstall(root)) run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+if (needsInstall(root)) {
+  if (isLinked(root)) {
+    console.error(
+      'node_modules is a link to packages that differ from package-lock.json: remove it, then build again',
+    );
+    process.exit(1);
+  }
+  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+}
 
 /** What the hidden command `name` of the program in `output` prints. */
 function said(output, name) {

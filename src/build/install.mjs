@@ -1,9 +1,13 @@
 // Installs the locked packages when the installed ones differ. Uses built-in modules only, because it runs
 // before anything is installed.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const packagesIn = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {});
+
+/** Whether the installed packages are those of another tree: installing would remove what that one uses. */
+export const isLinked = (root) =>
+  lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink() === true;
 
 /**
  * Whether a package of the lock file is missing or has another version. Optional ones are for other systems,

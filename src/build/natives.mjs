@@ -29,7 +29,8 @@ const LMDB = `
       }
     }
     const advice = 'install Berth again on this machine, with its optional packages';
-    throw new Error(\`@lmdb/lmdb-${SYSTEM} is missing or does not load: \${advice}\`, { cause: reason });
+    const text = \`@lmdb/lmdb-${SYSTEM} is missing or does not load: \${advice}\`;
+    throw Object.assign(new Error(text, { cause: reason }), { code: 'ERR_PACKAGE_MISSING' });
   };`;
 
 const PTY = `exports.requireBinary = (file) => require(\`@lydell/node-pty-${SYSTEM}/\${file}\`);`;

@@ -13,6 +13,9 @@ const PACKAGES = [
   'jsonc-parser',
   'node-pty',
   'ignore',
+  'jose',
+  'oauth4webapi',
+  'pg',
   'picomatch',
   'pidusage',
   'piscina',
@@ -55,6 +58,17 @@ export const noClientAnswers = {
   },
 };
 
+/** pg looks for a native part that Berth does not use. */
+const noNativePg = {
+  name: 'no-native-pg',
+  setup: (build) => {
+    build.onResolve({ filter: /^pg-native$/ }, () => ({ path: 'pg-native', namespace: 'no-native-pg' }));
+    build.onLoad({ filter: /^pg-native$/, namespace: 'no-native-pg' }, () => ({
+      contents: 'module.exports = {};',
+    }));
+  },
+};
+
 /** Another name of a package, under which packages of others import it. */
 const ALIASES = { 'zod/v4': 'zod' };
 
@@ -83,7 +97,7 @@ export const packageBundles = (shared, names = PACKAGES) => ({
   minifySyntax: true,
   // Optional parts that Berth does not use.
   external: ['@napi-rs/nice', 'bufferutil', 'utf-8-validate'],
-  plugins: [noLocales, natives],
+  plugins: [noNativePg, noLocales, natives],
 });
 
 /** Marks the files of `packages` below `output` as CommonJS, unlike the package around it. */

@@ -9,7 +9,20 @@ import type { CommandRow } from './kit/command_table.ts';
 
 const AGENTS = 'Agents';
 
-const loaded = (command: Command) => async (): Promise<Command> => command;
+/** A command of services, described for those who use it with agents. */
+const ofAgents =
+  (command: Command, about: string, examples: Command['examples'] = []) =>
+  async (): Promise<Command> => ({
+    ...command,
+    about,
+    args: (command.args ?? []).map((arg) => ({
+      ...arg,
+      about: arg.about.replace('service', 'agent'),
+      completes: 'agent',
+    })),
+    examples,
+  });
+
 const lazyCommands = () => import('./lazy_commands.ts');
 
 export const AGENT_ROWS: readonly CommandRow[] = [
@@ -78,25 +91,43 @@ export const AGENT_ROWS: readonly CommandRow[] = [
     name: 'agent start',
     summary: 'start agents that were stopped',
     heading: AGENTS,
-    load: loaded(startCommand),
+    load: ofAgents(
+      startCommand,
+      'Starts agents that do not run: with their conversations, where these are known. Returns once the ' +
+        'ready-check of each has passed. Leaves alone an agent that already runs.',
+      [['berth agent start bot', 'start an agent that was stopped']],
+    ),
   },
   {
     name: 'agent stop',
     summary: 'stop agents and every process they started',
     heading: AGENTS,
-    load: loaded(stopCommand),
+    load: ofAgents(
+      stopCommand,
+      'Sends the stop signal to the whole process tree of each agent, and kills what is left after the ' +
+        'grace period. The agent stays registered; `berth agent sleep` keeps its screen too.',
+    ),
   },
   {
     name: 'agent restart',
     summary: 'stop and start agents',
     heading: AGENTS,
-    load: loaded(restartCommand),
+    load: ofAgents(
+      restartCommand,
+      'Stops and starts agents, with their conversations where these are known. Starts an agent that is ' +
+        'stopped.',
+    ),
   },
   {
     name: 'agent status',
     summary: 'show the state of an agent and the reason for it',
     heading: AGENTS,
-    load: loaded(statusCommand),
+    load: ofAgents(
+      statusCommand,
+      'Shows the state of the process of an agent, how it ended, and the end of its log; `berth agent ' +
+        'explain` shows what it is doing. Exit code 0 if it is running, 3 if not, 4 if there is no such agent.',
+      [['berth agent status bot -o json | jq .exit', 'how it ended']],
+    ),
   },
   {
     name: 'agent rm',

@@ -314,7 +314,7 @@ const FAMILIES: ReadonlyMap<string, string> = new Map([
   ['group', 'start and stop groups of services'],
   ['agent', 'start agents, each in its own terminal with its own host name'],
   ['k8s', 'put Kubernetes workloads to sleep, wake them and connect to them'],
-  ['cloud', 'print the token of the cloud API'],
+  ['cloud', 'serve the cloud API to a team, and print its token'],
   ['notify', 'try the notices of events'],
   ['daemon', 'run the daemon, in the foreground, in the background or at login'],
 ]);

@@ -17,6 +17,8 @@ export { agentShareCommand } from './commands/agent_share.ts';
 export { agentSleepCommand, agentWakeCommand } from './commands/agent_sleep.ts';
 export { agentExplainCommand, agentReportCommand, agentStatesCommand } from './commands/agent_state.ts';
 export { agentWaitCommand } from './commands/agent_wait.ts';
+export { cloudMigrateCommand } from './commands/cloud_migrate.ts';
+export { cloudServeCommand } from './commands/cloud_serve.ts';
 export { cloudTokenCommand } from './commands/cloud_token.ts';
 export { completionCommand } from './commands/completion.ts';
 export {
@@ -42,10 +44,12 @@ export {
 } from './commands/group.ts';
 export { clusterListCommand, clusterSyncCommand } from './commands/k8s_clusters.ts';
 export { cloudEventsCommand, cloudHistoryCommand } from './commands/k8s_events.ts';
+export { grantsCommand } from './commands/k8s_grants.ts';
 export { policyCommand } from './commands/k8s_policy.ts';
 export { clusterRightsCommand } from './commands/k8s_rights.ts';
 export { savingsCommand } from './commands/k8s_savings.ts';
 export { tetherCommand, tetherListCommand, untetherCommand } from './commands/k8s_tethers.ts';
+export { tokensCommand } from './commands/k8s_tokens.ts';
 export {
   autoSleepCommand,
   sleepCommand,
@@ -53,6 +57,8 @@ export {
   workloadListCommand,
 } from './commands/k8s_workloads.ts';
 export { killCommand } from './commands/kill.ts';
+export { loginCommand } from './commands/login.ts';
+export { logoutCommand } from './commands/logout.ts';
 export { manPageCommand } from './commands/man_page.ts';
 export { mcpCommand } from './commands/mcp.ts';
 export { notifyTestCommand } from './commands/notify_test.ts';

@@ -40,14 +40,17 @@ function toErrorBody(error: unknown): { code: string; message: string; hint: str
   return { code: 'internal', message: text, hint: DEFECT_HINT };
 }
 
-function reportError(error: unknown, argv: readonly string[]): void {
-  const body = toErrorBody(error);
-  const isData = argv.some(
+/** Whether `argv` asks for JSON. Looked for in its words, as it may be no proper call. */
+const asksForJson = (argv: readonly string[]): boolean =>
+  argv.some(
     (word, at) => word === '--json' || (/^json/.test(word) && /^(-o|--output)$/.test(argv[at - 1] ?? '')),
   );
+
+function reportError(error: unknown, argv: readonly string[]): void {
+  const body = toErrorBody(error);
   const hint = isBerthError(error) ? hintOf(error) : body.hint;
   const text = [`berth: ${body.message}`, hint].filter(Boolean).map(sanitize).join('\n');
-  stderr().write(`${isData ? safeJson(body) : text}\n`);
+  stderr().write(`${asksForJson(argv) ? safeJson(body) : text}\n`);
 }
 
 /**
@@ -91,7 +94,7 @@ async function runCommandLine(argv: readonly string[]): Promise<number> {
   // Loaded only here: see readPlainCall.
   const outcome = plain ?? (await parse(argv, called));
   if ('help' in outcome) {
-    stdout().write(outcome.help);
+    stdout().write(asksForJson(argv) ? `${safeJson({ help: outcome.help })}\n` : outcome.help);
     return EXIT_CODE.ok;
   }
   const { globals } = outcome;

@@ -14,7 +14,7 @@ export interface Endpoint {
   /** Without a trailing slash. */
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
-  access: () => Access | null;
+  access: () => Access | null | Promise<Access | null>;
   /** The agent from within which a person forces something: docs/reference.md "Token of an agent". */
   forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
@@ -74,16 +74,19 @@ export function sendRequest(
   if (endpoint.forcedIn !== undefined) headers.push(['Berth-Agent', endpoint.forcedIn]);
   if (idempotencyKey !== undefined) headers.push(['Idempotency-Key', idempotencyKey]);
   if (lastEventId) headers.push(['Last-Event-ID', lastEventId]);
-  return endpoint.transport.request({
-    method: operation.method,
-    url: endpoint.url() + pathOf(operation, name) + queryString(query),
-    headers,
-    isBuffered,
-    // A page's session is public only in that the daemon checks its bearer itself.
-    access: operation.isPublic && operation.method === 'GET' ? null : endpoint.access(),
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal ? { signal } : {}),
-  });
+  const send = (access: Access | null): Promise<HttpAnswer> =>
+    endpoint.transport.request({
+      method: operation.method,
+      url: endpoint.url() + pathOf(operation, name) + queryString(query),
+      headers,
+      isBuffered,
+      access,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+  // A page's session is public only in that the daemon checks its bearer itself.
+  const access = operation.isPublic && operation.method === 'GET' ? null : endpoint.access();
+  return access instanceof Promise ? access.then(send) : send(access);
 }
 
 /** The deadline of clients that set none. */

@@ -106,8 +106,10 @@ export async function attachTerminal(
     if (said.size) options.onSize?.(...said.size);
     if (said.exit) exit = said.exit;
   };
+  const access = await endpoint.access();
   const opened = new Promise<void>((resolve, reject) => {
-    const request = { url, protocols: subprotocols, access: endpoint.access() };
+    const { deadlineMs } = endpoint;
+    const request = { url, protocols: subprotocols, access, deadlineMs };
     const opening = endpoint.transport.openWebSocket(request, {
       opened: resolve,
       bytes: (bytes) => void output(bytes).catch(failed),

@@ -1,6 +1,7 @@
 // A client: an address, a token, a transport, and the methods.
 import { access } from '../api/access.ts';
-import { type AccessKey, parseKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { type AccessKey, parseKey } from '../protocol/access_key.ts';
+import { keyOfToken } from '../protocol/api_token.ts';
 import { DEFAULT_DEADLINE_MS, type Endpoint } from './api_call.ts';
 import { accessMethods } from './methods/access.ts';
 import { agentMethods } from './methods/agents.ts';
@@ -12,6 +13,7 @@ import { logMethods } from './methods/logs.ts';
 import { serviceMethods } from './methods/services.ts';
 import { stackMethods } from './methods/stacks.ts';
 import { systemMethods } from './methods/system.ts';
+import type { Access } from './prove_server.ts';
 import type { Transport } from './transport.ts';
 
 const daemonMethods = (endpoint: Endpoint) => ({
@@ -42,6 +44,7 @@ export interface ClientOptions {
   token?: ValueOrGetter<string | null>;
   /** Address of the cloud API, if it has its own listener; default: `url`. */
   cloudUrl?: ValueOrGetter<string>;
+  /** The daemon's cloud token, or an API token. */
   cloudToken?: ValueOrGetter<string | null>;
   /** Deadline of a call that does not wait for a state, in milliseconds. Default 30 s. */
   deadlineMs?: number;
@@ -60,6 +63,8 @@ interface InternalOptions extends ClientOptions {
   isOnlyKey?: boolean;
   /** The agent from within which a person forces something. */
   forcedIn?: string | null;
+  /** The key of the cloud part for each call, in place of the cloud token. */
+  cloudKey?: () => Promise<AccessKey | null>;
   /** Whether a daemon without a token is asked without one, because its address is certain. */
   asksTokenless?: boolean;
 }
@@ -76,20 +81,26 @@ function keyOf(token: ClientOptions['token'] = null): () => AccessKey | null {
   return () => {
     const secret = get();
     if (!secret) return null;
-    return secret.startsWith('share-') ? parseKey(secret) : { id: TOKEN_KEY_ID, secret };
+    return secret.startsWith('share-') ? parseKey(secret) : keyOfToken(secret);
   };
 }
 
 const accessBy =
-  (key: () => AccessKey | null, proofPath: string, asksTokenless = false): Endpoint['access'] =>
+  (
+    key: () => AccessKey | null | Promise<AccessKey | null>,
+    proofPath: string,
+    asksTokenless = false,
+  ): Endpoint['access'] =>
   () => {
+    const access = (key: AccessKey | null): Access | null => key && { key, proofPath, asksTokenless };
     const found = key();
-    return found && { key: found, proofPath, asksTokenless };
+    return found instanceof Promise ? found.then(access) : access(found);
   };
 
 /** A client over `transport`. The entry points of this folder supply the transport. */
 export function createClient(transport: Transport, options: InternalOptions): Client {
   const { deadlineMs = DEFAULT_DEADLINE_MS, busyRetryMs = 0, asksTokenless, isOnlyKey, forcedIn } = options;
+  const { cloudKey = keyOf(options.cloudToken) } = options;
   const key = options.key ?? keyOf(options.token);
   const daemon: Endpoint = {
     transport,
@@ -104,7 +115,7 @@ export function createClient(transport: Transport, options: InternalOptions): Cl
     deadlineMs,
     busyRetryMs,
     url: options.cloudUrl === undefined ? daemon.url : withoutSlash(toGetter(options.cloudUrl)),
-    access: isOnlyKey ? daemon.access : accessBy(keyOf(options.cloudToken), access.proveCloud.path),
+    access: isOnlyKey ? daemon.access : accessBy(cloudKey, access.proveCloud.path),
   };
   return { ...daemonMethods(daemon), cloud: cloudMethods(cloud) };
 }

@@ -2,7 +2,14 @@
 import type { ErrorCode } from '../protocol/errors.ts';
 
 /** Codes of the client itself. All other codes are the daemon's: docs/reference.md "Errors". */
-export type ClientErrorCode = 'unreachable' | 'deadline' | 'bad_answer' | 'closed' | 'unproven';
+export type ClientErrorCode =
+  | 'unreachable'
+  | 'deadline'
+  | 'bad_answer'
+  | 'closed'
+  | 'unproven'
+  | 'login_needed'
+  | 'issuer_unreachable';
 
 export interface FieldError {
   path: string;

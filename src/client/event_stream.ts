@@ -24,6 +24,9 @@ export interface StreamOptions {
 }
 
 const FIRST_RETRY_MS = 1_000;
+/** What a server may ask for: the daemon asks for a second, and who has taken its port for anything. */
+const MIN_RETRY_MS = 10;
+const MAX_RETRY_MS = 30_000;
 /** Silence after which the connection counts as dead: the daemon sends a comment at least every 15 s. */
 const IDLE_TIMEOUT_MS = 45_000;
 /** A larger frame cannot come from the daemon. */
@@ -66,7 +69,7 @@ export async function* sseFrames(
       const parser = createParser({
         maxBufferSize: MAX_FRAME_CHARS,
         onRetry: (ms) => {
-          retryMs = ms;
+          retryMs = Math.min(Math.max(ms, MIN_RETRY_MS), MAX_RETRY_MS);
         },
         onEvent: ({ id: of, event, data }) => ready.push({ id: of ?? null, event: event ?? 'message', data }),
       });

@@ -26,12 +26,20 @@ const PROOF_DEADLINE_MS = 10_000;
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
+/** Browsers have cryptography in secure contexts alone: https:, and http: on loopback. */
+function assertSecure(): void {
+  if (globalThis.isSecureContext === false)
+    throw new BerthError('unproven', 'this page is not on a loopback address');
+}
+
 const webCrypto: ProofCrypto = {
   nonce: () => base64url(crypto.getRandomValues(new Uint8Array(16))),
+  sha256: async (text) => {
+    assertSecure();
+    return base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', bytesOf(text))));
+  },
   hmac: async (secret, text) => {
-    // Browsers have it in secure contexts alone: https:, and http: on loopback.
-    if (globalThis.isSecureContext === false)
-      throw new BerthError('unproven', 'this page is not on a loopback address');
+    assertSecure();
     const algorithm = { name: 'HMAC', hash: 'SHA-256' };
     const key = await crypto.subtle.importKey('raw', bytesOf(secret), algorithm, false, ['sign']);
     return base64url(new Uint8Array(await crypto.subtle.sign('HMAC', key, bytesOf(text))));

@@ -6,6 +6,7 @@ import { type AccessKey, parseAgentKeyId, parseKey } from '../protocol/access_ke
 import { loadSettings, type Settings, SettingsError } from '../settings/config.ts';
 import { readSecret, stateDirPath } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
+import { type CloudLogin, cloudAccess } from './cloud_access.ts';
 import { type Client, createClient } from './create_client.ts';
 import { BerthError } from './errors.ts';
 import { nodeTransport } from './node_transport.ts';
@@ -66,7 +67,9 @@ function cloudUrlOf({ cloud }: Settings, daemonUrl: () => string, env: Env): () 
 }
 
 /** Finds the daemon, with its addresses and tokens. Throws a SettingsError for an invalid configuration. */
-export async function findLocalDaemon(options: LocalOptions = {}): Promise<LocalDaemon> {
+export async function findLocalDaemon(
+  options: LocalOptions & { login?: CloudLogin } = {},
+): Promise<LocalDaemon> {
   const env = options.env ?? process.env;
   const stateDir = stateDirPath(options.stateDir, env);
   const settings = await loadSettings(options.config, env);
@@ -84,11 +87,17 @@ export async function findLocalDaemon(options: LocalOptions = {}): Promise<Local
     isAgent
       ? null
       : settings.cloud.token || readSecret(statePaths(stateDir).cloudToken)?.toString().trim() || null;
+  const cloud = cloudAccess({
+    url: cloudUrlOf(settings, url, env),
+    token: cloudToken,
+    isNamed: Boolean(env['BERTH_CLOUD_URL']) || named !== undefined || settings.cloud.remote !== '',
+    hasToken: Boolean(env['BERTH_CLOUD_TOKEN']),
+    login: options.login,
+    stateDir,
+  });
   const client = createClient(nodeTransport, {
     url,
-    ...(isAgent
-      ? { key: () => agent, isOnlyKey: true }
-      : { token: settings.auth.token || null, cloudUrl: cloudUrlOf(settings, url, env), cloudToken }),
+    ...(isAgent ? { key: () => agent, isOnlyKey: true } : { token: settings.auth.token || null, ...cloud }),
     forcedIn: agent && options.asPerson ? (parseAgentKeyId(agent.id)?.name ?? null) : null,
     // The process that daemon.json names lives, so its port is its own.
     asksTokenless: named === undefined,

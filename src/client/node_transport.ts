@@ -41,6 +41,8 @@ const nodeCrypto: ProofCrypto = {
   nonce: () => process.getBuiltinModule('node:crypto').randomBytes(16).toString('base64url'),
   hmac: (secret, text) =>
     process.getBuiltinModule('node:crypto').createHmac('sha256', secret).update(text).digest('base64url'),
+  sha256: (text) =>
+    process.getBuiltinModule('node:crypto').createHash('sha256').update(text).digest('base64url'),
 };
 
 /** A connection to a server that has proven itself on this very connection. */
@@ -128,9 +130,13 @@ export const nodeTransport: Transport = {
     request.isBuffered && request.url.startsWith('http:')
       ? requestBuffered(request)
       : requestStreamed(request),
-  openWebSocket: async ({ url, protocols, access }, listener) => {
+  openWebSocket: async ({ url, protocols, access, deadlineMs }, listener) => {
     const { openWebSocket } = await import('../adapters/websocket.ts');
-    const { socket, bearer } = await connectProven(url, access, undefined);
+    const late = Number.isFinite(deadlineMs) ? AbortSignal.timeout(deadlineMs) : undefined;
+    const proven = connectProven(url, access, late).catch((error: unknown) => {
+      throw late?.aborted ? new BerthError('unreachable', `no proof comes from ${new URL(url).host}`) : error;
+    });
+    const { socket, bearer } = await proven;
     return openWebSocket(url.replace(/^http/, 'ws'), protocols(bearer), socket, listener);
   },
 };

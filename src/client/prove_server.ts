@@ -2,6 +2,7 @@
 // bearer in place of the key's secret: docs/reference.md "Proof of the server".
 import type { ServerProof } from '../api/access_shapes.ts';
 import { type AccessKey, bearerText, formatBearer, proofText, TOKEN_KEY_ID } from '../protocol/access_key.ts';
+import { apiTokenOfKey } from '../protocol/api_token.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 
 /** What a request shows to the server. */
@@ -19,6 +20,8 @@ export interface ProofCrypto {
   nonce(): string;
   /** HMAC-SHA256 in base64url. */
   hmac(secret: string, text: string): string | Promise<string>;
+  /** SHA-256 in base64url. */
+  sha256(text: string): string | Promise<string>;
 }
 
 /** The part of an answer that a proof needs. */
@@ -61,15 +64,18 @@ export async function proveServer(
   const { host } = new URL(url);
   const { key, proofPath, asksTokenless } = access;
   const nonce = crypto.nonce();
+  // Of an API token the server knows the hash alone: it proves that, and is then sent the token.
+  const apiToken = apiTokenOfKey(key.id) === null ? null : key.secret;
+  const secret = apiToken === null ? key.secret : await crypto.sha256(apiToken);
   const named = key.id === TOKEN_KEY_ID ? '' : `&key=${key.id}`;
   const { proof, life } = parseProof(await ask(`${proofPath}?nonce=${nonce}${named}`), access, host);
   if (proof === null) {
     if (asksTokenless) return null;
     throw unproven(host, 'says that it has no token, and so cannot prove that it is your daemon');
   }
-  if (proof !== (await crypto.hmac(key.secret, proofText(nonce, host, life))))
+  if (proof !== (await crypto.hmac(secret, proofText(nonce, host, life))))
     throw unproven(host, 'does not know the token');
-  return formatBearer(key.id, await crypto.hmac(key.secret, bearerText(life)));
+  return apiToken ?? formatBearer(key.id, await crypto.hmac(secret, bearerText(life)));
 }
 
 /** The header of a request with `bearer`. */

@@ -3,6 +3,7 @@
 import type { z } from '../adapters/zod.ts';
 import type { EVENT_DATA, EVENT_DETAIL } from '../api/events_shapes.ts';
 
+export type { LoginSettings } from '../api/access_shapes.ts';
 export type {
   Agent,
   AgentDetail,
@@ -21,6 +22,7 @@ export type { Cluster, ClusterDetail, ClusterUpdate, NewCluster } from '../api/c
 export type { Group, GroupStarted, GroupStopped } from '../api/groups_shapes.ts';
 export type { LogEntry, LogPage, LogRunEvent, LogTextLine } from '../api/logs_shapes.ts';
 export type { Policy, PolicyBody, PolicyPreview } from '../api/policies_shapes.ts';
+export type { ApiToken, Grant, NewGrant, NewToken } from '../api/principals_shapes.ts';
 export type { Savings } from '../api/savings_shapes.ts';
 export type {
   Explanation,

@@ -44,6 +44,8 @@ export interface WebSocketRequest {
   /** The protocols to offer, one of which may carry the bearer; null: there is none. */
   protocols: (bearer: string | null) => string[];
   access: Access | null;
+  /** The deadline of the server's proof, in milliseconds; infinite: none. */
+  deadlineMs: number;
 }
 
 export interface Transport {

@@ -15,18 +15,20 @@ import { EVENTS, HTTP, KIB } from '../settings/limits.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { AccessKeys } from './api/access_keys.ts';
 import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.ts';
-import { CloudGate, type CloudPart } from './api/cloud_gate.ts';
+import { CloudGate, type CloudPart, noCloud } from './api/cloud_gate.ts';
 import { CommandOwners } from './api/command_owners.ts';
 import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
 import { RequestHandler } from './api/request_handler.ts';
 import { Router } from './api/router.ts';
-import { ROUTES, type Route } from './api/routes.ts';
+import type { Route } from './api/routes.ts';
+import { SERVED } from './api/served_routes.ts';
 import type { PageLookup } from './api/static_pages.ts';
 import { RequestCounts } from './metrics/request_counts.ts';
 import { StartTimes } from './metrics/start_times.ts';
 import { BodyBudget } from './server/body_budget.ts';
+import { Forwarder } from './server/forwarding.ts';
 import type { HttpServer } from './server/http_server.ts';
 import { chooseServer, listenOnAll, type ServerKind } from './server/listen.ts';
 import { AgentConnections } from './streams/agent_connections.ts';
@@ -40,7 +42,6 @@ import { MergedLogs } from './streams/merged_logs.ts';
 import { OpenStreams, type StreamLimits } from './streams/open_streams.ts';
 import { TerminalSockets } from './streams/terminal_sockets.ts';
 import { terminalViewersActor } from './streams/terminal_viewers_actor.ts';
-import { CloudViews } from './views/cloud_views.ts';
 import { gatewayRoutes } from './views/gateway_routes.ts';
 import { ServiceViews } from './views/service_views.ts';
 import { serviceViewsActor } from './views/service_views_actor.ts';
@@ -59,6 +60,8 @@ interface AccessSettings extends AllowedCallers {
 }
 
 export interface FrontOptions extends AccessSettings {
+  /** `cloud`: the cloud part alone, on its `ownListener`. Default: `daemon`. */
+  serves?: 'daemon' | 'cloud';
   bind: string;
   /** 0: any free one. */
   port: number;
@@ -95,24 +98,9 @@ export interface FrontOptions extends AccessSettings {
   server?: ServerKind;
 }
 
-const CLOUD_ROUTES = ROUTES.filter(({ path }) => isCloudPath(path));
-const DAEMON_ROUTES = ROUTES.filter(({ path }) => !isCloudPath(path));
-const HEALTH_ROUTES = ROUTES.filter(({ path }) => path === '/livez' || path === '/readyz');
-
-/** Without a cloud part, none of its routes is served. */
-const noCloud = (): CloudPart => ({
-  views: new CloudViews(),
-  ensure: async () => {},
-  hasRelay: false,
-  remote: null,
-});
-
-/** The cloud's own listener serves only the cloud. */
-const noPage: PageLookup = () => null;
-
 /** How long `close` waits for pending answers. */
 const DRAIN_MS = 5_000;
-/** The largest message on a WebSocket: enough for a paste into a terminal. */
+/** Of a WebSocket: enough for a paste into a terminal. */
 const MAX_MESSAGE_BYTES = 256 * KIB;
 
 export interface Front {
@@ -165,6 +153,7 @@ class HttpFront implements Front {
   private readonly handlers: RequestHandler[] = [];
   private readonly servers: HttpServer[] = [];
   private readonly bodies = new BodyBudget(HTTP.maxBodyBytesInFlight);
+  private readonly forwarder: Forwarder | null;
   private callers: AllowedCallers;
   private stopKeepAlive = () => {};
   private openapiDocument: Promise<Uint8Array> | null = null;
@@ -172,6 +161,8 @@ class HttpFront implements Front {
   constructor(options: FrontOptions) {
     const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
+    const holder = () => cloud?.views.holder() ?? null;
+    this.forwarder = options.serves === 'cloud' ? new Forwarder(holder, isCloudPath) : null;
     this.callers = { allowedExtensions, allowedOrigins };
     const subscribe = () => node.ref('events').ask('subscribe', {});
     this.events = new EventFeed(
@@ -208,7 +199,7 @@ class HttpFront implements Front {
       agentConnections: new AgentConnections(),
       commandOwners: new CommandOwners(node.clock),
       keys,
-      cloudKeys: cloud && new AccessKeys(cloud.token, node.clock),
+      cloudKeys: cloud && new AccessKeys(cloud.token, node.clock, undefined, cloud.views.principals),
       redirectPages: new RedirectPages(daemonInfo.stateDir),
       requests: new RequestCounts(),
       starts: new StartTimes(),
@@ -224,9 +215,8 @@ class HttpFront implements Front {
   async start(): Promise<void> {
     this.app.redirectPages.removeAll();
     const { node, onRoutesChanged } = this.options;
-    const { agentConnections, views, starts } = this.app;
+    const { agentConnections, agentWaits, keys, starts, views } = this.app;
     const { logs, mergedLogs, events } = this;
-    const { agentWaits, keys } = this.app;
     const onServicesChanged = (): void => {
       onRoutesChanged();
       agentWaits.look();
@@ -238,7 +228,9 @@ class HttpFront implements Front {
     const targets = { views, starts, logs, mergedLogs, events, onServicesChanged, onAgentsChanged };
     await node.start('views', serviceViewsActor, targets);
     await node.start('viewers', terminalViewersActor, this.terminals);
+    this.app.cloud.views.onHolder = () => this.forwarder?.cut();
     this.app.cloud.views.onEvents = (records) => this.app.cloudEvents.receive(records);
+    this.app.cloud.views.principals.onUsed = (id, at) => node.ref('principals').tell('used', { id, at });
     await node.start('mcpcallers', mcpCallersActor, this.app.mcp);
     node.onPeerLost((peer) => {
       if (peer === 'mcp') this.app.mcp.cut();
@@ -258,22 +250,29 @@ class HttpFront implements Front {
   }
 
   async listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }> {
-    const { bind, port, cloud, server } = this.options;
+    const { bind, port, cloud, server, serves } = this.options;
     const own = cloud?.ownListener ?? null;
-    const routes = cloud && !own ? ROUTES : DAEMON_ROUTES;
+    if (serves === 'cloud') {
+      if (!own) throw new TypeError('a cloud server needs an address of its own');
+      const { port: cloudPort, name } = await this.openCloudListener(own, SERVED.server);
+      this.app.daemonInfo = { ...this.app.daemonInfo, front: name };
+      return { port: cloudPort, cloudPort, server: name };
+    }
+    const routes = cloud && !own ? SERVED.all : SERVED.daemon;
     const main = await this.openListener({ bind, port, routes, cloudOnly: false, kind: server });
     this.app.daemonInfo = { ...this.app.daemonInfo, front: main.name };
     const url = localUrl(bind, main.port);
     this.app.mcp.address = { url, cloudUrl: url };
     if (!own || !cloud) return { port: main.port, cloudPort: null, server: main.name };
-    const routesOfCloud = [...HEALTH_ROUTES, ...CLOUD_ROUTES];
-    // Strangers reach this one, perhaps through a proxy: node:http is strict in framing and knows each
-    // connection.
-    const listener = { ...own, routes: routesOfCloud, cloudOnly: true, kind: 'node:http' } as const;
-    const other = await this.openListener(listener);
+    const other = await this.openCloudListener(own, SERVED.cloud);
     const scheme = own.tls ? 'https' : 'http';
     this.app.mcp.address = { url, cloudUrl: localUrl(own.bind, other.port, scheme) };
     return { port: main.port, cloudPort: other.port, server: main.name };
+  }
+
+  /** Strangers reach it, perhaps through a proxy: node:http is strict in framing and knows connections. */
+  private openCloudListener(own: NonNullable<CloudFront['ownListener']>, routes: readonly Route[]) {
+    return this.openListener({ ...own, routes, cloudOnly: true, kind: 'node:http' });
   }
 
   restoreEvents(): Promise<void> {
@@ -330,12 +329,14 @@ class HttpFront implements Front {
     // The last messages still go out in this turn.
     await nextTurn();
     for (const server of this.servers) server.close();
+    this.forwarder?.close();
   }
 
   /** Built once: it blocks this thread for many milliseconds, and needs no token. */
   private openapi(): Promise<Uint8Array> {
-    const { openapi, cloud } = this.options;
-    this.openapiDocument ??= openapi(cloud ? ROUTES : DAEMON_ROUTES).catch((error: unknown) => {
+    const { openapi, cloud, serves } = this.options;
+    const routes = serves === 'cloud' ? SERVED.server : cloud ? SERVED.all : SERVED.daemon;
+    this.openapiDocument ??= openapi(routes).catch((error: unknown) => {
       this.openapiDocument = null;
       throw error;
     });
@@ -345,7 +346,7 @@ class HttpFront implements Front {
   private async openListener(listener: ApiListener): Promise<{ port: number; name: ServerKind }> {
     const { onDefect, pageLookup, describePortHolder, cloud, log } = this.options;
     const { bind, routes, cloudOnly, kind, tls } = listener;
-    const { requests } = this.app;
+    const { requests, keys, cloudKeys } = this.app;
     const share = HTTP.connectionShare[cloudOnly ? 'cloud' : 'daemon'];
     const create = await chooseServer(log, kind);
     // Null until the port is known: before that there is nothing to compare a Host with.
@@ -358,11 +359,13 @@ class HttpFront implements Front {
             fail('daemon_busy', 'the daemon is starting'),
           );
       },
+      prepare: (exchange) => handler?.prepare(exchange) ?? null,
       webSocketPaths: routes
         .filter(({ kind }) => kind === 'socket')
         .map(({ path }) => path.replace(/\{(\w+)\}/, ':$1')),
       maxMessageBytes: MAX_MESSAGE_BYTES,
       bodies: this.bodies,
+      ...(this.forwarder ? { forwarder: this.forwarder } : {}),
       maxConnections: Math.floor(openFilesLimit() * share),
       ...(cloudOnly ? { maxStrangers: HTTP.maxStrangers } : {}),
       onDefect,
@@ -374,12 +377,12 @@ class HttpFront implements Front {
       ...(describePortHolder ? { describePortHolder } : {}),
     });
     this.servers.push(server);
-    const { keys, cloudKeys } = this.app;
     const guard = new Guard({
       bind,
       port,
       keys,
       cloudKeys: cloudOnly || !cloud?.ownListener ? cloudKeys : null,
+      principals: this.app.cloud.views.principals,
       cloudOnly,
       ...this.callers,
     });
@@ -388,7 +391,7 @@ class HttpFront implements Front {
       guard,
       router: new Router(routes),
       app: this.app,
-      pageLookup: cloudOnly ? noPage : pageLookup,
+      pageLookup: cloudOnly ? () => null : pageLookup,
       onDefect,
     });
     this.handlers.push(handler);

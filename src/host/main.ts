@@ -8,6 +8,7 @@ import { type Libc, loadLibc } from '../adapters/process/libc.ts';
 import { bootId } from '../adapters/process/process_table.ts';
 import { ProcessTree } from '../adapters/process/process_tree.ts';
 import { type ReservedDescriptor, reserveDescriptor } from '../adapters/process/reserved_descriptor.ts';
+import { giveMemoryBackAtRest } from '../adapters/process/resting_memory.ts';
 import { ledgerFile } from '../adapters/storage/ledger_file.ts';
 import { createNodeLookup, serviceAddress } from '../protocol/address.ts';
 import type { DaemonProcess } from '../protocol/host_handshake.ts';
@@ -229,6 +230,7 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   });
   if (!(await acquireLock(folder, libc))) return;
   if (libc) closeInherited(libc);
+  giveMemoryBackAtRest({ clock: systemClock, trim: async () => libc?.trim() });
 
   const node = createNode({
     name: 'host',

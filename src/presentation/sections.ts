@@ -51,6 +51,9 @@ export function sectionsOf(services: readonly Service[], words: readonly string[
     });
 }
 
+/** Whether a section is a stack or a group, and not what belongs to neither. */
+export const isNamed = ({ key }: Pick<Section, 'key'>): boolean => key.length > 1;
+
 /** How many services are in each status; agents are counted apart, but for crashed ones. */
 export function statusCountsOf(services: readonly Service[]): Map<string, number> {
   const counts = new Map<string, number>();

@@ -28,9 +28,14 @@ const QUEUE_PROGRAM =
 const BUILD_WATCH =
   /(?:^|[\s/])(?:tailwindcss:watch(?=\s|$)|(?:tsc|esbuild|sass|tailwindcss|build(?::\w+)?)\s(?!.*--serve)(?:.*\s)?(?:-w|--watch)(?=[\s=]|$))/;
 
-/** Whether a process of a Procfile listens nowhere, by its `type` and its command, which names no port. */
-export const isWorker = (type: string, command: string): boolean =>
-  [QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command)) || WORKER_NAME.test(type);
+/** By what a process of a Procfile listens nowhere: its program is known to, or its name says so. */
+export type WorkerSign = 'program' | 'name';
+
+/** By what a process is a worker, from its `type` and its command, which names no port; null: it is none. */
+export const workerSign = (type: string, command: string): WorkerSign | null => {
+  if ([QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command))) return 'program';
+  return WORKER_NAME.test(type) ? 'name' : null;
+};
 
 /**
  * Servers of web pages that scripts start: those that listen on $PORT by themselves, and those that have to

@@ -1,7 +1,7 @@
 // Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
 // berth starts, watches and stops it. What describes the container stays in that file and in force.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
-import { protocolOnPort } from '../protocol/port_protocol.ts';
+import { protocolInContainer } from '../protocol/port_protocol.ts';
 import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
@@ -149,7 +149,8 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   if (tasks.has(key))
     return { name, cmd: `${up} --exit-code-from ${key} ${key}`, kind: 'task', port: null, ...shared };
   const checks = readyOf(key, value, port, file);
-  const protocol = published && protocolOnPort(containerPort(published));
+  const image = scalarText(nodeAt(value, 'image')) ?? '';
+  const protocol = published && protocolInContainer(containerPort(published), image);
   return {
     name,
     cmd: `${up} ${key}`,

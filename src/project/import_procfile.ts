@@ -1,7 +1,7 @@
 // Imports a Procfile, as foreman, overmind and Heroku read it.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isWorker, portInCommand } from './command_port.ts';
+import { portInCommand, workerSign } from './command_port.ts';
 import {
   escapeInterpolation,
   type ImportedProject,
@@ -14,13 +14,18 @@ import {
  * its command does not show. Those that listen nowhere get none, and so no address that leads nowhere.
  */
 const portOf = (type: string, cmd: string): number | string | null =>
-  portInCommand(cmd)?.port ?? (isWorker(type, cmd) ? null : 'auto');
+  portInCommand(cmd)?.port ?? (workerSign(type, cmd) === null ? 'auto' : null);
+
+/** A name may mislead, and then a server would look for its port in vain. */
+const isPortTakenByName = (type: string, cmd: string): boolean =>
+  portInCommand(cmd) === null && workerSign(type, cmd) === 'name';
 
 /** The services of a Procfile in `folder`. Each gets the `.env` beside it, as with foreman. */
 export function importProcfile(text: string, folder: string): ImportedProject {
   const taken = new Set<string>();
   const services: ImportedService[] = [];
   const notes: string[] = [];
+  const workers: string[] = [];
   const envFile = existsSync(join(folder, '.env')) ? '.env' : undefined;
   for (const [index, line] of text.split('\n').entries()) {
     const [, type, cmd] = /^([A-Za-z0-9_-]+):\s*(\S.*?)\s*$/.exec(line) ?? [];
@@ -30,8 +35,10 @@ export function importProcfile(text: string, folder: string): ImportedProject {
     } else if (type === 'release') {
       notes.push('release is run once before a deployment: not a service');
     } else {
+      const name = toServiceName(type, taken);
+      if (isPortTakenByName(type, cmd)) workers.push(name);
       services.push({
-        name: toServiceName(type, taken),
+        name,
         cmd: escapeInterpolation(cmd),
         port: portOf(type, cmd),
         ready: portInCommand(cmd) ? 'tcp' : undefined,
@@ -39,5 +46,7 @@ export function importProcfile(text: string, folder: string): ImportedProject {
       });
     }
   }
+  if (workers.length > 0)
+    notes.push(`${workers.join(', ')}: a worker by its name, without $PORT; \`port: auto\` gives it one`);
   return { services, notes };
 }

@@ -6,7 +6,7 @@ import type { YamlPosition } from '../adapters/yaml.ts';
 import { ENV_KEY_PATTERN } from '../protocol/names.ts';
 import { SERVICE } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
-import type { ProjectProblem } from './project_error.ts';
+import { ProjectError, type ProjectProblem } from './project_error.ts';
 import type { ProjectServiceShape } from './project_shape.ts';
 
 export type ShellEnvironment = Readonly<Record<string, string | undefined>>;
@@ -84,8 +84,14 @@ export async function serviceEnv(
   return [...env];
 }
 
-/** The variables of the `.env` in `folder`. Throws the system's error. */
+/** The variables of the `.env` in `folder`. Throws a ProjectError that names it. */
 export async function readDotenv(folder: string): Promise<NodeJS.Dict<string>> {
   const path = join(folder, '.env');
-  return existsSync(path) ? parseEnv(await readTextInput(path)) : {};
+  if (!existsSync(path)) return {};
+  try {
+    return parseEnv(await readTextInput(path));
+  } catch (error) {
+    const message = `cannot be read: ${(error as Error).message}`;
+    throw new ProjectError(path, '', [{ at: { line: 1, column: 1 }, message }]);
+  }
 }

@@ -18,6 +18,7 @@ import type { McpCallersProtocol, McpProtocol } from './mcp.ts';
 import type { NoticesProtocol } from './notices.ts';
 import type { PoliciesProtocol } from './policies.ts';
 import type { PortsProtocol } from './ports.ts';
+import type { PrincipalsProtocol } from './principals.ts';
 import type { PromptProtocol } from './prompts.ts';
 import type { RegistryProtocol } from './registry.ts';
 import type { RelayProtocol } from './relay.ts';
@@ -65,6 +66,7 @@ interface Actors {
   threads: ThreadsProtocol;
   [tether: `tether:${string}`]: TetherProtocol;
   relay: RelayProtocol;
+  principals: PrincipalsProtocol;
   workloads: WorkloadsProtocol;
   cloudevents: CloudEventsProtocol;
 }
@@ -126,6 +128,7 @@ const PLACEMENTS = {
   'tether:': { node: 'tethers', rank: 130 },
   relay: { node: 'tethers', rank: 130 },
   'door:': { node: 'doors', rank: 135 },
+  principals: { node: 'cloud', rank: 138 },
   workloads: { node: 'cloud', rank: 140 },
   cloudevents: { node: 'cloud', rank: 145 },
 } as const satisfies Record<PlacementKey<keyof Actors & string>, Placement>;

@@ -2,6 +2,7 @@
 // and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
 
 import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
+import type { Within } from './grants.ts';
 import type { LabelText } from './labels.ts';
 import type {
   GovernedWorkloadsProtocol,
@@ -250,7 +251,7 @@ export interface TetherTarget {
 }
 
 /** Workloads by what they are; null: anything. */
-export interface WorkloadSelection {
+export interface WorkloadSelection extends Within {
   clusterId: string | null;
   namespaces: readonly string[] | null;
   states: readonly WorkloadState[] | null;
@@ -293,7 +294,7 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
    * clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
-  /** The rights of the account in `namespaces`, or (null) in all. Fails as `sync`. */
+  /** The rights in `namespaces`: null, in all; none, where its first sync looks. Fails as `sync`. */
   rights(message: { clusterId: string; namespaces: readonly string[] | null }): ReviewedRight[];
   /** A new token of a ServiceAccount, a secret, by its present token. Fails as `sync`. */
   requestToken(message: { clusterId: string; account: ServiceAccountName; lifetimeS: number }): {
@@ -329,8 +330,9 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
     replicas: number;
   };
   /**
-   * What a sleep or wake has made of a workload, as the workload itself tells: the count of replicas that it
-   * was answered with; null: the operation has not changed it. Fails as `wake` does.
+   * What a sleep or wake that was cut off has made of a workload, as the workload itself tells: the count of
+   * replicas that it is answered with; null: the operation has not changed it, and will not. Fails as `wake`
+   * does.
    */
   outcome(message: { id: string; operation: string }): { replicas: number | null };
   /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */

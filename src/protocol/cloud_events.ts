@@ -20,6 +20,10 @@ export const CLOUD_EVENT_TYPES = [
   'cluster.expiring',
   'tether.opened',
   'tether.closed',
+  'token.created',
+  'token.revoked',
+  'grant.created',
+  'grant.removed',
   'events.lost',
 ] as const;
 export type CloudEventType = (typeof CLOUD_EVENT_TYPES)[number];
@@ -91,6 +95,31 @@ export interface CloudEventFilter {
   operationId: string | null;
   since: number | null;
   until: number | null;
+  /** What whoever asks may know of; absent: everything. */
+  within?: readonly EventScope[];
+}
+
+/** Events that somebody may know of; null: all. */
+export interface EventScope {
+  readonly clusterId: string | null;
+  readonly namespace: string | null;
+  readonly workloadIds: readonly string[] | null;
+}
+
+/** What a scope looks at of an event in JSON. */
+export interface EventPlace {
+  cluster_id: string | null;
+  namespace: string | null;
+  workload_id: string | null;
+}
+
+function isInScope(scope: EventScope, event: EventPlace): boolean {
+  const { clusterId, namespace, workloadIds } = scope;
+  return (
+    (clusterId === null || clusterId === event.cluster_id) &&
+    (namespace === null || namespace === event.namespace) &&
+    (workloadIds === null || workloadIds.includes(event.workload_id ?? ''))
+  );
 }
 
 /**
@@ -131,9 +160,19 @@ export function parseCloudEvent(line: string): (CloudEventRecord & { at: string 
     : { id: Number(id), type: known, at, data: line };
 }
 
+/** Whether one of `scopes` has the event `data`; false for a damaged line. */
+function isWithin(data: string, scopes: readonly EventScope[]): boolean {
+  try {
+    const event: EventPlace = JSON.parse(data);
+    return scopes.some((scope) => isInScope(scope, event));
+  } catch {
+    return false;
+  }
+}
+
 /**
- * Whether `filter` has an event, given as its JSON. No line is parsed: a quotation mark within a value is
- * escaped, so `"field":"value"` occurs as the field alone.
+ * Whether `filter` has an event, given as its JSON. Without `within` no line is parsed: a quotation mark
+ * within a value is escaped, so `"field":"value"` occurs as the field alone.
  */
 export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => boolean {
   const fields: [field: string, values: readonly string[] | null][] = [
@@ -147,14 +186,15 @@ export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => b
   const wanted = fields.flatMap(([field, values]) =>
     values === null ? [] : [values.map((value) => `"${field}":${JSON.stringify(value)}`)],
   );
+  const { within } = filter;
   const since = filter.since === null ? '' : new Date(filter.since).toISOString();
   const until = filter.until === null ? '~' : new Date(filter.until).toISOString();
   const isTimed = filter.since !== null || filter.until !== null;
   return (data) => {
     if (!wanted.every((texts) => texts.some((text) => data.includes(text)))) return false;
-    if (!isTimed) return true;
-    const at = timeOfCloudEvent(data);
-    return since <= at && at <= until;
+    const at = isTimed ? timeOfCloudEvent(data) : '';
+    if (isTimed && !(since <= at && at <= until)) return false;
+    return within === undefined || isWithin(data, within);
   };
 }
 

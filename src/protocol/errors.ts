@@ -27,6 +27,10 @@ export const ERRORS = {
     status: 403,
     hint: 'A share token opens the terminal of its agent to watch, and its screen.',
   },
+  forbidden: {
+    status: 403,
+    hint: 'Ask whoever administers that Berth for the role that is named.',
+  },
   not_found: { status: 404, hint: 'GET /openapi.json lists every path.' },
   unknown_service: { status: 404, hint: 'GET /v1/services lists the registered services.' },
   unknown_group: { status: 404, hint: 'GET /v1/groups lists the groups.' },
@@ -38,6 +42,8 @@ export const ERRORS = {
     hint: 'GET /k8s/workloads lists the workloads; sync the cluster if it is new.',
   },
   unknown_policy: { status: 404, hint: 'GET /k8s/policies lists the policies.' },
+  unknown_token: { status: 404, hint: 'GET /k8s/tokens lists the tokens.' },
+  unknown_grant: { status: 404, hint: 'GET /k8s/grants lists the grants.' },
   unknown_operation: {
     status: 404,
     hint: 'Operations are kept for a day; GET /k8s/events/history for longer.',
@@ -61,6 +67,10 @@ export const ERRORS = {
   sleep_refused: { status: 409, hint: 'This workload is protected from being scaled to zero.' },
   wake_refused: { status: 409, hint: 'The message says why; scale it with kubectl, or ask for a wake.' },
   workload_conflict: { status: 409, hint: 'Something else changes the workload all the time; try again.' },
+  tether_elsewhere: {
+    status: 409,
+    hint: 'Set cloud.remote of your own Berth to this one, or use `berth k8s tether --remote`.',
+  },
   relay_off: { status: 409, hint: 'Set cloud.bind and cloud.relay_port on that Berth.' },
   key_reused: { status: 422, hint: 'Send each new request with an Idempotency-Key of its own.' },
   payload_too_large: { status: 413, hint: 'Send a smaller body.' },
@@ -80,6 +90,14 @@ export const ERRORS = {
   remote_denied: {
     status: 502,
     hint: 'Put the cloud token of that Berth into remote-token in the state directory.',
+  },
+  standing_by: {
+    status: 503,
+    hint: 'Ask the Berth that is named, or try again: this one takes over when that one ends.',
+  },
+  database_unusable: {
+    status: 503,
+    hint: 'Check cloud.database_url, and that the database can be reached.',
   },
   daemon_busy: { status: 503, hint: 'Try again shortly.' },
   storage_lost: {

@@ -1,5 +1,6 @@
 // Policies: when workloads sleep by themselves. docs/reference.md "Policies".
 import type { CloudSubject } from './cloud_events.ts';
+import type { PlacedWorkloadsProtocol } from './grants.ts';
 import type { SleepSchedule } from './sleep_windows.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
@@ -125,7 +126,7 @@ export interface PolicyReport {
 }
 
 /** What `workloads` knows of policies: which of them decides on a workload, and what is due. */
-export interface GovernedWorkloadsProtocol {
+export interface GovernedWorkloadsProtocol extends PlacedWorkloadsProtocol {
   /** From policies: all there are. Fails invalid_spec for a selector that is none. */
   setPolicies(message: { policies: StoredPolicy[] }): null;
   /** The switches that are due, and when the next one is; null: there is no schedule. */

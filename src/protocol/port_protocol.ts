@@ -33,8 +33,17 @@ const TCP_PORTS: ReadonlySet<number> = new Set([
   ...[22, 1883, 3306, 4222, 5432, 5672, 6379, 9092, 11_211, 11_300, 27_017],
 ]);
 
-/** What listens on `port` in a container, whose program is not known. */
-export const protocolOnPort = (port: number): PortProtocol => (TCP_PORTS.has(port) ? 'tcp' : 'http');
+/** Images of such servers that offer nothing by HTTP, by the last part of their name without a tag. */
+const TCP_IMAGES: ReadonlySet<string> = new Set([
+  ...['redis', 'valkey', 'keydb', 'memcached', 'mongo', 'mysql', 'mariadb', 'percona'],
+  ...['postgres', 'postgis', 'pgvector', 'timescaledb', 'eclipse-mosquitto'],
+]);
+
+/** What listens on `port` in a container of `image` (empty: it is built), whose program is not known. */
+export function protocolInContainer(port: number, image: string): PortProtocol {
+  const name = /([^/:@]+)(?:[:@][^/]*)?$/.exec(image)?.[1] ?? '';
+  return TCP_PORTS.has(port) || TCP_IMAGES.has(name) ? 'tcp' : 'http';
+}
 
 const asksHttp = (ready: ReadyField | null): boolean =>
   typeof ready === 'string' ? ready.startsWith('http') : ready !== null && 'http' in ready;

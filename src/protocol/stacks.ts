@@ -123,7 +123,8 @@ export interface StackRow extends StoredStack {
 
 /** Owns the records of stacks. */
 export interface StacksProtocol {
-  list(message: Record<string, never>): { stacks: StackRow[] };
+  /** `name`: that one alone, if there is it; null: all. */
+  list(message: { name: string | null }): { stacks: StackRow[] };
   /** The stack of a place, registered if it is new. Fails name_in_use, storage_full. */
   claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
   /**

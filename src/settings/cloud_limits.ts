@@ -264,6 +264,16 @@ export const TETHER = {
   trafficReportIntervalMs: 15_000,
 } as const;
 
+/** Requests that are passed on to the Berth that has the clusters: docs/reference.md "Shared database". */
+export const FORWARDING = {
+  /** Connections to it, and those of them that are kept without a request, and for how long. */
+  maxConnections: 4_096,
+  maxIdle: 64,
+  idleMs: 5_000,
+  /** For a connection to it. */
+  connectTimeoutMs: 2_000,
+} as const;
+
 /** The relay, which carries connections to workloads for other machines: docs/reference.md "Relay". */
 export const RELAY = {
   /** Streams of one connection. */
@@ -298,6 +308,8 @@ export const RELAY = {
   closeTimeoutMs: 1_000,
   /** Validity of a ticket. */
   ticketMs: 60_000,
+  /** Ports of workloads that are carried to: each costs memory, a timer and two events of the audit log. */
+  maxPorts: 1_024,
   /** A port of a workload without connections is forgotten after it. */
   idlePortMs: 60_000,
   /** Pause before a port that is taken is tried again. */
@@ -307,4 +319,44 @@ export const RELAY = {
   reviewIntervalMs: 15_000,
   /** Pauses between attempts to reach a relay. */
   retry: { initialDelayMs: 100, maxDelayMs: 1_000 },
+} as const;
+
+/** The lease of a shared database: docs/reference.md "Shared database". */
+export const LEASE = {
+  /** By the clock of the database. */
+  ttlMs: 5_000,
+  /** A holder stops itself so long before its lease can end. */
+  marginMs: 1_000,
+  beatMs: 500,
+  /** Of a holder whose session has ended. */
+  graceMs: 1_500,
+  /** Clusters are changed only with a renewal that is younger than the grace, by so much. */
+  changeMarginMs: 250,
+  /** For the answer to a beat; then its connection is given up. */
+  beatTimeoutMs: 2_000,
+} as const;
+
+/** Connections to a shared database. */
+export const DATABASE = {
+  connectTimeoutMs: 5_000,
+  /** For one statement; then the connection is given up. */
+  statementTimeoutMs: 30_000,
+  migrationTimeoutMs: 600_000,
+  /** For the notification of a connection to itself. */
+  notifyTimeoutMs: 2_000,
+  /** Between two attempts, with as much again at random. */
+  retryMs: 50,
+  maxRetryMs: 2_000,
+  rowsPerPart: 1_000,
+  /** Interval between removals of old events. */
+  pruneMs: 3_600_000,
+  minVersion: 13,
+} as const;
+
+/** API tokens and grants: docs/reference.md "API tokens". */
+export const PRINCIPALS = {
+  maxTokens: 1_000,
+  maxGrants: 5_000,
+  /** Interval between two records of the use of a token. */
+  usedMs: 60_000,
 } as const;

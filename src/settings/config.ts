@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
+import { databaseUrlFault } from './database_url.ts';
 import { isLoopback } from './loopback.ts';
 import { type NoticeRule, readNoticeRules } from './notify.ts';
 import { readTextFile } from './state_files.ts';
@@ -36,8 +37,16 @@ export interface Settings {
     allow_addresses: string | string[];
     allow_in_cluster: boolean;
     key_file: string;
+    database_url: string;
+    advertise: string;
     remote: string;
     remote_token: string;
+    oidc_issuer: string;
+    oidc_audience: string;
+    oidc_subject_claim: string;
+    oidc_groups_claim: string;
+    oidc_client_id: string;
+    oidc_scope: string;
   };
 }
 
@@ -103,6 +112,23 @@ export function isBerthAddress(v: unknown): boolean {
   return protocol === 'https:' || hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''));
 }
 
+/** Whether `v` is the URL of an issuer: an address as of a Berth, with a path perhaps. */
+function isIssuerUrl(v: unknown): boolean {
+  if (typeof v !== 'string' || !URL.canParse(v) || v.endsWith('/')) return false;
+  const { origin, search, hash, username } = new URL(v);
+  return isBerthAddress(origin) && search + hash + username === '';
+}
+
+const asciiOrEmpty: ValueRule = {
+  what: 'printable ASCII without spaces',
+  fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v),
+};
+
+const claimName: ValueRule = {
+  what: 'the name of a claim',
+  fits: (v) => typeof v === 'string' && /^[!-~]{1,200}$/.test(v),
+};
+
 type SettingRow = [key: string, fallback: unknown, rule: ValueRule];
 
 const SETTING_ROWS: readonly SettingRow[] = [
@@ -140,11 +166,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ['logs.max_bytes', 10_485_760, integer(65_536, 1_099_511_627_776)],
   ['logs.keep', 5, integer(0, 1000)],
   ['shutdown.services', 'stop', { what: '"stop" or "keep"', fits: (v) => v === 'stop' || v === 'keep' }],
-  [
-    'cloud.token',
-    '',
-    { what: 'printable ASCII without spaces', fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v) },
-  ],
+  ['cloud.token', '', asciiOrEmpty],
   ['cloud.bind', '', addressOrEmpty],
   ['cloud.port', 11613, integer(0, 65535)],
   ['cloud.relay_port', 11614, integer(-1, 65535)],
@@ -163,6 +185,9 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ],
   ['cloud.allow_in_cluster', false, flag],
   ['cloud.key_file', '', pathOrEmpty],
+  ['cloud.advertise', '', addressOrEmpty],
+  // Read by a rule of its own, which says what is wrong without a value.
+  ['cloud.database_url', '', text],
   [
     'cloud.remote',
     '',
@@ -171,10 +196,26 @@ const SETTING_ROWS: readonly SettingRow[] = [
       fits: (v) => v === '' || isBerthAddress(v),
     },
   ],
+  ['cloud.remote_token', '', asciiOrEmpty],
   [
-    'cloud.remote_token',
+    'cloud.oidc_issuer',
     '',
-    { what: 'printable ASCII without spaces', fits: (v) => typeof v === 'string' && /^[!-~]*$/.test(v) },
+    {
+      what: 'empty or the URL of an issuer such as "https://login.example.com/realms/dev", http on this machine only',
+      fits: (v) => v === '' || isIssuerUrl(v),
+    },
+  ],
+  ['cloud.oidc_audience', '', asciiOrEmpty],
+  ['cloud.oidc_subject_claim', 'sub', claimName],
+  ['cloud.oidc_groups_claim', 'groups', claimName],
+  ['cloud.oidc_client_id', '', asciiOrEmpty],
+  [
+    'cloud.oidc_scope',
+    'openid profile email offline_access',
+    {
+      what: 'names of scopes with blanks in between, one of them openid',
+      fits: (v) => typeof v === 'string' && /^[!-~]+( [!-~]+)*$/.test(v) && v.split(' ').includes('openid'),
+    },
   ],
 ];
 
@@ -182,7 +223,11 @@ const SETTING_ROWS: readonly SettingRow[] = [
 const ENV_OVERRIDES: readonly [variable: string, key: string, parse: (value: string) => unknown][] = [
   ['BERTH_AUTH_TOKEN', 'auth.token', (value) => value],
   ['BERTH_CLOUD_TOKEN', 'cloud.token', (value) => value],
+  ['BERTH_CLOUD_BIND', 'cloud.bind', (value) => value],
+  ['BERTH_CLOUD_KEY_FILE', 'cloud.key_file', (value) => value],
   ['BERTH_REMOTE_TOKEN', 'cloud.remote_token', (value) => value],
+  ['BERTH_CLOUD_ADVERTISE', 'cloud.advertise', (value) => value],
+  ['BERTH_DATABASE_URL', 'cloud.database_url', (value) => value],
   ['BERTH_PORT', 'port', (value) => (/^\d{1,5}$/.test(value) ? Number(value) : value)],
   ['BERTH_BIND', 'bind', (value) => value],
 ];
@@ -207,7 +252,7 @@ const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
 /** Keys of tokens, also misspelt ones: their values never go into a message. */
-const SECRET_KEY = /^auth\b|tok|secret|pass/i;
+const SECRET_KEY = /^auth\b|tok|secret|pass|database/i;
 
 /** `key = value` for a message, without the value of a secret. */
 const formatSetting = (key: string, value: unknown): string =>
@@ -251,6 +296,16 @@ function checkCombinations(settings: Settings, where: string): void {
       `${where}: allowed_origins = ${formatValue(origins)} needs auth.token: ` +
         'a page that may call must have something to prove itself with',
     );
+  }
+  if (cloud.oidc_issuer !== '' && cloud.oidc_audience === '') {
+    throw new SettingsError(
+      `${where}: cloud.oidc_issuer needs cloud.oidc_audience: tokens for anything else must be refused`,
+    );
+  }
+  const fault = cloud.database_url === '' ? null : databaseUrlFault(cloud.database_url);
+  if (fault !== null) throw new SettingsError(`${where}: cloud.database_url must be ${fault}`);
+  if (cloud.database_url !== '' && cloud.remote !== '') {
+    throw new SettingsError(`${where}: cloud.database_url and cloud.remote must not be set together`);
   }
   if ((cloud.tls_cert === '') !== (cloud.tls_key === '')) {
     throw new SettingsError(`${where}: cloud.tls_cert and cloud.tls_key must be set together`);

@@ -7,11 +7,14 @@ import {
   fstatSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -22,6 +25,7 @@ import { statePaths } from './state_paths.ts';
 import { untrustedPart } from './trusted_path.ts';
 
 const { O_CREAT, O_EXCL, O_WRONLY } = constants;
+const ROOT_USER = 0;
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -34,10 +38,10 @@ export function stateDirPath(named: string | undefined, env: Env): string {
 
 /**
  * Creates the directory if necessary. Throws a SettingsError when another user owns it, can write to it, or
- * can put another in its place.
+ * can put another in its place. `inVolume`: it may lie in a volume of a container.
  */
-export function openStateDir(path: string): void {
-  const untrusted = untrustedPart(path);
+export function openStateDir(path: string, inVolume = false): void {
+  const untrusted = untrustedPart(path, inVolume);
   if (untrusted !== null) throw new SettingsError(`${path}: cannot be the state directory: ${untrusted}`);
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -52,24 +56,44 @@ export function openStateDir(path: string): void {
     throw new SettingsError(`${path}: others can write to the state directory: chmod 700 it`);
 }
 
+/** Whether a file is root's, and not because this process is root too. */
+const isRootsAlone = (uid: number): boolean => uid === ROOT_USER && process.getuid?.() !== ROOT_USER;
+
+/**
+ * Opens a secret file, without waiting for the other side of a FIFO. A link must be root's, in folders that
+ * nobody else can write to: so Kubernetes mounts Secrets.
+ */
+function openSecret(path: string): number {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  const isMounted = link?.isSymbolicLink() && isRootsAlone(link.uid) && untrustedPart(path) === null;
+  return openSync(isMounted ? realpathSync(path) : path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/** Why others could read a secret file, or give it; null: they cannot. Its group may read one of root's. */
+function exposureOf({ uid, mode }: Stats): string | null {
+  const own = process.getuid?.();
+  if (uid === own) return mode & 0o077 ? 'others can read it: chmod 600 it' : null;
+  if (!isRootsAlone(uid)) return 'is no file of this user';
+  return mode & 0o037 ? 'others can read it: mount it with the mode 0440' : null;
+}
+
 /**
  * Reads a secret file; undefined when it is absent. Throws a SettingsError when others can read it, when it
- * is a link, or when it is empty: then `remedy` says what to do.
+ * is a link of the user's, or when it is empty: then `remedy` says what to do.
  */
 export function readSecret(path: string, remedy = 'remove it, and a new one is made'): Buffer | undefined {
   let fd: number;
   try {
-    // Not waiting for the other side of a FIFO.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    fd = openSecret(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new SettingsError(`${path}: cannot be read: ${(error as Error).message}`);
   }
   try {
     const stat = fstatSync(fd);
-    if (!stat.isFile() || stat.uid !== process.getuid?.())
-      throw new SettingsError(`${path}: is no file of this user`);
-    if (stat.mode & 0o077) throw new SettingsError(`${path}: others can read it: chmod 600 it`);
+    const exposure = stat.isFile() ? exposureOf(stat) : 'is no file of this user';
+    if (exposure !== null) throw new SettingsError(`${path}: ${exposure}`);
     const secret = readFileSync(fd);
     // As a token, an empty secret would admit every request without one.
     if (secret.toString('latin1').trim() === '') throw new SettingsError(`${path}: is empty: ${remedy}`);
@@ -114,6 +138,18 @@ function writeNewFile(path: string, bytes: Buffer): void {
     fsyncSync(fd);
   } finally {
     closeSync(fd);
+  }
+}
+
+/** Puts a secret in the place of the file at `path`, whole or not at all. Throws a SettingsError. */
+export function replaceSecret(path: string, secret: string): void {
+  const fresh = `${path}.${process.pid}`;
+  try {
+    writeNewFile(fresh, Buffer.from(secret));
+    renameSync(fresh, path);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw new SettingsError(`${path}: cannot be written: ${(error as Error).message}`, { cause: error });
   }
 }
 

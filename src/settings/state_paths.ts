@@ -30,6 +30,10 @@ export interface StatePaths {
   cloudToken: string;
   /** The cloud token of the Berth of `cloud.remote`, unless the settings have one. */
   remoteToken: string;
+  /** What `berth login` has got. */
+  login: string;
+  /** Locked by whoever changes it. */
+  loginLock: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
   /** The key of the environments of services. */
@@ -59,6 +63,8 @@ export const statePaths = (stateDir: string): StatePaths => ({
   daemonLog: join(stateDir, 'daemon.log'),
   cloudToken: join(stateDir, 'cloud-token'),
   remoteToken: join(stateDir, 'remote-token'),
+  login: join(stateDir, 'login.json'),
+  loginLock: join(stateDir, 'login.lock'),
   cloudKey: join(stateDir, 'cloud.key'),
   envKey: join(stateDir, 'env.key'),
   agentKey: join(stateDir, 'agent.key'),

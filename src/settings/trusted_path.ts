@@ -36,13 +36,22 @@ function canOthersReplace({ mode, gid }: Stats): boolean {
   return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITE) !== 0 && !isOwnGroup);
 }
 
+/** Where something is mounted in this namespace. */
+function mountPoints(): ReadonlySet<string> {
+  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return new Set(lines.map((line) => line.split(' ')[4] ?? ''));
+}
+
 const namesOf = (path: string): string[] => path.split('/').filter((name) => name !== '');
 
 /**
  * Why `path`, as far as it exists, may be another user's to replace; null: it is not. Follows links, which
- * must be the user's own or root's. The last part counts as a link only.
+ * must be the user's own or root's. The last part counts as a link only. With `trustsMounts`, others may
+ * write to a folder of root's where something is mounted: that is how Kubernetes makes volumes, which no
+ * process of another container sees.
  */
-export function untrustedPart(path: string): string | null {
+export function untrustedPart(path: string, trustsMounts = false): string | null {
+  const mounts = trustsMounts ? mountPoints() : null;
   let rest = namesOf(resolve(path));
   let at = '/';
   for (let links = 0; rest.length > 0; ) {
@@ -53,7 +62,9 @@ export function untrustedPart(path: string): string | null {
     const isFolder = !stat.isSymbolicLink();
     if ((behind.length > 0 || !isFolder) && !isTrusted(stat.uid))
       return `${next} belongs to another user (uid ${stat.uid})`;
-    if (isFolder && behind.length > 0 && canOthersReplace(stat)) return `others can write to ${next}`;
+    const isVolume = stat.uid === ROOT_USER && (mounts?.has(next) ?? false);
+    if (isFolder && behind.length > 0 && !isVolume && canOthersReplace(stat))
+      return `others can write to ${next}`;
     if (isFolder) {
       at = next;
       rest = behind;

@@ -9,6 +9,8 @@ import type { NoticeMessage } from '../../src/protocol/notices.ts';
 import { tempDir } from '../kit/actors.ts';
 import { serve } from '../kit/recording_server.ts';
 
+const NEVER = new AbortController().signal;
+
 const NOTICE: NoticeMessage = {
   id: 'n1',
   type: 'agent.state',
@@ -22,7 +24,7 @@ const NOTICE: NoticeMessage = {
 it('are posted to ntfy as text, with a title and the token', async () => {
   const server = await serve((_asked, response, count) => response.writeHead(count === 1 ? 200 : 429).end());
   const target = { kind: 'ntfy', url: `${server.url}/my-topic`, token: 'tk_secret' } as const;
-  expect(await sendNotice(target, NOTICE, [])).toBe(null);
+  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe(null);
   expect(server.asked).toMatchObject([
     {
       method: 'POST',
@@ -31,7 +33,7 @@ it('are posted to ntfy as text, with a title and the token', async () => {
       headers: { title: 'shop--bot: agent.state', authorization: 'Bearer tk_secret' },
     },
   ]);
-  const refused = await sendNotice({ ...target, token: '' }, NOTICE, []);
+  const refused = await sendNotice({ ...target, token: '' }, NOTICE, [], NEVER);
   expect(refused).toBe('it answers 429');
   expect(server.asked[1]?.headers).not.toHaveProperty('authorization');
 });
@@ -43,7 +45,7 @@ it('are shown by notify-send as words, markup included', async () => {
   writeFileSync(program, `#!/bin/sh\nprintf '%s\\n' "$@" > ${said}\n`);
   chmodSync(program, 0o755);
   const env = [['PATH', `${folder}:/usr/bin:/bin`]] as const;
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe(null);
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER)).toBe(null);
   expect(readFileSync(said, 'utf8').trimEnd().split('\n')).toEqual([
     '--app-name=Berth',
     '--',
@@ -51,8 +53,8 @@ it('are shown by notify-send as words, markup included', async () => {
     'shop--bot asks: "Überschreiben?" &lt;b&gt;&amp; $(touch x)&lt;/b&gt;',
   ]);
   writeFileSync(program, '#!/bin/sh\nexit 4\n');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env)).toBe('it ended with exit code 4');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]])).toBe(
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER)).toBe('it ended with exit code 4');
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]], NEVER)).toBe(
     'the program is not installed (ENOENT)',
   );
 });
@@ -69,8 +71,8 @@ it.each([
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const target = { kind: 'webhook', url: `http://127.0.0.1:${port}/`, secret: 'x' } as const;
-  expect(await sendNotice(target, NOTICE, [])).toBe(said);
+  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe(said);
   server.close();
   await once(server, 'close');
-  expect(await sendNotice(target, NOTICE, [])).toBe('nothing listens there (ECONNREFUSED)');
+  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe('nothing listens there (ECONNREFUSED)');
 });

@@ -167,8 +167,10 @@ describe('a watched tree', () => {
 
   it('reports what changed before it was there, after the time it is given', async () => {
     const root = tree({ 'old.ts': '', 'node_modules/n.js': '' });
+    // The clock of files is coarser than ours, and ours has no fractions: both sides of `since` need room.
+    const old = Date.now();
+    await eventually(() => Date.now() > old + 20);
     const since = Date.now();
-    // The clock of files is coarser.
     await eventually(() => Date.now() > since + 20);
     writeFileSync(join(root, 'new.ts'), '');
     writeFileSync(join(root, 'node_modules/n.js'), '');

@@ -119,7 +119,14 @@ describe('the document', () => {
   it('requires a token except where none is needed', () => {
     const open = operations.filter(([, { security }]) => security.length === 0).map(([name]) => name);
     expect(open.sort()).toEqual([
-      ...['GET /k8s/proof', 'GET /livez', 'GET /openapi.json', 'GET /readyz', 'GET /v1/proof'],
+      ...[
+        'GET /k8s/login',
+        'GET /k8s/proof',
+        'GET /livez',
+        'GET /openapi.json',
+        'GET /readyz',
+        'GET /v1/proof',
+      ],
       'POST /v1/page-sessions',
     ]);
     expect(operation('GET /v1/services').responses['401']).toBeDefined();

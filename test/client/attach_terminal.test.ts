@@ -147,3 +147,33 @@ it('throws the error the daemon answers instead of the upgrade', async () => {
   const attach = createClient(nodeTransport, { url: fake.url }).attach('bot', { onOutput: () => {} });
   await expect(attach).rejects.toMatchObject({ ...body, status: 409 });
 });
+
+it('does not wait for the proof of a server for ever', async () => {
+  const silent = http.createServer(() => {});
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  closing.push(() => {
+    silent.closeAllConnections();
+    silent.close();
+  });
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const client = createClient(nodeTransport, { url, token: TOKEN, deadlineMs: 50 });
+  await expect(client.attach('bot', { onOutput: () => {} })).rejects.toMatchObject({
+    code: 'unreachable',
+    message: `no proof comes from ${new URL(url).host}`,
+  });
+});
+
+it('reads no more of a refusal than a daemon says', async () => {
+  const fake = await serve(() => {});
+  fake.server.on('upgrade', (_request, socket) => {
+    const more = (): void => {
+      while (socket.writable && socket.write('x'.repeat(65_536)));
+    };
+    socket.on('error', () => {}).on('drain', more);
+    socket.write('HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\n\r\n');
+    more();
+  });
+  const attach = createClient(nodeTransport, { url: fake.url }).attach('bot', { onOutput: () => {} });
+  await expect(attach).rejects.toMatchObject({ status: 409 });
+});

@@ -201,6 +201,26 @@ describe.each([
     ]);
   });
 
+  it.each([
+    ['more than half a minute', '99999999999999', 30_000],
+    ['no pause at all', '0', 10],
+  ])('does not obey a server that asks for %s', async (_what, asked, kept) => {
+    const fake = await serve((_asked, response) => {
+      open(response, `retry: ${asked}\n\n`, crashed(1));
+      response.end();
+    });
+    const leave = new AbortController();
+    const pauses: number[] = [];
+    const onState = (state: { open: boolean; retryMs?: number }): void => {
+      if (state.open) return;
+      pauses.push(state.retryMs ?? 0);
+      leave.abort();
+    };
+    const events = createClient(transport, { url: fake.url }).events({ signal: leave.signal, onState });
+    for await (const event of events) expect(event.type).toBe('service.crashed');
+    expect(pauses).toEqual([kept]);
+  });
+
   it('ends at once when it is aborted during a wait to reconnect', async () => {
     const fake = await serve((_asked, response) => {
       open(response, 'retry: 3600000\n\n', crashed(1));

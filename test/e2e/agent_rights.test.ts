@@ -220,7 +220,7 @@ it('holds an agent to its stack in every operation', async () => {
         await expectPass(operation, of(operation, 'shop--bot'));
         break;
       case 'stack': {
-        const rest = keyKind && keyKind !== 'id' && keyKind !== 'policy' ? KEYS[keyKind] : '';
+        const rest = keyKind && keyKind in KEYS ? KEYS[keyKind as keyof typeof KEYS] : '';
         await expectRefusal(operation, of(operation, `blog${rest}`));
         if (keyKind === 'group') await expectRefusal(operation, of(operation, 'Agents'));
         if (keyKind === 'service' || keyKind === 'agent') {

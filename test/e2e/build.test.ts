@@ -1,7 +1,7 @@
 // The compiled code that the build places beside the daemon's bundles (src/build/bytecode.mjs).
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -114,7 +114,10 @@ it('without its native packages, the build says which are missing', async () => 
   );
   const { status, stderr } = run('daemon');
   expect(status).toBe(1);
-  expect(stderr).toContain(`@lmdb/lmdb-${system} is missing or does not load: install Berth again`);
+  expect(stderr).toBe(
+    `berth: @lmdb/lmdb-${system} is missing or does not load: ` +
+      'install Berth again on this machine, with its optional packages\n',
+  );
 });
 
 describe('the compiled code of the build', () => {
@@ -148,5 +151,22 @@ describe('the compiled code of the build', () => {
 
     for (const path of compiledIn(build)) writeFileSync(path, '');
     expect(await startAndEnd(build)).toBe(0);
+  });
+
+  it('installs nothing through a link to the packages of another tree', () => {
+    const tree = newFolder();
+    cpSync(join(ROOT, 'src/build'), join(tree, 'src/build'), { recursive: true });
+    const packages = join(tree, 'other');
+    mkdirSync(packages);
+    writeFileSync(join(packages, 'kept'), '');
+    symlinkSync(packages, join(tree, 'node_modules'));
+    for (const name of ['package.json', 'package-lock.json']) cpSync(join(ROOT, name), join(tree, name));
+    const ran = spawnSync(process.execPath, [join(tree, 'src/build/build.mjs')], { encoding: 'utf8' });
+    expect(ran).toMatchObject({
+      status: 1,
+      stderr:
+        'node_modules is a link to packages that differ from package-lock.json: remove it, then build again\n',
+    });
+    expect(readdirSync(packages)).toEqual(['kept']);
   });
 });

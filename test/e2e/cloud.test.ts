@@ -325,4 +325,51 @@ spec:
     await once(foreground, 'exit');
     await expect(curl(at)).rejects.toThrow();
   }, 120_000);
+
+  it('a token that may tether in one namespace does that over the relay, until it is revoked', async () => {
+    const port = freePort();
+    const relay = `[cloud]\ntoken = "there"\nbind = "127.0.0.1"\nport = ${port}\nrelay_port = 0\n`;
+    await startDaemon({ config: relay });
+    const url = `http://127.0.0.1:${port}`;
+    const admin = async (method: string, path: string, body?: unknown) => {
+      const headers = { authorization: 'Bearer there', 'content-type': 'application/json' };
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      return (await fetch(url + path, { method, headers, ...sent })).json();
+    };
+    const { id } = await admin('POST', '/k8s/clusters', {
+      name: 'real',
+      kubeconfig: readFileSync(kubeconfig, 'utf8'),
+    });
+    await admin('POST', `/k8s/clusters/${id}/sync`);
+    const { token } = await admin('POST', '/k8s/tokens', { name: 'laptop' });
+    await admin('POST', '/k8s/grants', { token: 'laptop', role: 'waker', cluster_id: id, namespace });
+    const others = await admin('GET', '/k8s/workloads?namespace=kube-system');
+    const here = await startDaemon({
+      config: `${config}remote = "${url}"\n`,
+      env: { BERTH_REMOTE_TOKEN: token },
+    });
+    const { body: rows } = await ask(here, 'GET', '/k8s/workloads');
+    expect(new Set(rows.map((row: { namespace: string }) => row.namespace))).toEqual(new Set([namespace]));
+    const made = await ask(here, 'POST', `/k8s/workloads/${rows[0].id}/tether`, { container_port: 8080 });
+    const active = await ask(here, 'POST', `/k8s/tethers/${made.body.tether_id}/activate`);
+    const curl = (): Promise<string> =>
+      run('curl', '-s', '--max-time', '25', `http://127.0.0.1:${active.body.local_port}/`);
+    expect(await curl()).toMatch(/^web-/);
+    const slept = await ask(here, 'POST', `/k8s/workloads/${rows[0].id}/sleep`);
+    expect([slept.status, slept.body.code]).toEqual([403, 'forbidden']);
+    expect(slept.body.message).toContain('token:laptop needs the role sleeper');
+    for (const other of others.slice(0, 1)) {
+      const hidden = await ask(here, 'POST', `/k8s/workloads/${other.id}/tether`, { container_port: 53 });
+      expect([hidden.status, hidden.body.code]).toEqual([404, 'unknown_workload']);
+    }
+    const client = connect(active.body.local_port, '127.0.0.1');
+    const gone = new Promise((resolve) => client.once('close', resolve));
+    client.on('error', () => undefined);
+    client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(client, 'data');
+    expect(await admin('DELETE', '/k8s/tokens/laptop')).toEqual({ removed: true, name: 'laptop' });
+    await gone;
+    await expect(curl()).rejects.toThrow();
+    expect((await ask(here, 'GET', '/k8s/workloads')).body.code).toBe('remote_denied');
+  }, 90_000);
 });

@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Daemon, startDaemon } from '../kit/daemon.ts';
+import { eventually } from '../kit/eventually.ts';
 import { must } from '../kit/must.ts';
 import { fillDisk, smallDisk } from '../kit/small_disk.ts';
 
 const LENGTH_MS = Number(process.env['BERTH_TEST_FULL_DISK_MS'] ?? 20_000);
+const TOKEN = 'a-cloud-token-of-enough-characters';
 const SEED = Number(process.env['BERTH_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 /** Numbers from a seed. */
@@ -104,3 +106,25 @@ it(
   },
   LENGTH_MS + 60_000,
 );
+
+it('the cloud part is refused while its first key finds no room, and starts once there is room', async ({
+  skip,
+}) => {
+  const disk = smallDisk('12m');
+  if (disk === undefined) return skip('no right to mount a small file system');
+  const daemon = await startDaemon({ stateDir: join(disk, 'state'), env: { BERTH_CLOUD_TOKEN: TOKEN } });
+  const clusters = () =>
+    daemon.request('GET', '/k8s/clusters', undefined, { authorization: `Bearer ${TOKEN}` });
+  const filler = join(disk, 'filler');
+  fillDisk(filler);
+  for (let time = 0; time < 2; time += 1)
+    expect(await clusters()).toMatchObject({ status: 503, body: { code: 'storage_full' } });
+  rmSync(filler);
+  const { body } = await eventually(async () => {
+    const answer = await clusters();
+    return answer.status === 200 && answer;
+  });
+  expect(body).toEqual([]);
+  daemon.signal('SIGTERM');
+  expect(await daemon.exited).toMatchObject({ code: 0 });
+});

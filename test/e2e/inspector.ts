@@ -1,10 +1,15 @@
 // Ends one thread of a real daemon as a crash does: through Node's inspector, which the daemon opens on
 // SIGUSR1.
+import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { type Daemon, eventually } from '../kit/daemon.ts';
 
 /** The environment with which a daemon's inspector takes a port of its own. */
 export const INSPECTABLE = { NODE_OPTIONS: '--inspect-port=127.0.0.1:0' };
+
+/** Time for a thread to die of its order, and the interval of looks at it. */
+const ORDER_MS = 3_000;
+const LOOK_MS = 10;
 
 /**
  * Makes the inspector end the thread; false when it was not reachable. The inspector closes by itself at
@@ -39,16 +44,23 @@ function tellToEnd(url: string, name: string): Promise<boolean> {
 /**
  * Ends the thread `name` of a daemon that was started with `INSPECTABLE`. The thread must be up: Node ends
  * the whole process with a thread that ends while Node or a native library is still loading in it. Resolves
- * when the thread has its order to end, or the daemon has ended.
+ * when the thread has died, or the daemon has ended: a thread with an order to end may still answer.
  */
 export async function endThread(daemon: Daemon, name: string): Promise<void> {
+  const deaths = (): number => daemon.stderr().split(`the thread ${name} crashed`).length - 1;
+  const before = deaths();
   let isGone = false;
   void daemon.exited.then(() => {
     isGone = true;
   });
+  const isDead = (): boolean => isGone || deaths() > before;
   await eventually(async () => {
+    if (isDead()) return true;
     daemon.signal('SIGUSR1');
     const url = /Debugger listening on (ws:\S+)/.exec(daemon.stderr())?.[1];
-    return isGone || (url !== undefined && (await tellToEnd(url, name)));
+    if (url === undefined || !(await tellToEnd(url, name))) return isDead();
+    // The inspector may have closed before it passed the order on, which it never says.
+    for (let waited = 0; !isDead() && waited < ORDER_MS; waited += LOOK_MS) await pause(LOOK_MS);
+    return isDead();
   });
 }

@@ -99,6 +99,8 @@ async function useServices(client: Client, mark: string): Promise<void> {
   );
   expect(await call(client, 'get', { name: web })).toMatchObject({ cmd: SERVE });
   expect(await call(client, 'resolve', { name: web })).toMatchObject({ port, status: 'running' });
+  await call(client, 'register', { name: `db-${mark}`, cmd: 'exec sleep 60', protocol: 'tcp' });
+  expect(await call(client, 'resolve', { name: `db-${mark}` })).toMatchObject({ protocol: 'tcp' });
   expect(await call(client, 'wait_for', { name: web, text: 'hello' })).toMatchObject({
     met: true,
     line: 'hello',

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { berth, cleanEnv, daemonOf, folder } from '../cli/berth_process.ts';
-import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
+import { type Daemon, eventually, isAlive, startDaemon } from '../kit/daemon.ts';
 
 const servers: http.Server[] = [];
 afterEach(() => {
@@ -134,4 +134,18 @@ it.each([
   const error = await daemonOf({ config }).catch((caught: Error) => caught);
   expect(String(error)).toContain(message);
   expect(String(error).replace('"SECRETkey"', '')).not.toContain('SECRET');
+});
+
+it('leaves no command behind that was under way when the daemon ended', async () => {
+  const file = join(folder(), 'pid');
+  const command = `echo $$ > ${file}.new && mv ${file}.new ${file} && exec sleep 1000`;
+  const daemon = await daemonOf({
+    config: `[[notify]]\nwhen = { types = ["*"] }\nto = { exec = "${command}" }\n`,
+  });
+  void daemon.request('POST', '/v1/notices/test').catch(() => undefined);
+  const pid = await eventually(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
+  expect(isAlive(pid)).toBe(true);
+  daemon.signal('SIGTERM');
+  expect((await daemon.exited).code).toBe(0);
+  await eventually(() => !isAlive(pid));
 });

@@ -1,5 +1,6 @@
 // What goes wrong under an open page: services that go away, and logs that no person wrote.
 import { expect, it } from 'vitest';
+import { LOGS } from '../../src/settings/limits.ts';
 import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
 import { add, ask, openBerth, withServices } from './page_services.ts';
 
@@ -43,5 +44,22 @@ it.runIf(hasChromium)(
     await page.unroute('**/v1/agents');
     await page.locator('.table-row[data-name=later]').waitFor();
     await page.getByText('connected', { exact: true }).waitFor();
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('why logs cannot be read is told in whole lines on a phone'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const name = (_: unknown, index: number): string => `stopped-${index}`;
+    const registered = Array.from({ length: LOGS.maxServices }, name).map((stopped) =>
+      ask(daemon, 'POST', '/v1/services', { name: stopped, cmd: 'true', port: null }),
+    );
+    await Promise.all(registered);
+    const page = await openBerth(daemon, '#/logs');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.locator('.log-state', { hasText: 'names must be given' }).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   },
 );

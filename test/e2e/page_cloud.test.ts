@@ -58,8 +58,10 @@ it.runIf(hasChromium)(
     await row(nameOf(0)).getByText('policy:nights').waitFor();
     await page.getByRole('button', { name: /^policies/ }).click();
     await page.getByText(`decides on ${Math.ceil(WORKLOADS / NAMESPACES)} of`).waitFor();
+    const heads = page.locator('.policies > .table-head');
+    expect(await heads.allInnerTexts()).toEqual([expect.stringMatching(/^Policy\s+Workloads\s+Asleep/)]);
     await page.getByRole('button', { name: 'preview of nights' }).click();
-    await page.locator('.preview-row').first().getByText('policy:nights').waitFor();
+    await page.locator('.preview-row[data-name]').first().getByText('policy:nights').waitFor();
     expect(await page.evaluate('location.hash')).toContain('policy=nights');
     await page.getByRole('button', { name: /^workloads/ }).click();
     // The last one, which is on the last page, is in sight: what happens to it is shown.

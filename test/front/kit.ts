@@ -83,6 +83,7 @@ export const cloudFront = (more: Partial<CloudFront> = {}): CloudFront => ({
   ensure: async () => {},
   ownListener: null,
   hasRelay: false,
+  login: null,
   remote: null,
   ...more,
 });

@@ -6,6 +6,7 @@ import { cloudEventsActor } from '../../src/actors/cloud/cloud_events.ts';
 import { cloudOperationsActor } from '../../src/actors/cloud/cloud_operations.ts';
 import { clustersActor } from '../../src/actors/cloud/clusters.ts';
 import { policiesActor } from '../../src/actors/cloud/policies.ts';
+import { principalsActor } from '../../src/actors/cloud/principals.ts';
 import type { DaemonPod } from '../../src/actors/cloud/sleep.ts';
 import { sweeperActor } from '../../src/actors/cloud/sweeper.ts';
 import { workloadsActor } from '../../src/actors/cloud/workloads.ts';
@@ -14,7 +15,7 @@ import { type KubeCluster, openKubeCluster } from '../../src/adapters/kube/kube_
 import { parseKubeconfig } from '../../src/adapters/kube/kubeconfig.ts';
 import type { CloudStore } from '../../src/adapters/storage/cloud_store.ts';
 import { embeddedCloudStore } from '../../src/adapters/storage/embedded_cloud.ts';
-import type { EventHistoryLimits } from '../../src/adapters/storage/event_history.ts';
+import { EventHistory, type EventHistoryLimits } from '../../src/adapters/storage/event_history.ts';
 import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
@@ -151,8 +152,8 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const views = options.views ?? new CloudViews();
   await here.start('cloudviews', cloudViewsActor, views);
   const cloudEvents = await here.start('cloudevents', cloudEventsActor, {
-    folder: join(folder, 'cloud-events'),
-    limits: options.historyLimits ?? CLOUD_EVENTS.history,
+    openHistory: () =>
+      new EventHistory(join(folder, 'cloud-events'), options.historyLimits ?? CLOUD_EVENTS.history),
     report: () => undefined,
     subscribed: false,
   });
@@ -168,6 +169,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
   const tethers = await here.stand<TethersProtocol>('tethers', {
     closeCluster: () => null,
     renewCluster: () => null,
+    revoked: () => null,
   });
   const operations = await here.start('operations', cloudOperationsActor, { store: cloudStore });
   const clusters = await here.start('clusters', clustersActor, {
@@ -178,6 +180,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     allowInCluster: options.allowInCluster ?? false,
     inPod: options.podAccess !== undefined,
   });
+  await here.start('principals', principalsActor, { store: cloudStore, hasRelay: false });
   const policies = await here.start('policies', policiesActor, { store: cloudStore });
   const sweeper = await here.start('sweeper', sweeperActor, { intervalMs: options.sweepMs ?? 600_000 });
   // The owners have sent their initial state once one of them answers.

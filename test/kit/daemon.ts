@@ -47,6 +47,8 @@ export interface DaemonOptions {
   env?: Record<string, string>;
   /** Default: the build of this tree. */
   bin?: string;
+  /** The words of the command. Default: `daemon`. */
+  command?: readonly string[];
   /** More arguments. */
   args?: readonly string[];
   /** Most descriptors that it may have open. Default: those of the tests. */
@@ -135,7 +137,7 @@ function stream(port: number, path: string, headers: Record<string, string>): Pr
   });
 }
 
-/** Runs `berth daemon`; resolves once it prints its line, rejects with stderr if it ends first. */
+/** Runs `berth daemon`, or another server; resolves once it prints its line, rejects with stderr if it ends first. */
 export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   const stateDir = options.stateDir ?? join(newFolder(), 'state');
   const config = join(newFolder(), 'config.toml');
@@ -150,7 +152,13 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
   const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
   for (const key of Object.keys(env)) if (key.startsWith('BERTH_') && !options.env?.[key]) delete env[key];
   const named = ['--state-dir', stateDir, '--config', config];
-  const node = [process.execPath, options.bin ?? BIN, 'daemon', ...named, ...(options.args ?? [])];
+  const node = [
+    process.execPath,
+    options.bin ?? BIN,
+    ...(options.command ?? ['daemon']),
+    ...named,
+    ...(options.args ?? []),
+  ];
   const { maxFiles } = options;
   // `prlimit` becomes what it starts.
   const [program = '', ...args] =
@@ -172,7 +180,7 @@ export function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
     exited.then(({ code, signal }) => reject(new Error(`the daemon ended (${code ?? signal}): ${stderr}`)));
     child.stdout.on('data', (text) => {
       stdout += text;
-      const port = Number(/^berth: listening on http:\/\/[^\s]*:(\d+)$/m.exec(stdout)?.[1]);
+      const port = Number(/^berth: listening on https?:\/\/[^\s]*:(\d+)$/m.exec(stdout)?.[1]);
       if (!port) return;
       const daemon: Daemon = {
         port,

@@ -22,6 +22,9 @@ function ownArguments(): string[] | null {
   }
 }
 
+/** A server that has not answered by then is asked again. */
+const ANSWER_MS = 2_000;
+
 const args = ownArguments();
 /** Whether `apiServer` is available. */
 export const hasApiServer: boolean = args !== null;
@@ -44,10 +47,17 @@ export async function apiServer(): Promise<ApiServer> {
   let child: ChildProcess | null = null;
   const isLive = (): Promise<boolean> =>
     new Promise((resolve) => {
-      get(`${server}/livez`, { ...(ca ? { ca } : {}), agent: false }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode === 200);
-      }).on('error', () => resolve(false));
+      const asked = get(
+        `${server}/livez`,
+        { ...(ca ? { ca } : {}), agent: false, timeout: ANSWER_MS },
+        (answer) => {
+          answer.resume();
+          resolve(answer.statusCode === 200);
+        },
+      );
+      // A server that is starting may take a connection and not answer on it.
+      asked.on('timeout', () => asked.destroy());
+      asked.on('error', () => resolve(false));
     });
   const stop = async (): Promise<void> => {
     const ending = child;
@@ -57,8 +67,16 @@ export async function apiServer(): Promise<ApiServer> {
     await once(ending, 'exit');
   };
   const start = async (): Promise<void> => {
-    child = spawn(program, own, { stdio: 'ignore' });
-    while (!(await isLive())) await realTime.advance(50);
+    const started = spawn(program, own, { stdio: ['ignore', 'ignore', 'pipe'] });
+    child = started;
+    let said = '';
+    started.stderr.on('data', (part) => {
+      said = (said + part).slice(-2_000);
+    });
+    while (!(await isLive())) {
+      if (started.exitCode !== null) throw new Error(`the API server has ended: ${said}`);
+      await realTime.advance(50);
+    }
   };
   afterThisTest(stop);
   await start();

@@ -26,12 +26,14 @@ export interface Seen {
 
 /**
  * The fault of a request. `lost`: the request takes effect, and the connection breaks before the response.
+ * `late` and `held`: it takes effect later, also when nobody waits for the response any more.
  */
 export type Fault =
   | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'raw'; status: number; headers: Record<string, string>; body: string }
   | { kind: 'reset' | 'stall' | 'lost' | 'endless' | 'not http' | 'interim' }
-  | { kind: 'late'; ms: number };
+  | { kind: 'late'; ms: number }
+  | { kind: 'held'; until: Promise<void> };
 
 /** An open watch, driven by hand. */
 export interface OpenWatch {
@@ -473,6 +475,9 @@ class Server implements Double {
         return true;
       case 'late':
         await new Promise((resolve) => setTimeout(resolve, fault.ms));
+        return false;
+      case 'held':
+        await fault.until;
         return false;
       default:
         return true;

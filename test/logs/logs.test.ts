@@ -191,9 +191,9 @@ describe('the last lines', () => {
 
 describe('reading from an offset', () => {
   test('gives every byte once, whatever the steps', () => {
-    open({ maxBytes: 3_000, keep: 1000 });
+    open({ maxBytes: 300, keep: 1000 });
     let text = '';
-    for (let index = 0; index < 700; index += 1) {
+    for (let index = 0; index < 70; index += 1) {
       const line = `line ${index}\n`;
       (index % 3 === 0 ? err : out)(line);
       text += line;
@@ -212,7 +212,7 @@ describe('reading from an offset', () => {
     }
     const { parts } = readLogParts(folder, 0, 1 << 20, { stream: 'stderr', timestamps: false });
     const errors = Buffer.concat(parts.map(({ bytes }) => bytes)).toString();
-    expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 234 }, (_, index) => index * 3));
+    expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 24 }, (_, index) => index * 3));
   });
 
   test('reports where it really begins when rotation has removed the rest', () => {

@@ -117,6 +117,20 @@ describe('a compose file', () => {
     ]);
   });
 
+  it('tells by the image too what speaks no HTTP, whatever its port', async () => {
+    const image = (name: string, at: number) =>
+      `  s${at}: { image: "${name}", ports: ["${7000 + at}:7000"] }\n`;
+    const names = [
+      'redis:7',
+      'docker.io/library/postgres',
+      'registry:5000/valkey@sha256:0a',
+      'redis/ui',
+      'web',
+    ];
+    const { services } = await imported('compose.yaml', `services:\n${names.map(image).join('')}`);
+    expect(services.map(({ protocol }) => protocol)).toEqual(['tcp', 'tcp', 'tcp', undefined, undefined]);
+  });
+
   it('is read as docker compose reads it where that is installed', async () => {
     const config = {
       services: {

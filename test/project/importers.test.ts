@@ -53,6 +53,7 @@ it('reads a Procfile', async () => {
   expect(notes).toEqual([
     'release is run once before a deployment: not a service',
     'line 7 is no `name: command`',
+    'worker_1: a worker by its name, without $PORT; `port: auto` gives it one',
   ]);
 });
 
@@ -78,7 +79,10 @@ it('gives a port to every process of a Procfile that may read it, and to no work
     ...{ web: 'auto', api: 'auto', workers: null, mailworker: 'auto', 'mail-worker': null, worker_2: 7000 },
     ...{ clock: null, mails: null, celery: null, css: null, js: null, types: null, assets: 'auto' },
   });
-  expect(notes).toEqual([]);
+  // Names may mislead, and programs do not.
+  expect(notes).toEqual([
+    'workers, mail-worker, clock: a worker by its name, without $PORT; `port: auto` gives it one',
+  ]);
 });
 
 it('reads the scripts of a package', async () => {

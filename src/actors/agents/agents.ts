@@ -9,6 +9,7 @@ import { agentKind } from '../../protocol/agent_types.ts';
 import type { AgentsProtocol, SpinupInput } from '../../protocol/agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { AGENTS_GROUP, agentHostname } from '../../protocol/names.ts';
+import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import { completeRegistration } from '../../protocol/registration.ts';
 import { portOfAgent, type ServiceInput, type ServiceSpec } from '../../protocol/service.ts';
 import { actor, type Context, type DeferredReply, isFailure } from '../../runtime/actor.ts';
@@ -23,6 +24,10 @@ type LaunchSpec = Pick<ServiceSpec, 'cmd' | 'ready' | 'stopSignal'>;
 type EnvRows = readonly (readonly [key: string, value: string])[];
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
+
+/** A coding agent works in its terminal: no page answers at its port. null: its command tells. */
+const protocolOf = ({ agentType, ready }: SpinupInput): PortProtocol | null =>
+  agentType !== null && ready === null && agentKind(agentType).coding !== null ? 'tcp' : null;
 
 /** The command to run: the given one, or the default of the type. */
 function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec {
@@ -93,6 +98,7 @@ class Agents {
       name,
       port: input.port ?? 0,
       ...launchSpecOf(input, env ?? before?.env ?? [], cwd),
+      protocol: protocolOf(input),
       cwd,
       group: AGENTS_GROUP,
       env,

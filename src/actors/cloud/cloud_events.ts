@@ -1,7 +1,7 @@
 // State: the newest events, and those that are not on disk yet. Rebuilt from: the history on disk.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { EventHistory, type EventHistoryLimits } from '../../adapters/storage/event_history.ts';
+import { type CloudHistory, HistoryError } from '../../adapters/storage/cloud_history.ts';
 import {
   type CloudEventRecord,
   type CloudEventsProtocol,
@@ -26,9 +26,8 @@ import { THREADS } from '../../settings/limits.ts';
 import { CommittedEvents, lineOf } from './committed_events.ts';
 
 export interface CloudEventsConfig {
-  /** The folder of the history. */
-  folder: string;
-  limits: EventHistoryLimits;
+  /** Opens the history, which this actor closes. */
+  openHistory: () => CloudHistory | Promise<CloudHistory>;
   /** Writes a line to the daemon's log. */
   report: (text: string) => void;
   /** Whether the front has subscribed, once; it outlives a crash of this actor. */
@@ -46,7 +45,7 @@ interface WaitingEvent {
 class CloudEvents {
   private readonly context: Context;
   private readonly config: CloudEventsConfig;
-  private readonly history: EventHistory;
+  private readonly history: CloudHistory;
   private readonly views: Ref<CloudViewsProtocol>;
   /** The newest events, oldest first. */
   private kept: CloudEventRecord[] = [];
@@ -62,11 +61,11 @@ class CloudEvents {
   private lastWrite: Promise<unknown> = Promise.resolve();
   private cancelRetry: (() => void) | null = null;
 
-  constructor(context: Context, config: CloudEventsConfig) {
+  constructor(context: Context, config: CloudEventsConfig, history: CloudHistory) {
     this.context = context;
     this.config = config;
     this.views = context.ref('cloudviews');
-    this.history = new EventHistory(config.folder, config.limits);
+    this.history = history;
     context.scope.defer(() => this.close());
   }
 
@@ -201,11 +200,12 @@ class CloudEvents {
       return { id, type: event.type, data: cloudEventJson(id, at, event) };
     });
     try {
-      history.append(events.map(({ data }) => `${data}\n`).join(''), first + events.length - 1, now);
-      await history.sync();
+      await history.write(
+        events.map(({ data }) => data),
+        now,
+      );
     } catch (error) {
-      if (!(error instanceof Error && 'syscall' in error)) throw error;
-      history.undo();
+      if (!(error instanceof HistoryError)) throw error;
       this.keepWaiting(waiting, error);
       return false;
     }
@@ -249,7 +249,7 @@ const lostEvent = (count: number): NewCloudEvent => ({
 });
 
 async function init(context: Context, config: CloudEventsConfig): Promise<Handlers<CloudEventsProtocol>> {
-  const events = new CloudEvents(context, config);
+  const events = new CloudEvents(context, config, await config.openHistory());
   await events.load();
   return {
     append: (message) => context.replyLater(events.append(message.events)),

@@ -9,6 +9,7 @@ import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import { type Vault, VaultError } from '../../adapters/storage/vault.ts';
 import type { ClusterAccess, SealedSecret, StoredCluster } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { withTimeout } from '../../runtime/deferred.ts';
@@ -27,6 +28,8 @@ export interface ClusterConnectionsConfig {
 interface Connection {
   informer: ClusterInformer;
   access: ClusterAccess;
+  /** Where an account without rights on all namespaces may have some; null: that is not known. */
+  namespaces: readonly string[] | null;
 }
 
 /** Marks an API server: versions of one say nothing of another. */
@@ -96,6 +99,16 @@ export class ClusterConnections {
     }
   }
 
+  /**
+   * The rights of the account in `namespaces`: null, in all; none, in those that its first sync looks in
+   * where it may not look in all. Fails as `call`.
+   */
+  async rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
+    const { namespaces: likely } = await this.entry(clusterId);
+    const where = namespaces?.length === 0 ? likely : namespaces;
+    return this.call(clusterId, (cluster) => cluster.rights(where));
+  }
+
   /** Connects anew, with what the store says now, if it is connected. */
   async reconnect(clusterId: string): Promise<void> {
     const entry = this.entries.get(clusterId);
@@ -156,19 +169,21 @@ export class ClusterConnections {
 
   private connect(record: StoredCluster): Connection {
     const access = this.accessOf(record);
-    const { id, namespaces = [], scope = null, lastSyncAt } = record;
+    const { id, scope = null, lastSyncAt } = record;
+    const given = record.namespaces ?? [];
+    const namespaces = given.length > 0 || !access.namespace ? given : [access.namespace];
     const informer = new ClusterInformer({
       id,
       cluster: this.config.open(access),
       origin: originOf(access),
       owner: this.owner,
-      namespaces: namespaces.length > 0 || !access.namespace ? namespaces : [access.namespace],
+      namespaces,
       scope,
       lastSyncAt,
     });
     if (record.credentialEndsAt === undefined)
       this.owner.onFacts(id, { reachable: null, credentialEndsAt: credentialEnd(access.credential) });
-    const entry = { informer, access };
+    const entry = { informer, access, namespaces: namespaces.length > 0 ? namespaces : null };
     this.entries.set(record.id, entry);
     return entry;
   }

@@ -185,7 +185,7 @@ class Clusters {
   /** What the account may do wherever the cluster is listed. */
   rights(id: string): Promise<ReviewedRight[]> {
     const { scope, namespaces = [] } = this.records.get(id);
-    const where = scope ? namespacesOf(scope) : namespaces.length > 0 ? namespaces : null;
+    const where = scope ? namespacesOf(scope) : namespaces;
     return this.workloads.ask(
       'rights',
       { clusterId: id, namespaces: where },

@@ -7,7 +7,7 @@ import type { WakeCause } from '../../protocol/receipts.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
-import { type DaemonPod, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
+import { type DaemonPod, endCutOff, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
 import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
@@ -92,10 +92,9 @@ export class ScaleChanges {
   /** See WorkloadsProtocol. */
   async outcome(id: string, operation: string): Promise<{ replicas: number | null }> {
     const { clusterId, seen: target } = this.owner.get(id);
-    const fresh = await this.owner.call(clusterId, (cluster) => cluster.getWorkload(target));
-    if (!fresh) return { replicas: null };
-    if (isSleptBy(fresh.seen, operation)) return { replicas: 0 };
-    return { replicas: isWokenBy(fresh.seen, operation) ? fresh.seen.replicas : null };
+    const seen = await this.owner.call(clusterId, (cluster) => endCutOff(cluster, target, operation));
+    if (isSleptBy(seen, operation)) return { replicas: 0 };
+    return { replicas: isWokenBy(seen, operation) ? seen.replicas : null };
   }
 
   private patchToSleep(

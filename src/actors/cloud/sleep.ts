@@ -4,7 +4,7 @@
 // stops halfway, the cluster holds either the count itself or the receipt with it, so nothing has to be
 // remembered, and every step may be repeated.
 
-import { RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
+import { CUT_OFF_ANNOTATION, RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type {
   CurrentWorkload,
   KubeCluster,
@@ -114,10 +114,20 @@ export const sameObject = ({ seen }: CurrentWorkload): PatchStep => ({
   value: seen.uid,
 });
 
-const scaleSteps = (from: number, to: number): PatchStep[] => [
-  { op: 'test', path: '/spec/replicas', value: from },
-  { op: 'replace', path: '/spec/replicas', value: to },
-];
+const sameCount = ({ seen }: CurrentWorkload): PatchStep => ({
+  op: 'test',
+  path: '/spec/replicas',
+  value: seen.replicas,
+});
+
+/** Scales it, unless it was scaled since, or the operation was found to be cut off. */
+const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
+  const { annotations } = fresh;
+  const isNotCutOff: PatchStep[] = annotations
+    ? [{ op: 'test', path: pointerOf(CUT_OFF_ANNOTATION), value: annotations[CUT_OFF_ANNOTATION] ?? null }]
+    : [];
+  return [...isNotCutOff, sameCount(fresh), { op: 'replace', path: '/spec/replicas', value: to }];
+};
 
 /**
  * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost
@@ -199,7 +209,24 @@ export function putToSleep(
     // Volumes must not be lost to a policy that has just been set.
     const retention: PatchStep[] =
       target.kind === 'StatefulSet' ? [{ op: 'test', path, value: fresh.retentionPolicy }] : [];
-    return [...retention, ...scaleSteps(replicas, 0), ...annotationSteps(fresh, values)];
+    return [...retention, ...scaleSteps(fresh, 0), ...annotationSteps(fresh, values)];
+  });
+}
+
+/**
+ * Finds out whether `operation`, which was cut off, has put it to sleep or woken it. If not, it never will:
+ * the patch of whoever had begun it may still be on its way, and is refused from now on. Resolves with the
+ * workload afterwards. Fails as `putToSleep`.
+ */
+export function endCutOff(
+  cluster: KubeCluster,
+  target: WorkloadReference,
+  operation: string,
+): Promise<ObservedWorkload> {
+  return retryOnConflict(cluster, target, (fresh) => {
+    const isMarked = fresh.annotations?.[CUT_OFF_ANNOTATION] === operation;
+    if (isMarked || isSleptBy(fresh.seen, operation) || isWokenBy(fresh.seen, operation)) return null;
+    return [sameCount(fresh), ...annotationSteps(fresh, { [CUT_OFF_ANNOTATION]: operation })];
   });
 }
 
@@ -260,6 +287,6 @@ export function wakeUp(
     const sameReceipt: PatchStep[] = held === undefined ? [] : [{ op: 'test', path, value: held }];
     const receipt: WakeReceipt = { at, by, from, ...(operation && { operation }), ...(policy && { policy }) };
     const values = { [RECEIPT_ANNOTATION]: null, [WAKE_ANNOTATION]: JSON.stringify(receipt) };
-    return [...sameReceipt, ...scaleSteps(0, replicas), ...annotationSteps(fresh, values)];
+    return [...sameReceipt, ...scaleSteps(fresh, replicas), ...annotationSteps(fresh, values)];
   });
 }

@@ -34,7 +34,7 @@ import type { WorkloadTable } from './workload_table.ts';
 
 export interface WorkloadPoliciesOwner {
   readonly clock: Clock;
-  table(): Pick<WorkloadTable, 'rows' | 'get' | 'update' | 'showAgain'>;
+  table(): Pick<WorkloadTable, 'rows' | 'idsOf' | 'get' | 'update' | 'showAgain'>;
   /** A schedule may have come, changed or gone. */
   onScheduleChange(): void;
 }
@@ -108,11 +108,7 @@ export class WorkloadPolicies {
     this.heard.set(clusterId, { ...before, namespaces });
     const isSame = JSON.stringify([...(before.namespaces ?? [])]) === JSON.stringify([...namespaces]);
     if (isSame && before.namespaces !== null) return;
-    const ids = this.owner
-      .table()
-      .rows()
-      .flatMap((row) => (row.clusterId === clusterId ? [row.id] : []));
-    if (!isSame) this.owner.table().showAgain(ids);
+    if (!isSame) this.owner.table().showAgain(this.owner.table().idsOf(clusterId));
     this.owner.onScheduleChange();
   }
 
@@ -355,7 +351,7 @@ export class WorkloadPolicies {
 export const governedHandlers = (
   context: Pick<Context, 'replyLater'>,
   policies: WorkloadPolicies,
-): Handlers<GovernedWorkloadsProtocol> => ({
+): Omit<Handlers<GovernedWorkloadsProtocol>, 'placeOf'> => ({
   setPolicies: (message) => {
     policies.setPolicies(message.policies);
     return null;

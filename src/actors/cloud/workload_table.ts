@@ -6,6 +6,7 @@ import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_stor
 import type { ObservedWorkload, StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { PlacedWorkload } from '../../protocol/grants.ts';
 import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
@@ -115,6 +116,11 @@ export class WorkloadTable implements CommitSource {
   /** The ids of what is in its cluster. */
   ids(): string[] {
     return this.rows().map((row) => row.id);
+  }
+
+  /** The ids of what is in this cluster, at the cost of its own rows alone. */
+  idsOf(clusterId: string): string[] {
+    return this.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row.id]));
   }
 
   /** The records of what is in its cluster. */
@@ -361,3 +367,16 @@ export class WorkloadTable implements CommitSource {
     this.entries.delete(id);
   }
 }
+
+/** The place of a workload among the clusters; null: there is none. */
+function placeOf(row: StoredWorkload | undefined): PlacedWorkload | null {
+  if (!row) return null;
+  const { namespace, labels } = row.seen;
+  return { clusterId: row.clusterId, namespace, labels };
+}
+
+/** The handlers of what the records alone answer. */
+export const tableHandlers = (table: WorkloadTable) => ({
+  savings: (selection: SavingsSelection) => table.savingsOf(selection),
+  placeOf: ({ id }: { id: string }) => placeOf(table.get(id)),
+});

@@ -45,7 +45,7 @@ import { steadyClock } from './steady_clock.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
 import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
-import { WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+import { tableHandlers, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in: it is never put to sleep. */
@@ -137,7 +137,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   }
 
   rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
-    return this.connections.call(clusterId, (cluster) => cluster.rights(namespaces));
+    return this.connections.rights(clusterId, namespaces);
   }
 
   async requestToken({ clusterId, account, lifetimeS }: MessageOf<WorkloadsProtocol, 'requestToken'>) {
@@ -386,7 +386,7 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     autoSleep: (message) => context.replyLater(workloads.autoSleep(message)),
     idle: () => workloads.idle(),
     ...governedHandlers(context, workloads.policies),
-    savings: (selection) => workloads.table.savingsOf(selection),
+    ...tableHandlers(workloads.table),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
     activity: ({ id, at }) => workloads.activity(id, at),

@@ -81,7 +81,7 @@ class Notices {
     const results = this.queues.map(async ({ rule: { target } }, index) => {
       const began = clock.monotonic();
       const message = testMessage(`test-${clock.now()}-${index}`, clock.now());
-      const error = await sendNotice(target, message, this.config.environment);
+      const error = await sendNotice(target, message, this.config.environment, this.context.scope.signal);
       const ms = Math.round(clock.monotonic() - began);
       return { target: targetLabel(target), ok: error === null, error, ms };
     });
@@ -166,7 +166,10 @@ class Notices {
 
   private async deliver(queue: NoticeQueue, notice: StoredNotice): Promise<void> {
     const { sendNotice } = await import('../../adapters/notice_targets.ts');
-    const error = await sendNotice(queue.rule.target, messageOf(notice), this.config.environment);
+    const { signal } = this.context.scope;
+    const error = await sendNotice(queue.rule.target, messageOf(notice), this.config.environment, signal);
+    // What was given up is on disk, and sent by the next daemon.
+    if (signal.aborted) return;
     const isDone = queue.settle(error, this.context.clock.now());
     if (isDone) await this.save([], [notice.id], null);
     this.plan();

@@ -80,6 +80,15 @@ const RETRY_MS = 5;
 const SOCKET_RELEASE_MS = 50;
 
 /**
+ * Takes the state directory of a cloud server, which has no process host, until the process ends. Resolves
+ * with false when another process of this user has it.
+ */
+export async function takeStateDir(stateDir: string): Promise<boolean> {
+  const name = startLockName(stateDir);
+  return (await acquireStartLock(name)) !== 'taken' || (await isHeldByOtherUser(name));
+}
+
+/**
  * Decides by what the last daemon of `stateDir` has left. One process at a time gets `deferred`, until it
  * ends. The others wait up to `timeoutMs` for the host of that process, which then refuses them.
  */

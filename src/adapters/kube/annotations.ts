@@ -11,6 +11,11 @@ import { type Wire, wire } from './wire_types.ts';
 export const RECEIPT_ANNOTATION = 'berth/sleep';
 /** The annotation that says who woke the workload. */
 export const WAKE_ANNOTATION = 'berth/wake';
+/**
+ * The annotation with the operation that was last found cut off without effect. Each sleep and wake depends
+ * on it as it was read, so whoever had begun that operation comes too late.
+ */
+export const CUT_OFF_ANNOTATION = 'berth/op';
 /** The annotation with the last use of a workload that some Berth may put to sleep. */
 export const ACTIVITY_ANNOTATION = 'berth/activity';
 

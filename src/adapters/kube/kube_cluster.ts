@@ -305,10 +305,11 @@ function requireSeen(target: WorkloadReference, object: unknown): ObservedWorklo
   throw new WireError(`the answer is not the ${target.kind} that was asked for`);
 }
 
-/** Opens the client of a cluster; no connection is made before the first call. */
+/** Opens the client of a cluster; no connection is made before the first call. See `createKubeHttp`. */
 export const openKubeCluster = (
   access: ClusterAccess,
   rule: AddressRule,
   clock: Clock,
-  options?: ClusterDialerOptions,
-): KubeCluster => createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options), clock));
+  { assertMayChange, ...options }: ClusterDialerOptions & { assertMayChange?: () => void } = {},
+): KubeCluster =>
+  createKubeCluster(createKubeHttp(createClusterDialer(access, rule, options), clock, assertMayChange));

@@ -188,9 +188,11 @@ class PooledKubeHttp implements KubeHttp {
    * long.
    */
   private readonly streams: Pool;
+  private readonly assertMayChange: () => void;
   private openCalls = 0;
 
-  constructor(dialer: ClusterDialer, clock: Clock) {
+  constructor(dialer: ClusterDialer, clock: Clock, assertMayChange: () => void) {
+    this.assertMayChange = assertMayChange;
     this.dialer = dialer;
     this.clock = clock;
     this.breaker = new CircuitBreaker(clock);
@@ -311,6 +313,8 @@ class PooledKubeHttp implements KubeHttp {
     onAnswer: () => void,
   ): Promise<Body> {
     const method = request.method ?? 'GET';
+    // Nothing is awaited between this and the request.
+    if (method !== 'GET') this.assertMayChange();
     const answer = await ask.call(pool, {
       method,
       path: `${this.dialer.prefix}${request.path}?${new URLSearchParams(request.query)}`,
@@ -332,6 +336,12 @@ class PooledKubeHttp implements KubeHttp {
   }
 }
 
-/** Calls over the connections of `dialer`; none is opened before the first call. */
-export const createKubeHttp = (dialer: ClusterDialer, clock: Clock): KubeHttp =>
-  new PooledKubeHttp(dialer, clock);
+/**
+ * Calls over the connections of `dialer`; none is opened before the first call. `assertMayChange` is called
+ * right before each request that is no GET, and what it throws ends the call.
+ */
+export const createKubeHttp = (
+  dialer: ClusterDialer,
+  clock: Clock,
+  assertMayChange: () => void = () => undefined,
+): KubeHttp => new PooledKubeHttp(dialer, clock, assertMayChange);

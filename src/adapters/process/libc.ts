@@ -84,6 +84,8 @@ export interface Libc {
   read(fd: number, into: Uint8Array): number;
   /** Writes without waiting: bytes written, or a negative errno. */
   write(fd: number, from: Uint8Array): number;
+  /** Gives memory that this process has freed back to the system, where libc has a call for it. */
+  trim(): void;
 }
 
 /** Looks the functions up that every system has. Throws where one is missing. */
@@ -105,6 +107,7 @@ class KoffiLibc implements Libc {
   private readonly errno: () => number;
   private readonly calls: ReturnType<typeof lookUpCalls>;
   private readonly status = new Int32Array(1);
+  private trimCall: ((padding: number) => number) | null | undefined;
 
   constructor(library: LibraryHandle, errno: () => number) {
     this.library = library;
@@ -192,6 +195,18 @@ class KoffiLibc implements Libc {
   write(fd: number, from: Uint8Array): number {
     const count = this.calls.write(fd, from, from.length);
     return count < 0 ? -this.errno() : count;
+  }
+
+  trim(): void {
+    if (this.trimCall === undefined) {
+      try {
+        this.trimCall = this.library.func('int malloc_trim(unsigned long)');
+      } catch {
+        // A libc other than glibc.
+        this.trimCall = null;
+      }
+    }
+    this.trimCall?.(0);
   }
 
   private failed(call: string): Error {

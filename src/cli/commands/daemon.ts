@@ -7,7 +7,7 @@ import { runningDaemon } from '../../adapters/process/running_daemon.ts';
 import { localUrl } from '../../adapters/url_host.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { nextDaemon, startBackgroundDaemon, stopBackgroundDaemon } from '../kit/background_daemon.ts';
-import { defineCommand, flagOption, integerOption, textOption } from '../kit/command.ts';
+import { defineCommand, flagOption, integerOption, SERVER_OPTIONS } from '../kit/command.ts';
 import { CommandError, EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { activeInitSystem, isInstalledAtLogin, runAll } from './daemon_autostart.ts';
@@ -18,12 +18,7 @@ export const daemonForegroundCommand = defineCommand({
     'Prints one line once it serves, and runs until SIGTERM or SIGINT. Its services end with it unless ' +
     'shutdown.services is "keep". On SIGHUP it reads its tokens and limits again.',
   options: {
-    config: textOption(
-      '--config <file>',
-      'the configuration file; default $XDG_CONFIG_HOME/berth/config.toml',
-      'file',
-    ),
-    stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+    ...SERVER_OPTIONS,
     restoreStore: flagOption('--restore-store', 'go back to the copy of the store'),
     verbose: flagOption('--verbose', 'print a line for each event, such as the stop of a service'),
   },

@@ -57,7 +57,8 @@ const SYSTEMD: InitSystem = {
 };
 
 const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LAUNCHD_LABEL}.plist`);
-const launchdDomain = `gui/${userInfo().uid}`;
+// Not of userInfo(), which fails in a container whose user has no name.
+const launchdDomain = `gui/${process.getuid?.()}`;
 const LAUNCHD: InitSystem = {
   name: 'launchd',
   unitFile: launchdFile,

@@ -2,6 +2,13 @@
 import { type Command, defineCommand } from '../kit/command.ts';
 import { type CommandTable, loadCommand, loadListedCommands } from '../kit/command_table.ts';
 import { UsageError } from '../kit/exit_codes.ts';
+import type { Output } from '../kit/output.ts';
+
+/** Prints the text of a help, as JSON where that is asked for. */
+function printHelp(out: Output, help: string): void {
+  if (out.isData) out.record({ help }, () => help);
+  else out.raw(help);
+}
 
 /** The command that prints the help of another one in `table`, the same as that command's --help. */
 export const helpCommand = (table: CommandTable): Command =>
@@ -16,6 +23,6 @@ export const helpCommand = (table: CommandTable): Command =>
       const { parseCommandLine } = await import('../kit/parser.ts');
       const listed = called ? [] : await loadListedCommands(table);
       const outcome = parseCommandLine([...words, '--help'], table, called, listed);
-      if ('help' in outcome) context.out.raw(outcome.help);
+      if ('help' in outcome) printHelp(context.out, outcome.help);
     },
   });

@@ -31,7 +31,7 @@ function monthOf(option: string, text: string | undefined): string | undefined {
 
 export const savingsCommand = defineCommand({
   about:
-    'What workloads have saved while they slept, by month (UTC), cluster and namespace: the hours of their pods, ' +
+    'Prints what workloads have saved while they slept, by month (UTC), cluster and namespace: the hours of their pods, ' +
     'and those of the CPU cores and GiB of memory that these request. What sleeps now counts until now.',
   args: [],
   options: {

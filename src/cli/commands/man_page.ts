@@ -22,6 +22,7 @@ const ENVIRONMENT: readonly (readonly [name: string, about: string])[] = [
   ['BERTH_CONFIG', 'the configuration file'],
   ['BERTH_AUTH_TOKEN', 'the token of the daemon'],
   ['BERTH_CLOUD_TOKEN', 'the token of the cloud API'],
+  ['BERTH_DATABASE_URL', 'the Postgres that several Berths share'],
 ];
 
 async function commandsText({ rows }: CommandTable): Promise<string> {

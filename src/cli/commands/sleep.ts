@@ -20,7 +20,7 @@ const started = ({ name, status, pid }: StartResult): string =>
 
 export const serviceSleepCommand = defineCommand({
   about:
-    'Ends the processes of services that have `sleep`. Who connects to the port of one, or to its name, wakes ' +
+    'Ends the processes of services that have `sleep`. A connection to the port of one, or to its name, wakes ' +
     'it and is served when it is ready.',
   args: [{ syntax: '[names...]', about: 'the services', completes: 'running' }],
   options: {

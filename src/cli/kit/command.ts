@@ -63,6 +63,16 @@ export const textOption = (
   ...(completes ? { completes } : {}),
 });
 
+/** Of the commands that bin.ts runs as a server. */
+export const SERVER_OPTIONS = {
+  config: textOption(
+    '--config <file>',
+    'the configuration file; default $XDG_CONFIG_HOME/berth/config.toml',
+    'file',
+  ),
+  stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
+};
+
 /** May be given several times, each time with several values separated by commas. */
 export const listOption = (flags: string, about: string, completes?: CompletionSource): Option<string[]> => ({
   flags,

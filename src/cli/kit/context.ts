@@ -1,9 +1,12 @@
 // The context of a command: its output, the daemon, and what to do on Ctrl-C.
 import { withScheme } from '../../adapters/url_host.ts';
+import type { CloudLogin } from '../../client/cloud_access.ts';
 import type { Client } from '../../client/create_client.ts';
 import { type BerthError, isBerthError } from '../../client/errors.ts';
 import type { StreamOptions } from '../../client/event_stream.ts';
 import { findLocalDaemon, type LocalDaemon } from '../../client/local_daemon.ts';
+import { readLogin } from '../../client/login_file.ts';
+import { loginToken } from '../../client/login_token.ts';
 import { UsageError } from './exit_codes.ts';
 import { createOutput, type Format, type Output } from './output.ts';
 import { stderr, stdout } from './standard_streams.ts';
@@ -40,6 +43,12 @@ function checkUrl(named: string | undefined): void {
   throw new UsageError(`${named} is not the URL of a daemon`, 'Give a URL such as http://127.0.0.1:11611.');
 }
 
+/** Renewed as it is needed. */
+const USER_LOGIN: CloudLogin = {
+  url: (stateDir) => readLogin(stateDir)?.url ?? null,
+  token: loginToken,
+};
+
 /** How long a call is retried while the daemon, or a group, is starting. */
 const BUSY_RETRY_MS = 10_000;
 
@@ -52,7 +61,7 @@ export function createCommandContext(globalOptions: GlobalOptions): {
   const cleaners = new Set<() => void>();
   const find = async (asPerson: boolean): Promise<LocalDaemon> => {
     checkUrl(globalOptions.url ?? (process.env['BERTH_URL'] || undefined));
-    return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS, asPerson });
+    return findLocalDaemon({ ...globalOptions, busyRetryMs: BUSY_RETRY_MS, asPerson, login: USER_LOGIN });
   };
   const context: CommandContext = {
     out: createOutput(globalOptions.format, { stdout, stderr }),

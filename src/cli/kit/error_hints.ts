@@ -20,6 +20,8 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   unknown_workload: '`berth k8s workloads` lists the workloads; `berth k8s sync` discovers new ones.',
   unknown_tether: '`berth k8s tethers` lists the tethers.',
   unknown_policy: '`berth k8s policy ls` lists the policies.',
+  unknown_token: '`berth k8s tokens ls` lists the tokens.',
+  unknown_grant: '`berth k8s grants ls` lists the grants.',
   unknown_operation: '`berth k8s history` shows what was asked for, also long ago.',
   key_reused: 'Give each new change a key of its own.',
   already_running: '`berth restart` restarts it.',

@@ -42,6 +42,7 @@ const EXIT_BY_ERROR_CODE = new Map<string, number>([
   ['unreachable', EXIT_CODE.noDaemon],
   ['unauthorized', EXIT_CODE.unauthorized],
   ['unproven', EXIT_CODE.unauthorized],
+  ['login_needed', EXIT_CODE.unauthorized],
   ['forbidden_owner', EXIT_CODE.unauthorized],
   ['ready_timeout', EXIT_CODE.notReady],
   ['port_in_use', EXIT_CODE.conflict],

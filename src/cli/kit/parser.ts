@@ -68,6 +68,9 @@ function createProgram(write: (text: string) => void): CommanderCommand {
   return program;
 }
 
+/** A summary of the table as a sentence. */
+const asSentence = (summary: string): string => `${summary[0]?.toUpperCase()}${summary.slice(1)}.`;
+
 /** The program, or the command of a family. */
 function parentProgram(
   program: CommanderCommand,
@@ -79,7 +82,13 @@ function parentProgram(
   const existing = program.commands.find((one) => one.name() === family);
   if (existing) return existing;
   const about = families.get(family) ?? '';
-  return program.command(family).description(about).helpCommand(false).helpGroup(`${heading}:`);
+  return program
+    .command(family)
+    .summary(about)
+    .description(asSentence(about))
+    .helpCommand(false)
+    .helpGroup(`${heading}:`)
+    .addHelpText('after', `\n\`berth help ${family} <command>\` describes a command.\n`);
 }
 
 const lastWord = (name: string): string => name.split(' ').at(-1) ?? name;
@@ -125,8 +134,7 @@ function addCalled(
   // `daemon` is both a command and a family: its help lists the commands of the family too.
   for (const one of rows) if (one.name.startsWith(`${row.name} `)) addCommandRow(program, one, families);
   const made = addCommandRow(program, row, families);
-  const capital = row.summary[0]?.toUpperCase() + row.summary.slice(1);
-  made.description(`${capital}.${command.about ? `\n\n${command.about}` : ''}`);
+  made.description(`${asSentence(row.summary)}${command.about ? `\n\n${command.about}` : ''}`);
   addArguments(made, command);
   const parameters = Object.entries(command.options ?? {}).map(([key, option]) => ({
     key,
@@ -205,7 +213,11 @@ export function parseCommandLine(
   } else {
     for (const { row, command } of listed) addArguments(addCommandRow(program, row, table.families), command);
     const family = program.commands.find((one) => one.name() === argv[0] && argv.length === 1);
-    if (family || argv.length === 0) return { help: (family ?? program).helpInformation() };
+    if (family) {
+      family.outputHelp();
+      return { help };
+    }
+    if (argv.length === 0) return { help: program.helpInformation() };
     // The help of a command that does not exist would hide the mistake.
     if (!isCommand(program, commandWords(argv)))
       words = argv.filter((word) => word !== '--help' && word !== '-h');

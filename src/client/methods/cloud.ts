@@ -16,8 +16,10 @@ import {
   type Endpoint,
   type Page,
 } from '../api_call.ts';
+import { loginMethods } from './access.ts';
 import { cloudEventMethods } from './cloud_events.ts';
 import { policyMethods } from './policies.ts';
+import { principalMethods } from './principals.ts';
 import { relayMethods } from './relay.ts';
 import { savingsMethods } from './savings.ts';
 
@@ -135,7 +137,9 @@ export const cloudMethods = (endpoint: Endpoint) => ({
   ...workloadMethods(endpoint),
   ...tetherMethods(endpoint),
   ...relayMethods(endpoint),
+  ...loginMethods(endpoint),
   ...policyMethods(endpoint),
+  ...principalMethods(endpoint),
   ...savingsMethods(endpoint),
   ...cloudEventMethods(endpoint),
 });

@@ -7,6 +7,7 @@ import { serviceList, usageOf } from '../state/daemon.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { type ListRow, listRows } from '../state/sections.ts';
 import { Button } from './button.tsx';
+import { ClippedName } from './clipped_name.tsx';
 import { Icon } from './icon.tsx';
 import { crashText, StateShape } from './status_mark.tsx';
 import { VirtualRows } from './virtual_rows.tsx';
@@ -68,7 +69,9 @@ function ServiceRow({ service }: { service: Service }) {
       title={`${name}: ${status}`}
     >
       <StateShape state={status} />
-      <span class="row-name">{listedName(service)}</span>
+      <span class="row-name">
+        <ClippedName name={listedName(service)} />
+      </span>
       <span class="hidden-text">{status}</span>
       {crash === '' ? <UsageText name={name} /> : <span class="row-crash">{crash}</span>}
     </a>

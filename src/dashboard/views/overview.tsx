@@ -2,8 +2,9 @@
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { compareNames, cpuText, memoryText, spanText } from '../../presentation/format.ts';
-import { listedName } from '../../presentation/sections.ts';
+import { isNamed, listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
+import { ClippedName } from '../frame/clipped_name.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
@@ -74,9 +75,11 @@ function Row({ service, title }: { service: Service; title: string }) {
     <div class="table-row" data-name={name}>
       <StateLabel state={status} detail={crashText(service)} />
       <a class="cell-name" href={linkTo('services', name, shownPlace.value.query)} title={name}>
-        {listedName(service)}
+        <ClippedName name={listedName(service)} />
       </a>
-      <span class="soft cell-section">{title}</span>
+      <span class="soft cell-section" title={title}>
+        {title}
+      </span>
       <span class="number soft cell-uptime">{uptime}</span>
       <span class="number soft cell-restarts">{restarts > 0 ? restarts : ''}</span>
       <UsageCells name={name} />
@@ -184,7 +187,9 @@ export function Overview() {
   const rows = useMemo(
     () =>
       sortedRows(
-        shown.flatMap(({ title, services }) => services.map((service) => ({ title, service }))),
+        shown.flatMap(({ key, title, services }) =>
+          services.map((service) => ({ title: isNamed({ key }) ? title : '', service })),
+        ),
         chosen,
       ),
     [shown, chosen],

@@ -69,6 +69,13 @@ function Preview({ preview: { name, workloads } }: { preview: PolicyPreview }) {
         <h2>What {visibleLine(name)} does next</h2>
         <span class="soft number">{countText(workloads.length, 'workload')}</span>
       </div>
+      <div class="table-row table-head preview-row">
+        <span>State</span>
+        <span>Workload</span>
+        <span>Decided by</span>
+        <span>Next switch</span>
+        <span>All switches</span>
+      </div>
       <VirtualRows
         label={`workloads that ${name} selects`}
         items={workloads}
@@ -94,6 +101,15 @@ export function PolicySection() {
           No policy. <code>berth k8s policy set nights -n shop --window "Mon-Fri 20:00-07:00"</code> makes
           one.
         </p>
+      )}
+      {policies.length > 0 && (
+        <div class="table-row table-head policy-row">
+          <span>Policy</span>
+          <span>Workloads</span>
+          <span>Asleep</span>
+          <span>Idle</span>
+          <span>Decides</span>
+        </div>
       )}
       <div class="policy-rows">
         {policies.map((policy) => (

@@ -148,7 +148,9 @@ export function Dependencies({ name, detail }: { name: string; detail: ServiceDe
             <Node key={one.name} name={one.name} detail={one.condition} />
           ))}
         </fieldset>
-        <div class="graph-self">
+        <div
+          class={`graph-self ${detail.dependsOn.length > 0 ? 'has-needs' : ''} ${dependents.length > 0 ? 'is-needed' : ''}`}
+        >
           <Node name={name} />
         </div>
         <fieldset class="graph-column" aria-label="need it">

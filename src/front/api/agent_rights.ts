@@ -30,6 +30,9 @@ const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
   policy: () => {
     throw new Error('a policy is of no stack');
   },
+  token: () => {
+    throw new Error('an API token is of no stack');
+  },
 };
 
 /** Throws unauthorized for a token that has ended, and forbidden_owner. */
@@ -90,8 +93,8 @@ function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string
 async function isOfAnotherStack(reach: Reach, group: string, app: AppContext): Promise<boolean> {
   if (!reach.hasGroup(group)) return true;
   if (group === reach.stack) return false;
-  const { stacks } = await app.ref('stacks').ask('list', {});
-  return stacks.some(({ name }) => name === group);
+  const { stacks } = await app.ref('stacks').ask('list', { name: group });
+  return stacks.length > 0;
 }
 
 const checkRegistration: BodyCheck<ServiceInput> = async (reach, input, app) => {
@@ -110,7 +113,7 @@ const checkCommand: BodyCheck<CommandInput> = (reach, { service }) => {
 
 /** The stack of its own folder can be claimed again, and no other. */
 const checkClaim: BodyCheck<StackClaim> = async (reach, { project, path, name }, app) => {
-  const { stacks } = await app.ref('stacks').ask('list', {});
+  const { stacks } = await app.ref('stacks').ask('list', { name: reach.stack });
   const own = stacks.find((stack) => stack.name === reach.stack);
   const isSame = own?.project === project && own.path === path && name === (own.isNamed ? own.name : null);
   if (!isSame) throw reach.refusal(`the stack of ${path}`);

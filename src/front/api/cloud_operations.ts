@@ -6,6 +6,8 @@ import type { ClusterChange } from '../../protocol/cloud.ts';
 import { type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import type { OperationResult } from '../../protocol/cloud_operations.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { Principal } from '../../protocol/grants.ts';
+import type { GrantInput } from '../../protocol/principals.ts';
 import { CLOUD, CLOUD_OPERATIONS } from '../../settings/cloud_limits.ts';
 import type { HttpExchange } from '../server/http_server.ts';
 import type { CloudViews } from '../views/cloud_views.ts';
@@ -14,26 +16,38 @@ import type { RequestContext } from './handler.ts';
 import { failureOfTable } from './reply.ts';
 import type { RouteOf } from './routes.ts';
 
-/** Who asks, from where, and with which key. */
-export interface OperationHead {
+/** Of the header Idempotency-Key. */
+interface OperationKey {
+  /** null: there is none. */
   key: string | null;
-  who: string;
-  from: string;
 }
 
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLOUD_OPERATIONS.maxKeyLength}}$`);
 
-/** Reads it from the request, before anything is awaited. Throws invalid_spec for a key that is none. */
-export function operationHead(exchange: HttpExchange, { views }: AppContext): OperationHead {
+/** Who asks, as the audit log says it, and from where. Read before anything is awaited. */
+export function askerOf(
+  exchange: HttpExchange,
+  principal: Principal | null,
+  { views }: AppContext,
+): { who: string; from: string } {
+  const from = exchange.peerAddress();
+  // What a client says of itself counts for who may do everything anyway.
+  if (principal) return { who: principal.who, from };
+  const agent = exchange.header('berth-agent');
+  return { who: agent !== '' && views.spec(agent)?.agent ? `agent:${agent}` : 'token', from };
+}
+
+/** Reads it before anything is awaited. Throws invalid_spec for a key that is none. */
+export function operationKey(exchange: HttpExchange, principal: Principal | null): OperationKey {
   const key = exchange.header('idempotency-key');
   if (key !== '' && !KEY.test(key)) {
     const rule = `must be 1 to ${CLOUD_OPERATIONS.maxKeyLength} printable characters without blanks`;
     const message = `the header Idempotency-Key ${rule}`;
     throw fail('invalid_spec', message, { details: [{ path: 'Idempotency-Key', message }] });
   }
-  const agent = exchange.header('berth-agent');
-  const who = agent !== '' && views.spec(agent)?.agent ? `agent:${agent}` : 'token';
-  return { key: key === '' ? null : key, who, from: exchange.peerAddress() };
+  // Each principal has keys of its own: nobody is answered with what somebody else was.
+  const of = principal ? `${principal.subjects[0]}/` : '';
+  return { key: key === '' ? null : of + key };
 }
 
 /** Nothing is changed, and nothing recorded. */
@@ -68,6 +82,7 @@ function subjectOf(
       if (action !== 'createTether') return views.subject({ tetherId: key });
       return views.subject({ workloadId: key, tetherId: namedIn(answer).tether_id ?? null });
     case 'policies':
+    case 'principals':
       return NO_SUBJECT;
     default:
       return views.subject(keyKind ? { workloadId: key } : { clusterId: namedIn(body).clusterId ?? null });
@@ -91,6 +106,8 @@ function bulkReason({ selector, namespaces, holdMs }: BulkInput, answer: BulkAns
   return parts.join('; ');
 }
 
+const grantText = ({ to, role }: GrantInput): string => `${to.kind} ${to.name}: ${role}`;
+
 /** What the audit log says of a request besides: values that are no secrets, of others the names. */
 const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown) => string>> = {
   updateCluster: ({ body }) => `changed: ${namesOf(body as ClusterChange)}`,
@@ -105,6 +122,9 @@ const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown
   },
   putPolicy: ({ key }) => `policy ${key}`,
   removePolicy: ({ key }) => `policy ${key}`,
+  revokeToken: ({ key }) => `token ${key}`,
+  createGrant: ({ body }) => grantText(body as GrantInput),
+  removeGrant: ({ key }) => `grant ${key}`,
   createTether: ({ body }) => `port ${(body as { containerPort: number }).containerPort}`,
 };
 
@@ -129,11 +149,11 @@ function replay({ answer, failure }: OperationResult, request: RequestContext): 
 export async function runOperation(
   route: RouteOf<'call'>,
   request: RequestContext,
-  head: OperationHead,
+  { key }: OperationKey,
   work: () => unknown,
 ): Promise<unknown> {
   if (isDryRun(request.body)) return work();
-  const { app } = request;
+  const { app, who, from } = request;
   const operations = app.ref('operations');
   const views = app.cloud.views;
   // What is removed has its names now.
@@ -141,7 +161,7 @@ export async function runOperation(
   const fingerprint = fingerprintOf(route, request);
   const { id, run, result } = await operations.ask(
     'begin',
-    { request: { ...head, fingerprint, action: route.id, subject: before } },
+    { request: { key, who, from, fingerprint, action: route.id, subject: before } },
     // One that is under way is waited for.
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );

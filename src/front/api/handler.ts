@@ -1,5 +1,6 @@
 // The handlers of operations, typed by the operation, so that query, body and answer cannot disagree with it.
 import type { AnswerOf, BodyOf, Operation, QueryOf } from '../../api/operation.ts';
+import type { Principal } from '../../protocol/grants.ts';
 import type {
   ResponseHeaders,
   ResponseStream,
@@ -22,6 +23,8 @@ interface RequestTarget<Q = unknown> {
   readonly caller: Caller;
   /** What an agent that asks reaches; null: everything, as the caller is no agent. */
   readonly reach: Reach | null;
+  /** Who asks with an API token; null: somebody who may do everything. */
+  readonly principal: Principal | null;
 }
 
 export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<Q> {
@@ -30,6 +33,10 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly host: string;
   /** The token or bearer of the request; empty when absent. */
   readonly bearer: string;
+  /** Who asks, as the audit log says it. */
+  readonly who: string;
+  /** The address that asks. */
+  readonly from: string;
   /** The header Accept; empty when absent. */
   readonly accept: string;
   /** Has `listener` called if the client disconnects before it has its answer. */
@@ -57,13 +64,14 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 interface HandlerKinds<Q, B, A> {
   /**
    * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
-   * not have by themselves comes later. `reach` null: everything.
+   * not have by themselves comes later. `reach`, `principal` null: everything.
    */
   read: (
     app: AppContext,
     key: string,
     query: Q | null,
     reach: Reach | null,
+    principal: Principal | null,
   ) => Uint8Array | null | Promise<Uint8Array | null>;
   /** The answer, its bytes, or the parts of a long one. */
   call: (request: RequestContext<Q, B>) => A | Uint8Array | AnswerParts | Promise<A | Uint8Array>;

@@ -14,6 +14,7 @@ import { groupHandlers } from './handlers/groups.ts';
 import { logHandlers } from './handlers/log_search.ts';
 import { mcpHandlers } from './handlers/mcp.ts';
 import { policyHandlers } from './handlers/policies.ts';
+import { principalHandlers } from './handlers/principals.ts';
 import { relayHandlers } from './handlers/relay.ts';
 import { savingsHandlers } from './handlers/savings.ts';
 import { serviceHandlers } from './handlers/services.ts';
@@ -53,6 +54,7 @@ const HANDLERS: { readonly [R in ResourceName]: HandlersOf<(typeof OPERATIONS)[R
   relay: relayHandlers,
   policies: policyHandlers,
   savings: savingsHandlers,
+  principals: principalHandlers,
   cloudEvents: cloudEventHandlers,
   mcp: mcpHandlers,
 };

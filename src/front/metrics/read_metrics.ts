@@ -1,5 +1,6 @@
 // The moment that the metrics describe, and its text in the format that the client reads.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { narrowed, type Principal } from '../../protocol/grants.ts';
 import { ALL_SAVINGS } from '../../protocol/savings.ts';
 import { ALL_WORKLOADS } from '../../protocol/workload_selection.ts';
 import type { AppContext } from '../api/app_context.ts';
@@ -23,20 +24,33 @@ export async function readDaemon(app: AppContext): Promise<DaemonReading> {
   };
 }
 
-/** What the workloads and tethers are doing. The front answers other requests in between. */
-export async function readCloud(app: AppContext): Promise<CloudReading> {
+/**
+ * What the workloads and tethers are doing, as far as `principal` may see it. The front answers other
+ * requests in between.
+ */
+export async function readCloud(app: AppContext, principal: Principal | null): Promise<CloudReading> {
+  const viewer = narrowed(principal);
+  const within = viewer && { within: viewer.scopes('viewer') };
   const { views } = app.cloud;
   const workloads: WorkloadCounts[] = [];
-  for (const slice of workloadSlices(views, ALL_WORKLOADS)) {
+  for (const slice of workloadSlices(views, { ...ALL_WORKLOADS, ...within })) {
     for (const { id, json } of slice) {
       const asleep_seconds = views.times.asleepSeconds(id, performance.now());
       workloads.push({ ...JSON.parse(json), asleep_seconds });
     }
     await nextTurn();
   }
-  const savings = await app.ref('workloads').ask('savings', ALL_SAVINGS);
-  const tethers = JSON.parse(views.tethers().toString());
-  return { workloads, wakes: views.times.wakesByCluster(), tethers, savings };
+  const saved = await app.ref('workloads').ask('savings', ALL_SAVINGS);
+  const wakes = views.times.wakesByCluster();
+  if (!viewer) return { workloads, wakes, tethers: JSON.parse(views.tethers().toString()), savings: saved };
+  return {
+    workloads,
+    wakes: wakes.filter(([clusterId]) => viewer.mayInCluster('viewer', clusterId)),
+    tethers: JSON.parse(views.tethersWhere((place) => viewer.may('viewer', place)).toString()),
+    savings: saved.filter(({ clusterId, namespace }) =>
+      viewer.mayInNamespace('viewer', clusterId, namespace),
+    ),
+  };
 }
 
 const PROMETHEUS_HEADERS = headersOf(PROMETHEUS_TYPE);

@@ -2,6 +2,7 @@
 // tests.
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import type { BodyBudget, BodyLimits } from './body_budget.ts';
+import type { Forwarder } from './forwarding.ts';
 import type { HeadFacts } from './request_head.ts';
 
 const REASONS: ReadonlyMap<number, string> = new Map([
@@ -144,6 +145,11 @@ export interface ServerOptions {
   /** Called once per request and per WebSocket handshake. An exception is answered with a bare 500. */
   handle: (exchange: HttpExchange) => void;
   /**
+   * Of node:http: called before `handle`, which waits for it, with the body unread. null: nothing to wait
+   * for. Resolves with false where the request has been answered. Never rejects.
+   */
+  prepare?: (exchange: HttpExchange) => Promise<boolean> | null;
+  /**
    * Paths where a WebSocket may be opened, with `:name` for one segment, such as `/v1/agents/:name/attach`.
    */
   webSocketPaths: readonly string[];
@@ -155,6 +161,8 @@ export interface ServerOptions {
   maxConnections?: number;
   /** Of node:http: the most of them that are not marked as trusted; of more, the oldest is closed. */
   maxStrangers?: number;
+  /** Of node:http: what another Berth answers; absent: nothing. */
+  forwarder?: Forwarder;
   /** Of node:http: files in PEM; absent: plain HTTP. */
   tls?: { cert: string; key: string };
   /** Called with exceptions of `handle` and of WebSocket handlers. */

@@ -5,12 +5,12 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ListenRefusal } from '../../adapters/loopback_listener.ts';
 import { areDescriptorsUsed } from '../../adapters/process/open_files_limit.ts';
+import { Strangers } from '../../adapters/strangers.ts';
 import { WebSocketServer } from '../../adapters/websocket.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
 import { readTextFile } from '../../settings/state_files.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
-import { Strangers } from './strangers.ts';
 
 /** For the answer to a defect of the front, and to requests that the parser of the other server refuses. */
 const NO_HEADERS = new ResponseHeaders([]);
@@ -117,6 +117,18 @@ class NodeServer implements HttpServer {
       exchange.send(400, NO_HEADERS, '', true);
       return;
     }
+    const { forwarder } = this.options;
+    if (forwarder?.forward(req, res, () => this.strangers?.remove(req.socket))) return;
+    const prepared = this.options.prepare?.(exchange);
+    if (prepared)
+      void prepared.then((isOpen) => {
+        if (isOpen) this.answer(req, res, exchange);
+        else req.resume();
+      });
+    else this.answer(req, res, exchange);
+  }
+
+  private answer(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
     try {
       this.options.handle(exchange);
     } catch (error) {

@@ -113,6 +113,7 @@ class UwsExchange implements HttpExchange {
     res: HttpResponse,
     req: HttpRequest,
     context: us_socket_context_t | null,
+    method: string,
   ) {
     this.bodies = bodies;
     this.turn = turn;
@@ -121,7 +122,7 @@ class UwsExchange implements HttpExchange {
     this.req = req;
     this.context = context;
     this.head = readHead(req);
-    this.method = req.getCaseSensitiveMethod();
+    this.method = method;
     this.path = req.getUrl();
     this.isHandshake = context !== null && isUpgrade(req);
   }
@@ -254,7 +255,8 @@ class UwsExchange implements HttpExchange {
     if (isData && status !== 204 && status !== 304) {
       const block = head.block(status);
       res.writeStatus(block);
-      const bytes = HEAD_BYTES + block.length + Buffer.byteLength(body);
+      const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+      const bytes = HEAD_BYTES + block.length + length;
       const corked = this.req ? this.turn.answer(bytes) : bytes;
       if (close || body.length === 0 || (corked <= CORK_BYTES && !isSampled(bytes))) res.end(body, close);
       else this.end(body);
@@ -294,8 +296,8 @@ class UwsExchange implements HttpExchange {
    */
   private end(body: Uint8Array | string): void {
     const { res } = this;
-    if (res.tryEnd(body, Buffer.byteLength(body))[1]) return;
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    if (res.tryEnd(bytes, bytes.length)[1]) return;
     res.onWritable((offset) => res.tryEnd(bytes.subarray(offset), bytes.length)[0]);
     this.needsAbortHandler = true;
   }
@@ -310,9 +312,11 @@ class UwsServer implements HttpServer {
   private readonly app: TemplatedApp;
   private readonly listening: us_listen_socket[] = [];
   private readonly turn = new TurnBudget();
+  private readonly budgets: { bodies: BodyBudget; turn: TurnBudget };
 
   constructor(options: ServerOptions) {
     this.options = options;
+    this.budgets = { bodies: options.bodies, turn: this.turn };
     const { webSocketPaths, maxMessageBytes, maxConnections = Number.POSITIVE_INFINITY, onDefect } = options;
     this.app = uWS.App();
     let connections = 0;
@@ -328,6 +332,7 @@ class UwsServer implements HttpServer {
         upgrade: (res, req, context) => this.serve(res, req, context),
       });
     }
+    this.app.get('/*', (res, req) => this.serve(res, req, null, 'GET'));
     this.app.any('/*', (res, req) => this.serve(res, req, null));
   }
 
@@ -354,9 +359,13 @@ class UwsServer implements HttpServer {
   }
 
   /** An exception, or a return without an answer and without a listener, would end the process. */
-  private serve(res: HttpResponse, req: HttpRequest, context: us_socket_context_t | null): void {
-    const { turn } = this;
-    const exchange = new UwsExchange({ bodies: this.options.bodies, turn }, res, req, context);
+  private serve(
+    res: HttpResponse,
+    req: HttpRequest,
+    context: us_socket_context_t | null,
+    method = req.getCaseSensitiveMethod(),
+  ): void {
+    const exchange = new UwsExchange(this.budgets, res, req, context, method);
     try {
       this.options.handle(exchange);
     } catch (error) {

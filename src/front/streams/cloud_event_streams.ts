@@ -4,6 +4,7 @@ import {
   type CloudEventFilter,
   type CloudEventRecord,
   cloudEventMatcher,
+  type EventPlace,
 } from '../../protocol/cloud_events.ts';
 import type { Node } from '../../runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
@@ -11,10 +12,24 @@ import type { ResponseStream } from '../server/http_server.ts';
 import { EventFeed } from './event_feed.ts';
 import { frameOf, resetFrame, type StreamFilter } from './event_hub.ts';
 
-const streamFilter = (filter: CloudEventFilter): StreamFilter<CloudEventRecord> => {
+/** Who follows, if there are events that it may not know of. */
+export interface EventViewer {
+  /** No two that see different events have the same. */
+  readonly key: string;
+  sees(event: EventPlace): boolean;
+}
+
+function streamFilter(
+  { within: _within, ...filter }: CloudEventFilter,
+  viewer: EventViewer | null,
+): StreamFilter<CloudEventRecord> {
   const matches = cloudEventMatcher(filter);
-  return { key: JSON.stringify(filter), matches: ({ data }) => matches(data), detailOf: null };
-};
+  return {
+    key: JSON.stringify([filter, viewer?.key]),
+    matches: ({ data }) => matches(data) && (!viewer || viewer.sees(JSON.parse(data))),
+    detailOf: null,
+  };
+}
 
 /** Resolves when the client has taken what was sent, or has gone. */
 function drained(stream: ResponseStream): Promise<void> {
@@ -54,9 +69,14 @@ export class CloudEventStreams {
 
   /**
    * Sends the events after `after` that `filter` has, oldest first, and from then on every new one. `after`
-   * null: only new ones.
+   * null: only new ones. `viewer` null: it may know of all; what it may not is not in `filter` either.
    */
-  async send(stream: ResponseStream, filter: CloudEventFilter, after: number | null): Promise<void> {
+  async send(
+    stream: ResponseStream,
+    filter: CloudEventFilter,
+    after: number | null,
+    viewer: EventViewer | null,
+  ): Promise<void> {
     const { hub } = this.feed;
     let from = after;
     while (from !== null && stream.isOpen && !hub.covers(from)) {
@@ -74,7 +94,7 @@ export class CloudEventStreams {
       if (stream.bufferedBytes > CLOUD_EVENTS.maxUnreadReplayBytes) await drained(stream);
       stream.onDrain = null;
     }
-    if (stream.isOpen) hub.subscribe(stream, streamFilter(filter), from === null ? '' : String(from));
+    if (stream.isOpen) hub.subscribe(stream, streamFilter(filter, viewer), from === null ? '' : String(from));
   }
 
   keepAlive(): void {

@@ -9,7 +9,7 @@ import {
   StartResult,
   StopResult,
 } from '../../api/services_shapes.ts';
-import { shownAddress } from '../../protocol/port_protocol.ts';
+import { PORT_PROTOCOLS, shownAddress } from '../../protocol/port_protocol.ts';
 import { pickFields } from '../../protocol/registration.ts';
 import { SERVICE_STATUSES } from '../../protocol/service.ts';
 import { durationMs, linesOf, nameField, seconds, stackField } from '../fields.ts';
@@ -149,15 +149,20 @@ const resolve = defineTool({
   description: 'The URL and port of a service, running or not. With wake, it is started first if it sleeps.',
   effect: 'changes',
   isRepeatable: true,
-  operations: ['resolveService'],
+  operations: ['resolveService', 'getService'],
   input: inputShape({
     name: nameField,
     wake: z.boolean().optional().describe('true: wake it, and answer when it is ready'),
     timeout,
   }),
-  output: Resolution,
-  run: ({ client, signal }, { name, ...options }) => client.resolve(name, { ...options, signal }),
-  text: ({ name, url, status }) => `${name} is ${status}${url === null ? ' and has no port' : ` at ${url}`}.`,
+  output: Resolution.extend({ protocol: ServiceDetail.shape.protocol }),
+  run: async ({ client, signal }, { name, ...options }) => {
+    const resolved = await client.resolve(name, { ...options, signal });
+    const { protocol } = await client.service(name, { signal });
+    return { ...resolved, protocol };
+  },
+  text: ({ name, status, ...at }) =>
+    `${name} is ${status}${at.url === null ? ' and has no port' : ` at ${shownAddress(at)}`}.`,
   progress: (call, { name }) => waitingFor(call, name),
 });
 
@@ -186,6 +191,12 @@ const register = defineTool({
       .string()
       .optional()
       .describe('Ready-check: a URL such as http://localhost:3000/health or tcp://localhost:5432'),
+    protocol: z
+      .enum(PORT_PROTOCOLS)
+      .optional()
+      .describe(
+        'What it speaks on its port: tcp is anything but HTTP, such as a database; default: told from cmd',
+      ),
     env: z.record(z.string(), z.string()).optional().describe('Environment variables'),
     dependsOn: z.array(z.string()).optional().describe('Names of services that must be ready before it'),
     restart: z.enum(['no', 'on-failure', 'always']).optional().describe('What to do when it ends by itself'),

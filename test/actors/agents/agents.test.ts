@@ -264,6 +264,15 @@ describe('a type without a command', () => {
     expect(it.store.table('services').all()).toEqual([]);
   });
 
+  it('has no page at its port where it works in its terminal, unless its ready-check asks for one', async () => {
+    const it = await started();
+    await it.spin('bot', typed('shell'));
+    await it.spin('server', typed('shell', { ready: 'http://localhost:300/' }));
+    await it.spin('plain');
+    const protocolOf = (name: string) => it.store.table('services').get(name)?.spec.protocol;
+    expect(['bot', 'server', 'plain'].map(protocolOf)).toEqual(['tcp', 'http', 'http']);
+  });
+
   it.each([
     ['vllm', 'VLLM_MODEL'],
     ['ray', 'RAY_APP'],

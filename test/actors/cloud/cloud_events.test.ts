@@ -2,7 +2,7 @@ import { appendFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type CloudEventsConfig, cloudEventsActor } from '../../../src/actors/cloud/cloud_events.ts';
-import { EventHistory } from '../../../src/adapters/storage/event_history.ts';
+import { EventHistory, type EventHistoryLimits } from '../../../src/adapters/storage/event_history.ts';
 import type {
   CloudEventFilter,
   CloudEventsProtocol,
@@ -26,12 +26,20 @@ interface Journal {
   again(): Promise<void>;
 }
 
-async function journal(change: Partial<CloudEventsConfig> = {}): Promise<Journal> {
+async function journal(
+  change: Partial<CloudEventsConfig> & { limits?: EventHistoryLimits } = {},
+): Promise<Journal> {
   const folder = join(tempDir(), 'events');
   const here = world({ clock: realTime });
   const reports: string[] = [];
-  const config = { folder, limits: LIMITS, report: (text: string) => reports.push(text), subscribed: false };
-  const start = () => here.start('cloudevents', cloudEventsActor, { ...config, ...change });
+  const { limits = LIMITS, ...rest } = change;
+  const config: CloudEventsConfig = {
+    openHistory: () => new EventHistory(folder, limits),
+    report: (text: string) => reports.push(text),
+    subscribed: false,
+    ...rest,
+  };
+  const start = () => here.start('cloudevents', cloudEventsActor, config);
   const views = await here.stand<CloudViewsProtocol>('cloudviews');
   const made: Journal = {
     ...{ world: here, folder, views, reports },

@@ -49,14 +49,19 @@ function governed(clock: TestClock) {
   const { rows, looks } = countedWorkloads();
   const known = new Map(rows.map((row) => [row.id, row]));
   const shownAgain: string[] = [];
+  const walks = { count: 0 };
   const table = {
-    rows: () => rows,
+    rows: () => {
+      walks.count += 1;
+      return rows;
+    },
+    idsOf: (clusterId: string) => rows.flatMap((row) => (row.clusterId === clusterId ? [row.id] : [])),
     get: (id: string) => known.get(id),
     update: () => undefined,
     showAgain: (ids: readonly string[]) => shownAgain.push(...ids),
   };
   const governor = new WorkloadPolicies({ clock, table: () => table, onScheduleChange: () => undefined });
-  return { governor, rows, looks, shownAgain };
+  return { governor, rows, looks, shownAgain, walks };
 }
 
 describe('as many policies as there may be', () => {
@@ -91,6 +96,14 @@ describe('as many policies as there may be', () => {
     await governor[work]('policy-000');
     clearImmediate(next);
     expect(turns).toBeGreaterThan(WORKLOADS / 20);
+  });
+
+  it('do not look at all workloads for the namespaces of one cluster', () => {
+    const { governor, rows, shownAgain, walks } = governed(virtualClock());
+    const sleep = { isExcluded: true };
+    governor.setNamespaces('another', [{ name: 'web', sleep }]);
+    governor.setNamespaces('one', [{ name: 'web', sleep }]);
+    expect([shownAgain.length, walks.count]).toEqual([rows.length, 0]);
   });
 
   it('are each reported with what they select and decide', async () => {

@@ -299,7 +299,7 @@ it('a switch that the end of the daemon has cut off is made once, whether it had
     });
   }
   await close();
-  const patches = (): number => double.requests.filter(({ method }) => method === 'PATCH').length;
+  const scalings = (): number => double.requests.filter(({ text }) => text.includes('"replace"')).length;
   const later = await cloud({ folder: here.folder, vault: here.vault, clock });
   await advanceUntil(clock, 1_000, isAt(later, 'web/undone', 0));
   await advanceUntil(clock, 1_000, isAt(later, 'web/done', 0));
@@ -311,7 +311,7 @@ it('a switch that the end of the daemon has cut off is made once, whether it had
   ]);
   await clock.advance(60_000);
   await expectNothingDue(later);
-  expect(patches()).toBe(1);
+  expect(scalings()).toBe(1);
 });
 
 it('without policies and annotations nobody looks at the clock', async () => {

@@ -37,6 +37,7 @@ describe('sleep and wake', () => {
     const { body } = double.requests.find(({ method }) => method === 'PATCH') ?? {};
     expect(body.filter(({ op }: Json) => op === 'test').map(({ path }: Json) => path)).toEqual([
       '/metadata/uid',
+      '/metadata/annotations/berth~1op',
       '/spec/replicas',
     ]);
     expect(await here.workloads.ask('sleep', { id, by: 'request', holdMs: null })).toEqual({

@@ -146,6 +146,17 @@ it('only the token of a ServiceAccount with an end can be renewed', async () => 
   await expect(here.clusters.ask('change', { id, change })).rejects.toMatchObject({ code: 'invalid_spec' });
 });
 
+it('rights before the first sync are reviewed in the namespace of the context, where that names one', async () => {
+  const double = await doubleWith('hello');
+  const here = await cloud();
+  const config = JSON.parse(double.kubeconfig);
+  config.contexts[0].context.namespace = 'web';
+  const input = clusterInput({ kubeconfig: JSON.stringify(config) });
+  const { id } = await here.clusters.ask('register', { input });
+  const rights = await here.clusters.ask('rights', { id });
+  expect(new Set(rights.map(({ namespace }) => namespace))).toEqual(new Set(['web', null]));
+});
+
 it('rights are reviewed wherever the cluster is listed', async () => {
   const double = await doubleWith('hello');
   double.denied.add('patch statefulsets').add('list events');

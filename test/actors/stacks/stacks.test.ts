@@ -63,3 +63,17 @@ it('removes what was being registered when the removal began', async () => {
   });
   expect(await namesIn(here)).toEqual([]);
 });
+
+it('looks at the folder of the stack alone that is asked for', async () => {
+  const here = await setting();
+  const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
+  for (const project of ['blog', 'shop'])
+    await stacks.ask('claim', {
+      claim: { project, path: `/nowhere/${project}`, worktree: null, branch: null, name: null },
+    });
+  const named = async (name: string | null) =>
+    (await stacks.ask('list', { name })).stacks.map((row) => row.name);
+  expect(await named(null)).toEqual(['blog', 'shop']);
+  expect(await named('shop')).toEqual(['shop']);
+  expect(await named('shop--other')).toEqual([]);
+});

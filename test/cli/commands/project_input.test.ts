@@ -58,4 +58,9 @@ it('says what is in the place of the file', async () => {
   const ran = await berth(['config'], { cwd: home });
   expect(ran).toMatchObject({ code: 2, stdout: '' });
   expect(ran.stderr).toContain('berth.yaml:1:1: cannot be read: it is a folder, and not a file\n');
+  mkdirSync(join(home, 'web/.env'), { recursive: true });
+  writeFileSync(join(home, 'web/berth.yaml'), 'services:\n  web: { cmd: run }\n');
+  const other = await berth(['config'], { cwd: join(home, 'web') });
+  expect(other).toMatchObject({ code: 2, stdout: '' });
+  expect(other.stderr).toContain('/web/.env:1:1: cannot be read: it is a folder, and not a file\n');
 });

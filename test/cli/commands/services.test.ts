@@ -474,6 +474,9 @@ it('prints the same help for `help`', async () => {
   expect(await run('help up')).toEqual(await run('up --help'));
   expect(await run('help group start')).toEqual(await run('group start --help'));
   expect((await run('help k8s')).stdout).toBe((await run('k8s')).stdout);
+  const { stdout: help } = await run('up --help');
+  for (const line of ['--json help up', 'help up -o json', 'up --help --json', 'up -o json --help'])
+    expect(JSON.parse((await run(line)).stdout), line).toEqual({ help });
   expect(await run('help nothing')).toMatchObject({
     code: 2,
     stdout: '',
@@ -547,8 +550,8 @@ describe('doctor', () => {
     const found = await findings(daemon, {});
     expect(found.slice(1)).toEqual([`warning: ${short}`, `warning: ${exposed}`]);
     daemon.signal('SIGHUP');
-    await eventually(() => daemon.stderr().includes(`berth: ${exposed}; chmod 600`));
-    expect(daemon.stderr()).toContain(`berth: ${short}; `);
+    await eventually(() => daemon.stderr().includes(`berth: ${exposed}. chmod 600`));
+    expect(daemon.stderr()).toContain(`berth: ${short}. Set a random one: `);
     chmodSync(daemon.configFile, 0o600);
     expect((await findings(daemon, {})).slice(1)).toEqual([`warning: ${short}`]);
   });

@@ -51,6 +51,13 @@ describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => 
   });
 });
 
+it.each(['start', 'stop', 'restart', 'status'])('berth agent %s is described for agents', async (verb) => {
+  const { command } = await called(`agent ${verb}`);
+  expect(command.about).toContain('agent');
+  expect((command.args ?? []).map(({ about }) => about).join()).toMatch(/^the agents?$/);
+  for (const [line] of command.examples ?? []) expect(line).toContain('berth agent ');
+});
+
 it('takes everything after -- as arguments', async () => {
   const one = await called('add');
   const argv = ['add', 'web', '--', 'run', '-p', '--', 'x'];
@@ -105,6 +112,18 @@ describe.each([
     expect(one?.row.name).toBe(name);
     expect(parsed(argv, one)).toMatchObject({ args: [] });
   });
+});
+
+it('says in sentences what a family of commands is for, and how to learn more', async () => {
+  const outcome = parseCommandLine(
+    ['k8s'],
+    COMMAND_TABLE,
+    undefined,
+    await loadListedCommands(COMMAND_TABLE),
+  );
+  const help = 'help' in outcome ? outcome.help : '';
+  expect(help).toContain('\nPut Kubernetes workloads to sleep, wake them and connect to them.\n');
+  expect(help).toContain('`berth help k8s <command>` describes a command.');
 });
 
 it('lists every command with its arguments', async () => {

@@ -473,7 +473,12 @@ describe('the cloud part', () => {
   it('gives every request the reason when it is closed', async () => {
     const { call, here } = await api();
     await call('GET', '/k8s/clusters');
-    here.views.markUnavailable('the key file is another one', 'Put it back.');
+    here.views.markUnavailable(
+      'key_unusable',
+      'the cloud part is closed: the key file is another one',
+      'Put it back.',
+      null,
+    );
     for (const [method, path] of [
       ['GET', '/k8s/clusters'],
       ['GET', '/k8s/workloads'],

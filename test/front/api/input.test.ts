@@ -93,22 +93,6 @@ describe.each(SERVERS)('%s', (server) => {
       }
       expect((await front.request('GET', '/livez')).status).toBe(200);
     });
-
-    it('that never arrive are given up after 8 seconds, slow heads after 10', async () => {
-      const front = await start();
-      const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n`;
-      const bodies = Promise.all([front.raw(head), front.raw(`${head}{"name":`)]);
-      const slow = front.raw('GET /v1/services HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
-      expect((await front.request('GET', '/livez')).status).toBe(200);
-      for (const { text, closed } of await bodies) {
-        expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 408', true]);
-        expect(text).toContain('request_timeout');
-      }
-      const { text, closed } = await slow;
-      expect(closed).toBe(true);
-      expect(text).toMatch(/^(HTTP\/1\.1 408 |$)/);
-      expect((await front.request('GET', '/livez')).status).toBe(200);
-    });
   });
 
   describe('a head that could be read in two ways', () => {

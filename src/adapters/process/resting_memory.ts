@@ -1,0 +1,90 @@
+// Memory that a thread has needed for its work and keeps. V8 gives it back only in the course of more work,
+// and libc keeps what ended threads have freed, so the cost of a burst of work would stay for hours.
+import { performance } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
+import type { Clock } from '../../runtime/actor.ts';
+import { MIB } from '../../settings/limits.ts';
+import { type Libc, loadLibc } from './libc.ts';
+
+const LOOK_MS = 3_000;
+/** A thread with less work than this part of the time rests. */
+const RESTING_SHARE = 0.1;
+/** Looks in a row that find a thread at rest before its garbage is collected. */
+const LOOKS_BEFORE_COLLECTION = 2;
+/** Looks from then on until libc is asked: job threads that have worked for this one have ended by then. */
+const LOOKS_BEFORE_TRIM = 4;
+/** Less growth of the heap is not worth a collection. */
+const MIN_GROWN_BYTES = 2 * MIB;
+/** A collection stops the thread for a few milliseconds per MiB in use: larger heaps are left to V8. */
+const MAX_USED_BYTES = 48 * MIB;
+
+export interface RestingMemoryOptions {
+  clock: Clock;
+  /** Gives back what libc keeps. Absent: another thread of the process does. */
+  trim?: () => Promise<void>;
+  /** Milliseconds for which this thread has worked. */
+  activeMs?: () => number;
+}
+
+/**
+ * Collects the garbage of this thread whenever it rests after its heap has grown, and then calls `trim`.
+ * Returns a function that ends this.
+ */
+export function giveMemoryBackAtRest({
+  clock,
+  trim = async () => {},
+  activeMs = () => performance.eventLoopUtilization().active,
+}: RestingMemoryOptions): () => void {
+  let last = { at: clock.monotonic(), activeMs: activeMs() };
+  let restingLooks = 0;
+  let looksUntilTrim = 0;
+  let keptBytes = getHeapStatistics().total_heap_size;
+  const isResting = (): boolean => {
+    const before = last;
+    last = { at: clock.monotonic(), activeMs: activeMs() };
+    return last.activeMs - before.activeMs < (last.at - before.at) * RESTING_SHARE;
+  };
+  const isDue = (): boolean => {
+    const { total_heap_size: kept, used_heap_size: used } = getHeapStatistics();
+    return kept - keptBytes >= MIN_GROWN_BYTES && used <= MAX_USED_BYTES;
+  };
+  const look = async (): Promise<void> => {
+    restingLooks = isResting() ? restingLooks + 1 : 0;
+    if (restingLooks < LOOKS_BEFORE_COLLECTION) return;
+    if (isDue()) {
+      // Set before the collection, so that the next look does not begin another one.
+      keptBytes = Number.POSITIVE_INFINITY;
+      await collectGarbage();
+      keptBytes = getHeapStatistics().total_heap_size;
+      looksUntilTrim = LOOKS_BEFORE_TRIM;
+    } else if (looksUntilTrim > 0) {
+      looksUntilTrim -= 1;
+      if (looksUntilTrim === 0) await trim();
+    }
+  };
+  return clock.every(LOOK_MS, () => void look());
+}
+
+let libc: Promise<Libc | null> | undefined;
+
+/** Has libc give back what this process has freed, where koffi loads. */
+export async function trimMemory(): Promise<void> {
+  libc ??= loadLibc().catch(() => null);
+  (await libc)?.trim();
+}
+
+/**
+ * Has V8 collect all garbage of this thread and give back the free pages. Only the inspector has that
+ * collection; where there is no inspector, nothing happens.
+ */
+async function collectGarbage(): Promise<void> {
+  const { Session } = await import('node:inspector').catch(() => ({ Session: null }));
+  if (!Session) return;
+  const session = new Session();
+  session.connect();
+  await new Promise<void>((resolve) => {
+    session.post('HeapProfiler.enable');
+    session.post('HeapProfiler.collectGarbage', () => resolve());
+  });
+  session.disconnect();
+}
