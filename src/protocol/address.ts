@@ -81,7 +81,7 @@ declare module '../runtime/actor.ts' {
   interface Directory extends Actors {}
 }
 
-/** The kinds of node: each is a thread or a process, or for `tethers` a pool of threads. */
+/** The kinds of node. Each is a thread or a process; `tethers` is a pool of threads. */
 export type NodeKind =
   | 'front'
   | 'services'
@@ -94,7 +94,7 @@ export type NodeKind =
   | 'host';
 
 interface Placement {
-  /** The kind of node that holds it. */
+  /** The kind of node that holds the actor. */
   readonly node: NodeKind;
   readonly rank: number;
 }
@@ -135,12 +135,12 @@ const PLACEMENTS = {
 
 const placements: ReadonlyMap<string, Placement> = new Map(Object.entries(PLACEMENTS));
 
-/** The row of `address`: its own, or that of its family. */
+/** The row of `address` itself, or of its family. */
 const placementOf = (address: string): Placement | undefined =>
   placements.get(address.slice(0, address.indexOf(':') + 1) || address);
 
 /**
- * Whether an actor at `from` may ask one at `to`: only downwards. An address without a row is under no rule.
+ * Whether an actor at `from` may ask one at `to`: only downwards. Addresses without a row are unrestricted.
  */
 export function mayAsk(from: string, to: string): boolean {
   const above = placementOf(from);
@@ -153,14 +153,14 @@ export const SERVICES_NODE = 'services-0';
 
 const tethersNode = (index: number): string => `tethers-${index}`;
 
-/** The names of the nodes of `kind`, with `tetherThreads` in the pool of tethers. */
+/** The names of the nodes of `kind`. `tetherThreads` is the size of the tether pool. */
 export function nodesOf(kind: NodeKind, tetherThreads: number): string[] {
   if (kind === 'services') return [SERVICES_NODE];
   if (kind === 'tethers') return Array.from({ length: tetherThreads }, (_, index) => tethersNode(index));
   return [kind];
 }
 
-/** FNV-1a over the address: a tether is always on the same thread of the pool. */
+/** FNV-1a hash of the address, so that a tether always stays on the same thread of the pool. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {

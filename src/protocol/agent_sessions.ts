@@ -2,42 +2,45 @@
 import type { SizeMark } from './terminal.ts';
 
 /**
- * How a type of agent continues a conversation. Texts are of shell command lines; `$SESSION` stands for the
- * id.
+ * How a type of agent continues a conversation. The values are parts of shell command lines; `$SESSION`
+ * stands for the conversation's id.
  */
 export interface SessionFlags {
-  /** Follows the command to resume the conversation. */
+  /** Appended to the command to resume the conversation. */
   readonly resume: string;
-  /** Follows the command so that a new conversation has an id of Berth's; null: the program makes its own. */
+  /**
+   * Appended to the command to begin a conversation with an id chosen by Berth; null: the program chooses its
+   * own.
+   */
   readonly begin: string | null;
-  /** How to find the id that the program has made; null: only its hooks tell. */
+  /** How to find the id that the program chose; null: only its hooks report it. */
   readonly find: SessionSearch | null;
 }
 
-/** How the id of a conversation is found while its process lives. */
+/** How to find the id of a conversation while its process is alive. */
 export type SessionSearch =
   /**
-   * The program has a file of the conversation that Berth has begun once something was said. A glob in the
-   * folder that `variable` names, or else in `otherwise` of the home directory; `$BRIEF` stands for the first
-   * eight characters of the id.
+   * The program writes a file for a conversation that Berth began once something has been said in it. `glob`
+   * is looked up in the folder named by the environment variable `variable`, or else in `otherwise` below the
+   * home directory; `$BRIEF` stands for the first eight characters of the id.
    */
   | { readonly keptFile: { readonly variable: string; readonly otherwise: string; readonly glob: string } }
-  /** In the path of a file that the process holds open: the first group of the expression. */
+  /** The id is in the path of a file that the process holds open: the first group of the expression. */
   | { readonly openFile: string }
   /**
-   * In the output of a command that runs in the place of the process: a line for each conversation with its
-   * id and its title, a tab between them, the latest first. `$SINCE` stands for the start of the process in
-   * epoch milliseconds. The title that the program shows in its window tells them apart.
+   * The id is in the output of a command run in the process's folder and environment: one line per
+   * conversation, its id and title separated by a tab, the latest first. `$SINCE` stands for the start of the
+   * process in epoch milliseconds. The window title that the program sets tells the conversations apart.
    */
   | { readonly command: string };
 
-/** In the store while an agent has a conversation. */
+/** Stored while an agent has a conversation. */
 export interface StoredSession {
-  /** null: its program has told none yet. */
+  /** null: the program has not reported one yet. */
   id: string | null;
-  /** Its program has it, so there is something to resume. */
+  /** The program has saved the conversation, so it can be resumed. */
   isBegun?: true;
-  /** It was put to sleep, or its machine or its host has gone, and nobody has ended it. */
+  /** Set when the agent was put to sleep, or lost its machine or process host, without anyone ending it. */
   asleep?: {
     /** The run that has ended. */
     after: string;
@@ -45,28 +48,28 @@ export interface StoredSession {
   };
 }
 
-/** The screen of an agent without a process. */
+/** The last screen of an agent without a process. */
 export interface KeptScreen {
   cols: number;
   rows: number;
-  /** As in the metadata of its run. Absent in those of earlier versions. */
+  /** As in the metadata of its run. Absent in records of earlier versions. */
   sizes?: readonly SizeMark[];
-  /** The offset in its log up to which it shows the output. */
+  /** The log offset up to which output is shown. */
   end: number;
 }
 
-/** The conversation that a run was given. */
+/** The conversation given to a run. */
 export interface RunSession {
   id: string;
-  /** The agent was asleep before. */
+  /** The agent was asleep before this run. */
   woke?: true;
 }
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 
-/** Whether `text` may be the id of a conversation, and stand in a command line. */
+/** Whether `text` is a valid conversation id, safe to put in a command line. */
 export const isSessionId = (text: string): boolean => SESSION_ID.test(text);
 
-/** `cmd` with `flags` for the conversation `id`. */
+/** `cmd` with `flags` appended for the conversation `id`. */
 export const commandWithSession = (cmd: string, flags: string, id: string): string =>
   `${cmd} ${flags.replaceAll('$SESSION', id)}`;

@@ -1,20 +1,21 @@
-// What an agent is doing, who says so, and the messages about it: docs/reference.md "State of an agent".
+// What an agent is doing, which source says so, and the messages about it:
+// docs/reference.md "State of an agent".
 
-/** `asleep` has a conversation and no process; `exited` has no process. */
+/** `asleep`: a conversation but no process. `exited`: no process. */
 export const AGENT_STATES = ['starting', 'working', 'blocked', 'idle', 'asleep', 'exited'] as const;
 export type AgentStateName = (typeof AGENT_STATES)[number];
 
-/** The states that an agent may report of itself. */
+/** The states an agent may report about itself. */
 export const REPORTED_STATES = ['working', 'blocked', 'idle'] as const;
 export type ReportedState = (typeof REPORTED_STATES)[number];
 
-/** Who tells the state, in the order in which they are believed; `process` knows whether there is one. */
+/** The sources of a state, the most trusted first. `process` knows whether there is one. */
 export const STATE_AUTHORITIES = ['hook', 'osc', 'screen', 'output', 'process'] as const;
 export type StateAuthority = (typeof STATE_AUTHORITIES)[number];
 
 export interface StateReason {
   authority: StateAuthority;
-  /** The rule by which it said so. */
+  /** The rule by which the source decided. */
   rule: string;
 }
 
@@ -25,92 +26,96 @@ export interface AgentStatus {
   /** Epoch milliseconds. */
   since: number;
   reason: StateReason;
-  /** The question's lines while it is `blocked`; else none. */
+  /** The lines of the question while `blocked`; otherwise empty. */
   question: string[];
-  /** What it has set as the title of its window; empty: nothing. */
+  /** The window title it has set; empty if none. */
   title: string;
-  /** Epoch milliseconds; null: it has printed nothing. */
+  /** Epoch milliseconds; null: it has printed nothing yet. */
   lastOutputAt: number | null;
-  /** How many watch its terminal. */
+  /** The number of clients watching its terminal. */
   viewers: number;
-  /** The id of its conversation; null: none is known. */
+  /** The id of its conversation; null if unknown. */
   sessionId: string | null;
 }
 
-/** Progress in the window of a program (OSC 9;4): 1 a share, 2 an error, 3 of unknown length, 4 a pause. */
+/**
+ * Progress that a program reports (OSC 9;4). State 1: a percentage, 2: an error, 3: indeterminate, 4: paused.
+ */
 export interface TerminalProgress {
   state: 1 | 2 | 3 | 4;
   percent: number;
 }
 
-/** What the output of a terminal has told beside the screen, without control characters and bounded. */
+/** What a terminal's output has said besides the screen: bounded, and without control characters. */
 export interface TerminalSignals {
-  /** By OSC 0 or 2; empty: nothing. */
+  /** From OSC 0 or 2; empty if none. */
   title: string;
-  /** By OSC 9;4; null: none. */
+  /** From OSC 9;4; null if none. */
   progress: TerminalProgress | null;
-  /** The last one by OSC 9, 777 or 99; `at` in epoch milliseconds. null: none. */
+  /** The last one from OSC 9, 777 or 99; `at` in epoch milliseconds. null if none. */
   notification: { text: string; at: number } | null;
-  /** What it says by OSC 7501 that it is doing; null: nothing. Absent from hosts of earlier versions. */
+  /**
+   * The program's own report of its state by OSC 7501; null if none. Absent from hosts of earlier versions.
+   */
   status?: { state: ReportedState; at: number } | null;
 }
 
-/** The output of the terminal of a run, as the host has seen it pass. */
+/** A run's terminal output, as the host saw it. */
 export interface TerminalReading {
-  /** Epoch milliseconds; null: it has printed nothing. */
+  /** Epoch milliseconds; null: it has printed nothing yet. */
   lastOutputAt: number | null;
-  /** Whether output came a moment ago; a notice follows when it pauses. */
+  /** Whether there was output just now. A notice follows when it pauses. */
   isMoving: boolean;
   signals: TerminalSignals;
 }
 
-/** What an agent's own hook has told last. */
+/** The last report of an agent's own hook. */
 export interface HookWord {
   state: ReportedState;
-  /** What it says to a person; null: nothing. */
+  /** What it says to a person; null if nothing. */
   message: string | null;
   /** Epoch milliseconds. */
   at: number;
 }
 
-/** What each authority has said last, and what it said it by. */
+/** The latest word of each source, and what it is based on. */
 export interface AuthorityView {
   authority: StateAuthority;
-  /** null: it says nothing now. */
+  /** null: it says nothing at present. */
   state: AgentStateName | null;
   rule: string | null;
-  /** Epoch milliseconds; null: it has said nothing. */
+  /** Epoch milliseconds; null: it has never said anything. */
   at: number | null;
-  /** The file of its rule; null: none. */
+  /** The file that contains its rule; null if none. */
   file: string | null;
-  /** The lines that made the rule hold, or the message of a hook. */
+  /** The lines that matched the rule, or the hook's message. */
   lines: string[];
 }
 
 export interface StateExplanation {
   status: AgentStatus;
   authorities: AuthorityView[];
-  /** Epoch milliseconds at which the screen was drawn last; null: never. */
+  /** When the screen was last drawn, in epoch milliseconds; null: never. */
   drawnAt: number | null;
 }
 
-/** The state of an agent as it was told last, which outlives the daemon with the run. */
+/** The last published state of an agent. It is stored with the run and outlives the daemon. */
 export interface ToldState {
   state: AgentStateName;
   /** Epoch milliseconds. */
   since: number;
 }
 
-/** Handled by `service:<name>` of an agent; any service answers as one that has exited. */
+/** Handled by `service:<name>` of an agent. Any other service answers like an agent that has exited. */
 export interface AgentStateProtocol {
   agentStatus(message: Record<string, never>): AgentStatus;
   agentExplanation(message: Record<string, never>): StateExplanation;
-  /** The agent's own hook tells its state. Fails not_running without a process. `sessionId` null: none. */
+  /** Reported by the agent's own hook. Fails not_running without a process. `sessionId` null: none given. */
   reportState(message: {
     state: ReportedState;
     message: string | null;
     sessionId: string | null;
   }): AgentStatus;
-  /** From the host, while watched: the output of `run` moves, pauses or goes on. */
+  /** From the host, while watched: output of `run` has started, paused or resumed. */
   terminalMoved(message: { run: string } & TerminalReading): null;
 }

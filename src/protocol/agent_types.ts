@@ -1,24 +1,25 @@
-// The table of agent types: docs/reference.md "Agent types". A new type is a row here, in the README and in
-// the reference; a coding agent is a row of coding_agents.ts too.
+// The table of agent types: docs/reference.md "Agent types". A new type gets a row here, in the README and in
+// the reference; a coding agent also gets one in coding_agents.ts.
 import { CODING_AGENTS, type CodingAgent } from './coding_agents.ts';
 
 interface AgentKind {
-  /** The program that must be in PATH before the start. */
+  /** The program that must be in PATH before it is started. */
   readonly program: string;
-  /** The shell command; its environment has PORT. */
+  /** The shell command. Its environment contains PORT. */
   readonly cmd: string;
-  /** Path of the ready URL; null: the agent is ready after the minimum uptime. */
+  /** Path of the ready URL; null: the agent counts as ready after the minimum uptime. */
   readonly readyPath: string | null;
   readonly stopSignal: string;
-  /** A variable that must be in `env`. */
+  /** A variable that `env` must contain; null if none. */
   readonly requiredVariable: string | null;
   /** The command that installs the program. */
   readonly install: string;
   /**
-   * The `Host` header that the gateway sends, with `$PORT` for the port of the agent; null: the client's own.
+   * The `Host` header that the gateway sends, where `$PORT` stands for the agent's port; null: the client's
+   * own header.
    */
   readonly hostHeader: string | null;
-  /** How a person works with it in its terminal; null: it is a server, which takes no prompts. */
+  /** How a person uses it in its terminal; null: it is a server and takes no prompts. */
   readonly coding: CodingAgent | null;
 }
 
@@ -105,16 +106,16 @@ const KINDS: ReadonlyMap<string, AgentKind> = new Map<string, AgentKind>([
   ...Object.entries(CODING_AGENTS).map(([type, coding]): [string, AgentKind] => [type, codingKind(coding)]),
 ]);
 
-/** In the order of the tables. TypeScript types the keys of an object as plain strings. */
+/** In the order of the tables. */
 export const AGENT_TYPES = [...KINDS.keys()] as AgentType[];
 
-/** The requirements of an agent of `type`. Throws a TypeError for an unknown one. */
+/** The table row of agent type `type`. Throws a TypeError for an unknown type. */
 export function agentKind(type: AgentType): AgentKind {
   const kind = KINDS.get(type);
   if (!kind) throw new TypeError(`there is no agent type ${type}`);
   return kind;
 }
 
-/** How an agent of `type` is worked with; null: it is no coding agent, or of a type of a newer version. */
+/** How an agent of `type` is used in its terminal; null: not a coding agent, or a type of a newer version. */
 export const codingAgent = (type: AgentType | null): CodingAgent | null =>
   (type === null ? null : KINDS.get(type)?.coding) ?? null;

@@ -15,9 +15,9 @@ export interface SpinupInput {
   cols: number;
   rows: number;
   stack: string | null;
-  /** null: it never sleeps by itself. */
+  /** null: it never goes to sleep by itself. */
   sleep: SleepRule | null;
-  /** null: none; absent: the stored one is kept. */
+  /** null: none; absent: keep the stored one. */
   baseEnv?: EnvironmentRows | null;
 }
 

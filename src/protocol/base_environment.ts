@@ -3,8 +3,8 @@
 export type EnvironmentRows = [key: string, value: string][];
 
 /**
- * Variables that belong to one terminal, one login or one run of a program, not to a project. A change of
- * them alone must not make a service look changed, and most are wrong for what outlives the terminal.
+ * Variables that belong to one terminal, login or program run rather than to a project. A change in them must
+ * not make a service look changed, and most are wrong for a process that outlives the terminal.
  */
 const LEFT_OUT: readonly RegExp[] = [
   // The shell
@@ -20,21 +20,21 @@ const LEFT_OUT: readonly RegExp[] = [
   /^(BERTH_|npm_|NODE_CHANNEL_|INIT_CWD$|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)$)/,
 ];
 
-/** `rows` without the variables that no service starts from. */
+/** `rows` without the variables that no service inherits. */
 export const withoutSession = (rows: readonly [key: string, value: string][]): EnvironmentRows =>
   rows.filter(([key]) => !LEFT_OUT.some((pattern) => pattern.test(key)));
 
-/** The base environment that the shell of a command gives its services. */
+/** The base environment that a command's shell gives to the services it registers. */
 export function shellEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const rows = Object.entries(env).filter((row): row is [string, string] => row[1] !== undefined);
   return Object.fromEntries(withoutSession(rows));
 }
 
-/** What a daemon in the background has of the environment of the command that starts it. */
+/** What a background daemon keeps of the environment of the command that starts it. */
 const DAEMON_KEEPS = /^(HOME|USER|LOGNAME|SHELL|LANG|TZ)$|^(LC_|XDG_|BERTH_)/;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The environment of a daemon in the background, which serves more shells than the one that starts it. */
+/** The environment for a background daemon, which serves other shells than the one that started it. */
 export function cleanEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const kept = Object.entries(env).filter(([key, value]) => value !== undefined && DAEMON_KEEPS.test(key));
   return { ...Object.fromEntries(kept.map(([key, value]) => [key, value ?? ''])), PATH: DEFAULT_PATH };

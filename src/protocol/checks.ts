@@ -1,8 +1,8 @@
-// Ready- and live-checks, as registrations give them and as they are made: docs/reference.md "Checks".
+// Ready- and live-checks, as registered and as carried out: docs/reference.md "Checks".
 import { CHECK } from '../settings/limits.ts';
 import { localhostUrl } from './names.ts';
 
-/** How often a check is made, and how long one probe may take, in milliseconds. */
+/** How often a check probes, and the timeout of a probe, in milliseconds. */
 export interface CheckTimes {
   interval?: number | undefined;
   timeout?: number | undefined;
@@ -11,56 +11,56 @@ export interface CheckTimes {
 export interface HttpCheck {
   /** A URL, or a path on the service's own port. */
   http: string;
-  /** The least and the greatest status that passes. */
+  /** The lowest and the highest status that passes. */
   status?: [least: number, greatest: number] | undefined;
   header?: Record<string, string> | undefined;
   /** A regular expression that the body must match. */
   body?: string | undefined;
 }
 
-/** What a check asks. */
+/** What a check probes. */
 export type CheckQuestion =
   | HttpCheck
-  /** `host:port`, a port, or true: the service's own. */
+  /** `host:port`, a port, or true for the service's own port. */
   | { tcp: string | number | true }
   /** A shell command. */
   | { exec: string }
-  /** A regular expression that a line of the run must match. */
+  /** A regular expression that a line of the run's log must match. */
   | { log: string }
   | { notify: true };
 
-/** A check of a registration; a text is a URL. */
+/** A check in a registration. A string is a URL. */
 export type ReadyField = string | (CheckQuestion & CheckTimes);
 export type LiveField = string | (CheckQuestion & CheckTimes & { failures?: number | undefined });
 
-/** What an answer over HTTP must be, beyond a status of 2xx or 3xx. */
+/** What an HTTP response must fulfil. */
 export interface HttpExpectation {
   status: readonly [least: number, greatest: number];
   header: readonly (readonly [name: string, value: string])[];
-  /** A regular expression; null: any body. */
+  /** A regular expression; null: any body passes. */
   body: string | null;
 }
 
-/** What a check asks, with everything that was left open. */
+/** What a check probes, with all defaults filled in. */
 export type Probing =
   | { kind: 'url'; url: string; expected: HttpExpectation }
   | { kind: 'exec'; cmd: string }
   | { kind: 'log'; pattern: string }
   | { kind: 'notify' };
 
-/** A check to be made. */
+/** A check ready to be carried out. */
 export interface CheckPlan {
   probing: Probing;
-  /** It in the words of `explain` and of events. */
+  /** The check in words, for `explain` and events. */
   text: string;
-  /** null: the usual pauses. */
+  /** null: the default back-off. */
   intervalMs: number | null;
   timeoutMs: number;
 }
 
 export interface LiveCheckPlan extends CheckPlan {
   intervalMs: number;
-  /** Failed probes in a row that end the process. */
+  /** The number of consecutive failed probes that ends the process. */
   failures: number;
 }
 
@@ -80,7 +80,10 @@ function tcpUrl(tcp: string | number | true, port: number | null): string {
   return `tcp://localhost:${tcp === true ? (port ?? 0) : tcp}`;
 }
 
-/** `port` is the service's own; a registration without one asks nothing of it. */
+/**
+ * Fills in the defaults of `field`. `port` is the service's own; it may be null only if the check does not
+ * use it.
+ */
 function probingOf(field: ReadyField, port: number | null): Probing {
   if (typeof field === 'string') return urlProbing(field);
   if ('tcp' in field) return urlProbing(tcpUrl(field.tcp, port));
@@ -110,11 +113,11 @@ function checkOf(field: ReadyField, port: number | null): CheckPlan {
   return { probing, text: textOf(probing), intervalMs: interval, timeoutMs: timeout };
 }
 
-/** The ready-check of a service on `port`; null: it has none. */
+/** The ready-check of a service on `port`; null if it has none. */
 export const readyCheckOf = (field: ReadyField | null, port: number | null): CheckPlan | null =>
   field === null ? null : checkOf(field, port);
 
-/** The live-check of a service on `port`; null: it has none. */
+/** The live-check of a service on `port`; null if it has none. */
 export function liveCheckOf(field: LiveField | null, port: number | null): LiveCheckPlan | null {
   if (field === null) return null;
   const check = checkOf(field, port);
@@ -122,10 +125,10 @@ export function liveCheckOf(field: LiveField | null, port: number | null): LiveC
   return { ...check, intervalMs: check.intervalMs ?? CHECK.liveIntervalMs, failures };
 }
 
-/** Whether its probes are commands. */
+/** Whether the check runs a command. */
 export const hasCommand = (field: ReadyField | LiveField | null): boolean =>
   field !== null && typeof field === 'object' && 'exec' in field;
 
-/** Whether the process must be given a socket for notices. */
+/** Whether the process needs a socket for notifications. */
 export const isNotified = (field: ReadyField | LiveField | null): boolean =>
   field !== null && typeof field === 'object' && 'notify' in field;

@@ -1,5 +1,5 @@
 // The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
-// and `cloudviews`, docs/reference.md "Cloud". Tethers have tethers.ts.
+// and `cloudviews`, docs/reference.md "Cloud". Tethers are in tethers.ts.
 
 import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
 import type { Within } from './grants.ts';
@@ -23,19 +23,19 @@ import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 export interface ClusterAccess {
   /** `https://host[:port][/prefix]`, normalised, without a trailing slash. */
   server: string;
-  /** PEM; null: the system's roots. */
+  /** PEM; null: the system's root certificates. */
   ca: string | null;
   tlsServerName: string | null;
-  /** `pod`: the service account of this process's own pod; its token file is reread regularly. */
   /** The namespace of the context. Absent in older records. */
   namespace?: string | null;
+  /** `pod`: the service account of this process's own pod, whose token file is reread regularly. */
   credential:
     | { kind: 'token'; token: string }
     | { kind: 'certificate'; certificate: string; key: string }
     | { kind: 'pod' };
 }
 
-/** A secret sealed with a data key of its own, which the key file's key `kek` wraps. */
+/** A secret sealed with a data key of its own, which is wrapped by the key `kek` of the key file. */
 export interface SealedSecret {
   kek: string;
   wrapped: Uint8Array;
@@ -49,29 +49,29 @@ export interface StoredCluster {
   provider: string;
   inCluster: boolean;
   createdAt: number;
-  /** null: never synced, so not watched. */
+  /** null: never synced, so it is not watched. */
   lastSyncAt: number | null;
   version: string | null;
   capabilities: ClusterCapabilities | null;
   /** The sealed ClusterAccess as JSON; null for the pod's own cluster. */
   access: SealedSecret | null;
-  /** Where an account without rights on all namespaces may have some. Absent in older records. */
+  /** Namespaces to look in where the account has no rights on all of them. Absent in older records. */
   namespaces?: string[];
-  /** What the last sync could list. Absent in older records and before the first sync. */
+  /** What the last sync was able to list. Absent in older records and before the first sync. */
   scope?: ClusterScope[];
-  /** When the certificate or token ends; null: not known. Absent in older records. */
+  /** When the certificate or token expires; null: unknown. Absent in older records. */
   credentialEndsAt?: number | null;
-  /** How its token is renewed; null: it is not. Absent in older records. */
+  /** How its token is renewed; null: not at all. Absent in older records. */
   renewal?: TokenRenewal | null;
 }
 
-/** Of one kind of workload, the namespaces that are listed and watched; null: all. */
+/** The namespaces in which one kind of workload is listed and watched; null: all. */
 export interface ClusterScope {
   kind: WorkloadKind;
   namespaces: string[] | null;
 }
 
-/** The rights of the account in all namespaces that are listed, as reported by the cluster. */
+/** The account's rights in all listed namespaces, as reported by the cluster. */
 export interface ClusterCapabilities {
   sync: boolean;
   watch: boolean;
@@ -97,7 +97,8 @@ export interface ObservedWorkload {
   pods: number;
   ready: number;
   /**
-   * The status belongs to this version of the spec; otherwise `pods` and `ready` belong to the previous one.
+   * Whether the status belongs to this version of the spec. If not, `pods` and `ready` describe the previous
+   * one.
    */
   observed: boolean;
   /** Its own labels. */
@@ -106,26 +107,26 @@ export interface ObservedWorkload {
   selector: string;
   /** Its current ReplicaSet, if the status names it. */
   replicaSet: string | null;
-  /** What one of its pods requests. */
+  /** The resource requests of one of its pods. */
   requests: PodRequests;
   receipt: SleepReceipt | null;
   wakeReceipt: WakeReceipt | null;
   activity: WorkloadActivity | null;
-  /** What its own annotations say of its sleep; null: nothing. */
+  /** The sleep settings in its own annotations; null if none. */
   sleep: SleepAnnotations | null;
   /**
-   * The last writer of spec.replicas (managedFields), and the tool that manages the object (labels), if
-   * known.
+   * The last writer of spec.replicas (from managedFields), and the tool that manages the object (from its
+   * labels); null if unknown.
    */
   scaledBy: string | null;
   keeper: string | null;
 }
 
-/** A tool that gives a workload its replicas, beside Berth. */
+/** A tool other than Berth that sets a workload's replicas. */
 export interface WorkloadManager {
   /** Its name, such as `Argo CD` or `HorizontalPodAutoscaler web`. */
   tool: string;
-  /** The settings with which it leaves a sleep alone, as an order to whoever has it. */
+  /** The settings that make it leave a sleeping workload alone, as an instruction to its user. */
   settings: string;
 }
 
@@ -135,32 +136,35 @@ export interface StoredWorkload {
   seen: ObservedWorkload;
   state: WorkloadState;
   sleepReason: string | null;
-  /** Saved by a sleep; never 0. */
+  /** The replica count saved by a sleep; never 0. */
   desiredReplicas: number | null;
   autoSleep: boolean;
   idleMinutes: number;
-  /** When a connection was last opened through a tether, for people. */
+  /** When a connection was last opened through a tether, to show to people. */
   lastActivityAt: number | null;
-  /** When it was last used, by what counts as use: idleness begins there. Steady time (steady_clock.ts). */
+  /**
+   * When it was last used, by anything that counts as use: the start of its idle time. Steady time
+   * (steady_clock.ts).
+   */
   usedAt: number;
-  /** When it last went to 0 replicas or came back. Steady time. */
+  /** When it last changed to or from 0 replicas. Steady time. */
   scaledAt: number;
-  /** The largest count of replicas that was seen of it. */
+  /** The highest replica count seen. */
   maxReplicas: number;
-  /** The receipt belongs to a sleep that is over. */
+  /** The receipt belongs to a sleep that has ended. */
   isReceiptSpent: boolean;
   /**
-   * Consecutive sleeps of auto-sleep that something else soon undid; from 2 on the sweeper skips the
-   * workload. One by a tool that is known to do it counts as 2.
+   * The number of consecutive auto-sleeps that something else undid shortly afterwards. From 2 on the sweeper
+   * skips the workload. A sleep undone by a tool that is known to do so counts as 2.
    */
   undone: number;
-  /** The names of its HorizontalPodAutoscalers when a sleep was last undone; absent: none was. */
+  /** The names of its HorizontalPodAutoscalers when a sleep was last undone; absent: none has been undone. */
   autoscalers?: readonly string[];
-  /** The sleep that its savings are counted of; null: it does not sleep by Berth. */
+  /** The sleep whose savings are being counted; null: Berth has not put it to sleep. */
   span: SleepSpan | null;
-  /** The last switch by its schedule; null: there was none. */
+  /** The last switch made by its schedule; null if none. */
   switched: SwitchRecord | null;
-  /** Absent from the cluster in the last listing: kept only for its settings, and not listed. */
+  /** Missing from the cluster's last listing: kept only for its settings, and hidden. */
   gone: boolean;
 }
 
@@ -178,7 +182,7 @@ export const autoSleepSettings = ({
   idle_timeout_minutes: idleMinutes,
 });
 
-/** A registration with its shape checked. */
+/** A registration whose shape has been checked. */
 export interface ClusterInput {
   name: string;
   provider: string;
@@ -186,17 +190,17 @@ export interface ClusterInput {
   kubeconfig: string | null;
   inCluster: boolean;
   namespaces: string[];
-  /** Its token is renewed before it ends. */
+  /** Renew its token before it expires. */
   renewToken: boolean;
 }
 
-/** A change of a cluster; null for what stays. */
+/** A change of a cluster; null keeps a value. */
 export interface ClusterChange {
   name: string | null;
   provider: string | null;
   kubeconfig: string | null;
   namespaces: string[] | null;
-  /** Of the token in `kubeconfig`, as in `ClusterInput`. */
+  /** As in `ClusterInput`, for the token in `kubeconfig`. */
   renewToken: boolean;
 }
 
@@ -205,22 +209,23 @@ export interface ClusterChange {
  */
 export interface ClustersProtocol {
   /**
-   * Does not connect. `id`: of the cluster to be; one that has it is this one, registered before. Fails
-   * invalid_spec, name_in_use, storage_full.
+   * Does not connect. `id`: the new cluster's id; if a cluster already has it, that cluster is returned, so a
+   * retry is harmless. Fails invalid_spec, name_in_use, storage_full.
    */
   register(message: { input: ClusterInput; id?: string }): { id: string; name: string };
   /**
-   * Changes its record; new credentials are used from the next call on. Fails unknown_cluster, invalid_spec,
-   * name_in_use, storage_full.
+   * Changes a cluster's record. New credentials take effect with the next call. Fails unknown_cluster,
+   * invalid_spec, name_in_use, storage_full.
    */
   change(message: { id: string; change: ClusterChange }): { id: string; name: string };
   /**
-   * Closes its tethers and deletes it with its workloads' records; the workloads themselves are left alone.
+   * Closes the cluster's tethers and deletes it with its workloads' records. The workloads themselves are
+   * left alone.
    */
   remove(message: { id: string }): { removed: true; id: string };
   /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
   sync(message: { id: string }): { synced: number };
-  /** What the account may do of what Berth uses, wherever the cluster is listed. Fails as `sync`. */
+  /** The account's rights that Berth uses, wherever the cluster is listed. Fails as `sync`. */
   rights(message: { id: string }): ReviewedRight[];
   /** A reply implies that the initial rows of this thread's actors have reached the views. */
   viewsReady(message: Record<string, never>): null;
@@ -240,7 +245,7 @@ export interface ClusterFacts {
   credentialEndsAt?: number | null;
 }
 
-/** What a tether needs to carry a connection: the location of the pods, and the access to them. */
+/** What a tether needs to carry a connection: where the pods are, and access to them. */
 export interface TetherTarget {
   clusterId: string;
   access: ClusterAccess;
@@ -250,7 +255,7 @@ export interface TetherTarget {
   replicas: number;
 }
 
-/** Workloads by what they are; null: anything. */
+/** Selects workloads; null: any. */
 export interface WorkloadSelection extends Within {
   clusterId: string | null;
   namespaces: readonly string[] | null;
@@ -261,55 +266,60 @@ export interface WorkloadSelection extends Within {
 
 /** A sleep or wake of many workloads. */
 export interface BulkChange extends WorkloadSelection {
-  /** The id of the operation; each workload is changed once for it. */
+  /** The id of the operation. Each workload is changed only once for it. */
   operation?: string;
   to: 'asleep' | 'awake';
-  /** Of a sleep: for so long connections do not wake them. */
+  /** For a sleep: how long connections do not wake the workloads, in milliseconds. */
   holdMs: number | null;
-  /** Nothing is changed. */
+  /** Report only; change nothing. */
   isDryRun: boolean;
 }
 
 export const BULK_OUTCOMES = ['changed', 'unchanged', 'would_change', 'failed'] as const;
 
-/** What became of one workload. */
+/** The outcome for one workload. */
 export interface BulkResult extends Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'> {
   id: string;
   clusterId: string;
   outcome: (typeof BULK_OUTCOMES)[number];
-  /** Afterwards; null: the change failed. */
+  /** The replica count afterwards; null: the change failed. */
   replicas: number | null;
-  /** Of what failed. */
+  /** The error; null if it succeeded. */
   code: string | null;
   message: string | null;
 }
 
 /**
  * Owns the rows of all workloads and the connections to the clusters' API servers. At its start it sends
- * every stored workload to the views and watches every cluster that was synced before.
+ * every stored workload to the views and watches every cluster synced before.
  */
 export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsProtocol {
   /**
-   * Lists both kinds of a cluster again, then watches them. Concurrent calls share one sync. Fails as
-   * clusters.sync does.
+   * Lists both kinds of workload of a cluster again, then watches them. Concurrent calls share one sync.
+   * Fails as clusters.sync does.
    */
   sync(message: { clusterId: string }): { synced: number };
-  /** The rights in `namespaces`: null, in all; none, where its first sync looks. Fails as `sync`. */
+  /**
+   * The account's rights in `namespaces`; null: in all of them; empty: where its first sync would look. Fails
+   * as `sync`.
+   */
   rights(message: { clusterId: string; namespaces: readonly string[] | null }): ReviewedRight[];
-  /** A new token of a ServiceAccount, a secret, by its present token. Fails as `sync`. */
+  /**
+   * Uses the present token to request a new one of a ServiceAccount. The reply is a secret. Fails as `sync`.
+   */
   requestToken(message: { clusterId: string; account: ServiceAccountName; lifetimeS: number }): {
     token: string;
   };
   /** The cluster is no longer registered: closes its connections and drops its rows. */
   detach(message: { clusterId: string }): null;
-  /** The record of the cluster has changed: connects anew, with the records of its workloads kept. */
+  /** The cluster's record has changed: reconnects, and keeps the records of its workloads. */
   renew(message: { clusterId: string }): null;
-  /** A detached cluster could not be removed: it may be used again. */
+  /** Removing a detached cluster has failed: it is in use again. */
   attach(message: { clusterId: string }): null;
   /**
    * Fails unknown_workload, sleep_refused, workload_conflict, cluster_unreachable, cluster_denied. `idle`:
-   * only if it is still idle; `schedule`: only if its schedule still wants it. `holdMs`: for so long
-   * connections do not wake it. `policy`: who has decided.
+   * only if it is still idle; `schedule`: only if its schedule still wants it. `holdMs`: how long connections
+   * do not wake it. `policy`: who decided.
    */
   sleep(message: {
     id: string;
@@ -323,34 +333,34 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
   };
   /**
    * Single-flight per workload. `waitMs` null: replies when the cluster has accepted the change. Otherwise
-   * replies when a pod is Ready, or fails ready_timeout. A connection is refused (wake_refused) while a sleep
-   * by request holds the door. `schedule`: only what a schedule has put to sleep.
+   * replies when a pod is Ready, or fails ready_timeout. A wake by a connection is refused (wake_refused)
+   * while a requested sleep holds it off. `schedule`: only if a schedule put it to sleep.
    */
   wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string; policy?: string }): {
     replicas: number;
   };
   /**
-   * What a sleep or wake that was cut off has made of a workload, as the workload itself tells: the count of
-   * replicas that it is answered with; null: the operation has not changed it, and will not. Fails as `wake`
+   * What an interrupted sleep or wake did to a workload, according to the receipt on the workload itself: the
+   * replica count to answer with; null: the operation has not changed it, and never will. Fails as `wake`
    * does.
    */
   outcome(message: { id: string; operation: string }): { replicas: number | null };
-  /** Sleeps or wakes all that are selected, each for itself. Fails invalid_spec. */
+  /** Puts every selected workload to sleep or wakes it, independently of the others. Fails invalid_spec. */
   changeMany(message: BulkChange): BulkResult[];
   autoSleep(message: { id: string; enabled: boolean | null; minutes: number | null }): AutoSleepReply;
   /**
-   * The workloads that auto-sleep should put to sleep now; `policies`: of those that a policy or annotation
-   * decides on, which one. Absent: of none.
+   * The workloads that auto-sleep should put to sleep now. `policies`: the policy or annotation that decides,
+   * for those workloads that have one; absent if none has.
    */
   idle(message: Record<string, never>): {
     ids: string[];
     policies?: Readonly<Record<string, { who: string; subject: WorkloadSubject }>>;
   };
-  /** The cluster of a workload. Fails unknown_workload, also when the cluster no longer has it. */
+  /** The cluster of a workload. Fails unknown_workload, also when it is no longer in the cluster. */
   referenceOf(message: { id: string }): { clusterId: string; kind: WorkloadKind; name: string };
-  /** From tethers. Fails unknown_workload, also when the cluster no longer has it. Does not connect. */
+  /** From tethers. Does not connect. Fails unknown_workload, also when it is no longer in the cluster. */
   tetherTarget(message: { id: string }): TetherTarget;
-  /** From tethers: one of the workload `id` has been opened or closed. */
+  /** From tethers: a tether of workload `id` was opened or closed. */
   tetherChanged(message: {
     id: string;
     clusterId: string;
@@ -361,8 +371,8 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
   /** From tethers, for each new connection, before its first byte is carried. */
   activity(message: { id: string; at: number }): null;
   /**
-   * From tethers, at least every 15 s while connections move bytes, and at once when the last one closes.
-   * Epoch milliseconds.
+   * From tethers: at least every 15 s while connections carry bytes, and at once when the last one closes.
+   * `lastByteAt` in epoch milliseconds.
    */
   traffic(message: { id: string; lastByteAt: number }): null;
 }
@@ -373,15 +383,15 @@ export interface SweeperProtocol {
   sweep(message: Record<string, never>): { slept: string[]; left: { id: string; reason: string }[] };
 }
 
-/** A cluster as clients may see it: without its secret. */
+/** A cluster as clients see it, without its secret. */
 export interface ClusterRow extends Omit<StoredCluster, 'access'> {
-  /** Whether the last call reached it; null: no call since the start. */
+  /** Whether the last call reached it; null: not called since the daemon started. */
   reachable: boolean | null;
-  /** Whether it accepts the account; null: no call since the start. */
+  /** Whether it accepts the account; null: not called since the daemon started. */
   authenticated: boolean | null;
-  /** Since when that is so. */
+  /** When `authenticated` last changed. */
   authenticatedSince: number | null;
-  /** Why the last attempt to renew its token has failed; null: it has not. */
+  /** Why the last attempt to renew its token failed; null if it did not. */
   renewalError: string | null;
 }
 /** A workload as clients see it. */
@@ -390,11 +400,11 @@ export interface WorkloadRow
     Pick<StoredWorkload, 'autoSleep' | 'idleMinutes' | 'lastActivityAt'>,
     Pick<ObservedWorkload, 'kind' | 'namespace' | 'name' | 'labels' | 'replicas' | 'ready'> {
   wakeReason: string | null;
-  /** What governs its sleep; null: nothing but its own setting. */
+  /** What decides on its sleep; null: only its own setting. */
   policy: WorkloadPolicy | null;
-  /** What it is woken after; null: nothing. */
+  /** The workloads it waits for when it wakes; null if none. */
   after: WakeOrder | null;
   managers: readonly WorkloadManager[];
-  /** From when on changes in the cluster may be missing; null: it is current. */
+  /** Since when changes in the cluster may have been missed; null: it is up to date. */
   staleSince: number | null;
 }

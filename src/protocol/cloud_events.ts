@@ -28,7 +28,7 @@ export const CLOUD_EVENT_TYPES = [
 ] as const;
 export type CloudEventType = (typeof CLOUD_EVENT_TYPES)[number];
 
-/** What a cloud event or operation is about; null where there is no such thing. */
+/** The subject of a cloud event or operation; null where it does not apply. */
 export interface CloudSubject {
   clusterId: string | null;
   /** The name of the cluster. */
@@ -51,24 +51,24 @@ export const NO_SUBJECT: CloudSubject = {
   tetherId: null,
 };
 
-/** Who acts where nobody has asked. */
+/** `who` of events that nobody requested. */
 const BERTH_ITSELF = 'berth';
 
-/** A cloud event to append. What is left out is null, and `who` is `berth`. Holds no secret. */
+/** A cloud event to append. Omitted fields are null, and `who` is `berth`. Must not contain a secret. */
 export interface NewCloudEvent extends Partial<CloudSubject> {
   type: CloudEventType;
   who?: string;
   /** The address that the request came from. */
   from?: string | null;
-  /** The API's name of what was asked for, such as `sleepWorkload`. */
+  /** The operation's name in the API, such as `sleepWorkload`. */
   action?: string | null;
   operationId?: string | null;
-  /** `ok`, or the code of the error. */
+  /** `ok`, or an error code. */
   result?: string;
   reason?: string | null;
 }
 
-/** An event that is committed with the change it tells of, and is on its way to the journal. */
+/** An event committed together with the change it reports, not yet in the journal. */
 export interface CommittedCloudEvent {
   /** A ULID: events of one thread sort in the order in which they happened. */
   key: string;
@@ -81,11 +81,11 @@ export interface CommittedCloudEvent {
 export interface CloudEventRecord {
   id: number;
   type: CloudEventType;
-  /** The whole event as clients see it, as JSON text: formatted once. */
+  /** The whole event as clients see it, as JSON text, formatted only once. */
   data: string;
 }
 
-/** Which events are wanted; null: all. Times are epoch milliseconds, `until` included. */
+/** Selects events; null: all. Times are epoch milliseconds; `until` is inclusive. */
 export interface CloudEventFilter {
   types: readonly string[] | null;
   clusterId: string | null;
@@ -95,18 +95,18 @@ export interface CloudEventFilter {
   operationId: string | null;
   since: number | null;
   until: number | null;
-  /** What whoever asks may know of; absent: everything. */
+  /** What the caller may see; absent: everything. */
   within?: readonly EventScope[];
 }
 
-/** Events that somebody may know of; null: all. */
+/** A set of events that someone may see; null: all. */
 export interface EventScope {
   readonly clusterId: string | null;
   readonly namespace: string | null;
   readonly workloadIds: readonly string[] | null;
 }
 
-/** What a scope looks at of an event in JSON. */
+/** The fields of an event in JSON that a scope depends on. */
 export interface EventPlace {
   cluster_id: string | null;
   namespace: string | null;
@@ -123,8 +123,8 @@ function isInScope(scope: EventScope, event: EventPlace): boolean {
 }
 
 /**
- * The event `id` of `at` (epoch milliseconds) as clients see it. The order of its fields belongs to the
- * format.
+ * Formats the event `id` of `at` (epoch milliseconds) as clients see it. The order of its fields is part of
+ * the format.
  */
 export const cloudEventJson = (id: number, at: number, event: NewCloudEvent): string =>
   JSON.stringify({
@@ -148,10 +148,10 @@ export const cloudEventJson = (id: number, at: number, event: NewCloudEvent): st
 
 const ID_AND_TIME = /^\{"id":([1-9]\d{0,15}),"at":"([^"]{24})","type":"([^"]+)"/;
 
-/** The time of the event `data`, as clients see it; '' for a damaged line. */
+/** The time of the event `data` as clients see it; '' for a damaged line. */
 export const timeOfCloudEvent = (data: string): string => ID_AND_TIME.exec(data)?.[2] ?? '';
 
-/** The event of a stored line; null for a damaged one. */
+/** Parses a stored line; null for a damaged one. */
 export function parseCloudEvent(line: string): (CloudEventRecord & { at: string }) | null {
   const [, id, at = '', type = ''] = ID_AND_TIME.exec(line) ?? [];
   const known = CLOUD_EVENT_TYPES.find((one) => one === type);
@@ -160,7 +160,7 @@ export function parseCloudEvent(line: string): (CloudEventRecord & { at: string 
     : { id: Number(id), type: known, at, data: line };
 }
 
-/** Whether one of `scopes` has the event `data`; false for a damaged line. */
+/** Whether one of `scopes` covers the event `data`; false for a damaged line. */
 function isWithin(data: string, scopes: readonly EventScope[]): boolean {
   try {
     const event: EventPlace = JSON.parse(data);
@@ -171,8 +171,8 @@ function isWithin(data: string, scopes: readonly EventScope[]): boolean {
 }
 
 /**
- * Whether `filter` has an event, given as its JSON. Without `within` no line is parsed: a quotation mark
- * within a value is escaped, so `"field":"value"` occurs as the field alone.
+ * Returns whether `filter` selects an event, given as JSON. Without `within` no line is parsed: quotation
+ * marks within values are escaped, so `"field":"value"` can only match the field itself.
  */
 export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => boolean {
   const fields: [field: string, values: readonly string[] | null][] = [
@@ -201,38 +201,38 @@ export function cloudEventMatcher(filter: CloudEventFilter): (data: string) => b
 /** Owns the journal of cloud events. Asks nobody. */
 export interface CloudEventsProtocol {
   /**
-   * Replies once the events are on disk. `isStored` false: the disk is full; they wait in memory, a bounded
-   * number of them, until there is room.
+   * Replies once the events are on disk. `isStored` false: the disk is full, and a bounded number of events
+   * wait in memory until there is room.
    */
   append(message: { events: NewCloudEvent[] }): { isStored: boolean };
   /**
-   * As `append`, with events of the time at which they happened. `isRepeated`: an earlier attempt may have
-   * stored some of them; those are not stored again.
+   * Like `append`, for events that carry their own time. `isRepeated`: an earlier attempt may have stored
+   * some of them; those are not stored again.
    */
   appendCommitted(message: { events: readonly CommittedCloudEvent[]; isRepeated: boolean }): {
     isStored: boolean;
   };
-  /** From clusters: their names by id, which events of them have from now on. */
+  /** From clusters: their names by id, for use in events from now on. */
   named(message: { names: Readonly<Record<string, string>> }): null;
   /**
-   * The newest stored events that the filter has, newest first, with ids below `before` (null: all of them).
-   * `next`: the `before` of the next page; null: there is none.
+   * The newest stored events selected by the filter, newest first, with ids below `before` (null: no bound).
+   * `next`: the `before` of the next page; null: this is the last one.
    */
   page(message: { filter: CloudEventFilter; before: number | null; limit: number }): {
     rows: string[];
     next: number | null;
   };
   /**
-   * The stored events after `after` that the filter has, oldest first. `lookedTo`: the last id that was
-   * looked at; below `after`: no such id was ever given.
+   * The stored events after `after` selected by the filter, oldest first. `lookedTo`: the last id that was
+   * examined; if below `after`, no such id was ever assigned.
    */
   replay(message: { filter: CloudEventFilter; after: number; limit: number }): {
     events: CloudEventRecord[];
     lookedTo: number;
-    /** The oldest id that is stored; 0 without one. */
+    /** The oldest stored id; 0 if none. */
     oldest: number;
   };
-  /** Whether one of the newest events tells that an operation has ended with `result`. */
+  /** Whether one of the newest events reports the end of the operation with `result`. */
   hasEnd(message: { operationId: string; result: string }): { hasEnd: boolean };
   /** Returns the newest events. From now on `cloudviews.events` gets every new one. */
   subscribe(message: Record<string, never>): {

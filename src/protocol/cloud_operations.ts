@@ -1,11 +1,11 @@
-// Cloud operations: a change of the cloud part that was asked for, as a row with an id.
+// Cloud operations: a requested change of the cloud part, as a row with an id.
 // docs/reference.md "Operations and retries".
 import type { CloudSubject } from './cloud_events.ts';
 import type { ErrorCode, FailureDetail } from './errors.ts';
 
 /**
- * `asked`: under way, or cut off by the end of the daemon; `done`: it has its final result, also an error
- * that no retry can mend; `failed`: it may be tried again with the same key.
+ * `asked`: under way, or interrupted by the end of the daemon. `done`: it has its final result, which may be
+ * an error that no retry can fix. `failed`: it may be tried again with the same key.
  */
 export const OPERATION_STATES = ['asked', 'done', 'failed'] as const;
 export type OperationState = (typeof OPERATION_STATES)[number];
@@ -15,24 +15,24 @@ export interface OperationFailure extends FailureDetail {
   message: string;
 }
 
-/** How an operation has ended. */
+/** The result of an operation. */
 export interface OperationResult {
-  /** The answer as JSON; null: it has failed. */
+  /** The answer as JSON; null: it failed. */
   answer: string | null;
   failure: OperationFailure | null;
-  /** For the audit log; null: nothing more. Holds no secret. */
+  /** For the audit log; null if there is nothing to add. Must not contain a secret. */
   reason: string | null;
 }
 
-/** What is asked for, by whom. */
+/** What is requested, and by whom. */
 export interface OperationRequest {
-  /** Of the header Idempotency-Key; null: none. */
+  /** From the header Idempotency-Key; null if none. */
   key: string | null;
-  /** The hash of what is asked for: the same key stands for the same. */
+  /** A hash of the request: one key may only be used for one request. */
   fingerprint: string;
-  /** The API's name of it, such as `sleepWorkload`. */
+  /** The operation's name in the API, such as `sleepWorkload`. */
   action: string;
-  /** Who asks, and from which address; null: a policy does. */
+  /** Who asks, and from which address; `from` is null for a policy. */
   who: string;
   from: string | null;
   subject: CloudSubject;
@@ -43,22 +43,22 @@ export interface StoredOperation extends OperationRequest {
   /** Epoch milliseconds. */
   askedAt: number;
   state: OperationState;
-  /** null: it is under way. */
+  /** null: still under way. */
   settledAt: number | null;
   result: OperationResult | null;
-  /** Whether its end is in the journal of events. */
+  /** Whether its end is in the event journal. */
   isTold: boolean;
 }
 
 export interface CloudOperationsProtocol {
   /**
-   * Stores the operation before anything is done. With a key that is known it is that operation: one under
-   * way is waited for, one that is done is not done again. `run`: the caller does it under this id, and says
-   * `settle` when it has ended. Fails key_reused, storage_full.
+   * Stores the operation before anything is done. A known key returns the existing operation: one under way
+   * is waited for, one that is done is not repeated. `run`: the caller must carry it out under this id and
+   * call `settle` afterwards. Fails key_reused, storage_full.
    */
   begin(message: { request: OperationRequest }): { id: string; run: boolean; result: OperationResult | null };
-  /** Replies when the result, and the event that tells of it, are on disk. */
+  /** Replies once the result and its event are on disk. */
   settle(message: { id: string; subject: CloudSubject; result: OperationResult }): null;
-  /** null: not known, or no longer. */
+  /** null: unknown, or deleted since. */
   read(message: { id: string }): { operation: StoredOperation | null };
 }

@@ -1,11 +1,11 @@
-// The messages of `cloudviews`, with which the owners keep the front's copies of the cloud's rows.
+// The messages of `cloudviews`, by which the owners of the cloud's rows keep the front's copies up to date.
 import type { ClusterRow, WorkloadRow } from './cloud.ts';
 import type { CloudEventRecord } from './cloud_events.ts';
 import type { StoredGrant } from './grants.ts';
 import type { StoredToken } from './principals.ts';
 import type { TetherRow } from './tethers.ts';
 
-/** Where the Berth listens that has the clusters of a shared database. */
+/** Where the Berth that holds the clusters of a shared database listens. */
 export interface HolderAddress {
   host: string;
   port: number;
@@ -13,7 +13,7 @@ export interface HolderAddress {
   relayPort: number | null;
 }
 
-/** Why the cloud part is unavailable, as an error of its API. */
+/** Why the cloud part is unavailable, as an error code of its API. */
 export type CloudUnavailability = 'key_unusable' | 'standing_by' | 'database_unusable';
 
 /** The front's copies of the cloud's rows, from which it answers all reads. */
@@ -23,24 +23,24 @@ export interface CloudViewsProtocol {
     code: CloudUnavailability;
     reason: string;
     hint: string;
-    /** Who answers in its place; null: nobody. */
+    /** The Berth that answers instead; null if none. */
     holder: HolderAddress | null;
   }): null;
-  /** It is there, and all rows were told. */
+  /** The cloud part is available, and all rows have been sent. */
   available(message: Record<string, never>): null;
-  /** `all`: the rows are complete; any other cluster is dropped. */
+  /** `all`: the rows are complete, so every other cluster is dropped. */
   clusters(message: { rows: ClusterRow[]; all: boolean }): null;
   /** Drops the cluster and all its workloads. */
   clusterRemoved(message: { id: string }): null;
   workloads(message: { rows: WorkloadRow[] }): null;
   workloadsRemoved(message: { ids: string[] }): null;
-  /** Drops every workload of a cluster that is not listed. Sent at boot. */
+  /** Drops every workload of the cluster that is not listed. Sent at start-up. */
   workloadsRetained(message: { clusterId: string; ids: string[] }): null;
-  /** `all`: the rows are complete; any other tether is dropped. */
+  /** `all`: the rows are complete, so every other tether is dropped. */
   tethers(message: { rows: TetherRow[]; all: boolean }): null;
   tethersRemoved(message: { ids: string[] }): null;
-  /** All tokens and grants that there are. */
+  /** All tokens and grants. */
   principals(message: { tokens: StoredToken[]; grants: StoredGrant[] }): null;
-  /** Events as they happen, once the front has subscribed to `cloudevents`. */
+  /** New events, once the front has subscribed to `cloudevents`. */
   events(message: { events: CloudEventRecord[] }): null;
 }

@@ -1,22 +1,22 @@
-// What is known of the watches of a cluster, beside its workloads.
+// What is known about the watches of a cluster.
 import type { WorkloadKind } from './workload_kinds.ts';
 
-/** What is listed and watched on its own: the workloads of a kind in a namespace, or (null) in all. */
+/** A unit of listing and watching: the workloads of one kind in a namespace, or (null) in all. */
 export interface WorkloadScope {
   kind: WorkloadKind;
   namespace: string | null;
 }
 
-/** How far the stored records of a scope follow their cluster: a watch goes on from there. */
+/** Up to which version the stored records of a scope follow the cluster; a watch resumes from there. */
 export interface WatchPosition extends WorkloadScope {
   clusterId: string;
-  /** Marks the API server that `version` is of: another one is listed anew. */
+  /** Identifies the API server that `version` belongs to. For any other, the scope is listed anew. */
   origin: string;
   /** The resourceVersion of the last change, or of the listing. */
   version: string;
-  /** When that was known; epoch milliseconds. */
+  /** When `version` was current; epoch milliseconds. */
   at: number;
 }
 
-/** The key of a scope among those of its cluster. */
+/** The key of a scope within its cluster. */
 export const scopeKey = ({ kind, namespace }: WorkloadScope): string => `${kind}/${namespace ?? ''}`;

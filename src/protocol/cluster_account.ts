@@ -1,4 +1,4 @@
-// The account that a cluster has for Berth: its rights, and the renewal of its token.
+// Berth's account in a cluster: its rights, and the renewal of its token.
 // docs/reference.md "Rights in a cluster", "Renewal of tokens".
 import { CLOUD } from '../settings/cloud_limits.ts';
 
@@ -8,20 +8,20 @@ export interface ServiceAccountName {
   name: string;
 }
 
-/** The ServiceAccount whose token is renewed by itself, and when the current one was made. */
+/** The ServiceAccount whose token is renewed automatically, and when the current token was issued. */
 export interface TokenRenewal extends ServiceAccountName {
   uid: string;
   issuedAt: number;
 }
 
-/** A right in one namespace, or (null) in all, and whether the account of a cluster has it. */
+/** A right in one namespace, or (null) in all, and whether the cluster's account has it. */
 export interface ReviewedRight {
   namespace: string | null;
   verb: string;
-  /** As in `deployments.apps` or `pods/portforward`. */
+  /** Such as `deployments.apps` or `pods/portforward`. */
   resource: string;
   isAllowed: boolean;
-  /** Things go without it. */
+  /** Berth works without it. */
   isOptional: boolean;
   /** What users lose without it. */
   without: string;
@@ -32,7 +32,7 @@ interface Credential {
   credentialEndsAt?: number | null;
 }
 
-/** When the token is to be renewed (epoch milliseconds); null: it is not renewed. */
+/** When to renew the token (epoch milliseconds); null: it is not renewed. */
 export function renewalTime({ renewal, credentialEndsAt }: Credential): number | null {
   if (!renewal || !credentialEndsAt) return null;
   const { maxAgeMs, renewAt } = CLOUD.tokenRenewal;
@@ -40,11 +40,13 @@ export function renewalTime({ renewal, credentialEndsAt }: Credential): number |
 }
 
 /**
- * From when on users are warned that the credentials end (epoch milliseconds); null: the end is not known.
+ * From when on users are warned that the credentials expire (epoch milliseconds); null: the expiry is
+ * unknown.
  */
 export function expiryWarningTime({ renewal, credentialEndsAt }: Credential): number | null {
   if (!credentialEndsAt) return null;
-  // A token that is renewed is never far from its end: only a renewal that has failed for a while is news.
+  // A renewed token is always close to its expiry. Only a renewal that has been failing for a while is worth
+  // a warning.
   if (renewal) return renewal.issuedAt + (credentialEndsAt - renewal.issuedAt) * CLOUD.tokenRenewal.warnAt;
   return credentialEndsAt - CLOUD.expiryWarningMs;
 }

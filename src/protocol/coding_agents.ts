@@ -1,32 +1,39 @@
-// The table of coding agents: how each is worked with in its terminal. docs/reference.md "Agent types". What
-// their screens say is in the rules beside (src/agent-rules).
+// The table of coding agents, with how each is used in its terminal. docs/reference.md "Agent types". The
+// rules for reading their screens are in src/agent-rules.
 import type { SessionFlags } from './agent_sessions.ts';
 import type { AgentStateName, StateAuthority } from './agent_state.ts';
 
-/** How a prompt is typed, as a person would: docs/reference.md "Agent types". */
+/** How a prompt is typed into the terminal: docs/reference.md "Agent types". */
 export interface PromptTyping {
   /**
-   * Whether text is pasted in brackets (DEC mode 2004) while the program has the mode on; otherwise it is
-   * typed.
+   * Whether text is sent as a bracketed paste (DEC mode 2004) while the program has that mode on; otherwise
+   * it is typed.
    */
   readonly bracketedPaste: boolean;
-  /** Milliseconds between the text and the key that submits it: some programs take a fast Enter for text. */
+  /**
+   * Milliseconds between the text and the submitting key: some programs take a fast Enter for part of the
+   * text.
+   */
   readonly pauseMs: number;
-  /** The key that submits it, as `POST .../keys` names it. */
+  /** The key that submits the prompt, as named by `POST .../keys`. */
   readonly submit: string;
-  /** The key that begins a new line within a prompt, where text is typed; null: Enter would submit it. */
+  /**
+   * The key for a new line within a typed prompt; null: there is none, because Enter would submit the prompt.
+   */
   readonly newline: string | null;
-  /** A busy program takes the submitting key for a newline: it is pressed again where its screen shows so. */
+  /**
+   * A busy program may take the submitting key for a newline. It is pressed again if the screen shows that.
+   */
   readonly maySubmitLate?: true;
 }
 
-/** How `berth agent init` has the program report its state. */
+/** How `berth agent init` makes the program report its state. */
 export interface HookFile {
-  /** The file that names its hooks, relative to the project, or to the home directory after `~/`. */
+  /** The program's hooks file, relative to the project, or to the home directory after `~/`. */
   readonly file: string;
-  /** The form of the file. */
+  /** The format of the file. */
   readonly format: 'claude' | 'gemini' | 'codex' | 'cursor' | 'copilot' | 'opencode';
-  /** The state that each of its events means. */
+  /** The state that each hook event stands for. */
   readonly events: Readonly<Record<string, AgentStateName>>;
 }
 
@@ -37,12 +44,12 @@ export interface CodingAgent {
   readonly cmd: string;
   /** The command that installs the program. */
   readonly install: string;
-  /** Which authorities know its state, in their order. */
+  /** The sources that know its state, in their order. */
   readonly authorities: readonly StateAuthority[];
-  /** What its rules for screens were made from: screens of the running program, or its documentation. */
+  /** What its screen rules are based on: recorded screens of the running program, or its documentation. */
   readonly rules: 'recorded' | 'documented';
   readonly prompt: PromptTyping;
-  /** null: it has no conversations that a later process could continue. */
+  /** null: its conversations cannot be continued by a later process. */
   readonly session: SessionFlags | null;
   /** null: it has no hooks that Berth can install. */
   readonly hooks: HookFile | null;
@@ -53,7 +60,7 @@ const WITHOUT_HOOK: readonly StateAuthority[] = ['osc', 'screen', 'output'];
 const PASTED: PromptTyping = { bracketedPaste: true, pauseMs: 150, submit: 'Enter', newline: null };
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 
-/** Conversations of this folder since `$SINCE`, without those of agents within them. */
+/** Conversations of this folder updated since `$SINCE`, without those of sub-agents. */
 const OPENCODE_SESSIONS =
   'opencode db "select id, title from session where parent_id is null and time_updated >= $SINCE and ' +
   `directory = '$(pwd | sed "s/'/''/g")' order by time_updated desc limit 9" | tail -n +2`;
@@ -88,7 +95,7 @@ export const CODING_AGENTS = {
   },
   codex: {
     program: 'codex',
-    // A server that several of them share would outlive them, and keep their conversations to itself.
+    // A server shared by several agents would outlive them and keep their conversations to itself.
     cmd: 'codex --no-daemon',
     install: 'npm install -g @openai/codex',
     authorities: ALL,
@@ -118,7 +125,7 @@ export const CODING_AGENTS = {
     install: 'npm install -g @google/gemini-cli',
     authorities: ALL,
     rules: 'recorded',
-    // It takes an Enter soon after a paste for a newline, and may be slow to know that it is later.
+    // It takes an Enter soon after a paste for a newline, and may be slow to notice that time has passed.
     prompt: { ...PASTED, pauseMs: 500, newline: 'C-j', maySubmitLate: true },
     session: {
       resume: '--resume "$SESSION"',

@@ -1,16 +1,16 @@
-// The order defined by dependsOn: docs/reference.md "Start of a group". Used for groups, autostart and
-// project files.
+// The order defined by dependsOn, for groups, autostart and project files:
+// docs/reference.md "Start of a group".
 
 export const DEPENDENCY_CONDITIONS = ['started', 'ready', 'completed'] as const;
 export type DependencyCondition = (typeof DEPENDENCY_CONDITIONS)[number];
 
-/** A dependency with what is waited for: docs/reference.md "Dependencies". */
+/** A dependency with its condition: docs/reference.md "Dependencies". */
 export interface ConditionalDependency {
   name: string;
   condition: DependencyCondition;
 }
 
-/** A name alone waits until a service is ready, and until a task has completed. */
+/** A bare name means: until a service is ready, or a task has completed. */
 export type Dependency = string | ConditionalDependency;
 
 export const dependencyName = (dependency: Dependency): string =>
@@ -20,7 +20,7 @@ export const dependencyName = (dependency: Dependency): string =>
 export const dependencyText = (dependency: Dependency): string =>
   typeof dependency === 'string' ? dependency : `${dependency.name}:${dependency.condition}`;
 
-/** The same dependency on the service that `nameOf` says. */
+/** The same dependency, on the service renamed by `nameOf`. */
 export const renamedDependency = (dependency: Dependency, nameOf: (name: string) => string): Dependency =>
   typeof dependency === 'string' ? nameOf(dependency) : { ...dependency, name: nameOf(dependency.name) };
 
@@ -30,20 +30,23 @@ export interface DependentService {
   readonly dependsOn: readonly Dependency[];
 }
 
-/** What others may wait for: its process is there; a service is ready, or a task has completed. */
+/**
+ * What dependents can wait for: `started`, the process exists; `done`, a service is ready or a task has
+ * completed.
+ */
 export type Milestone = 'started' | 'done';
 
 const milestoneOf = (dependency: Dependency): Milestone =>
   typeof dependency === 'object' && dependency.condition === 'started' ? 'started' : 'done';
 
 /**
- * Yields services in dependsOn order, each as soon as its dependencies are there. Members of a cycle never
- * become ready; `takeRemaining` returns them.
+ * Yields services in dependsOn order, each as soon as its dependencies are satisfied. Members of a cycle
+ * never become ready; `takeRemaining` returns them.
  */
 export class DependencyOrder {
-  /** By milestone of a service, the ones that may begin when it is there. */
+  /** For each milestone of a service, the services that wait for it. */
   private readonly dependents = { started: new Map<string, string[]>(), done: new Map<string, string[]>() };
-  /** The number of open dependencies of each service. */
+  /** The number of unsatisfied dependencies of each service. */
   private readonly pendingCounts = new Map<string, number>();
 
   constructor(services: readonly DependentService[]) {
@@ -61,14 +64,17 @@ export class DependencyOrder {
     }
   }
 
-  /** The services without open dependencies. Each name is returned once, by this or by `complete`. */
+  /** The services without unsatisfied dependencies. Each name is returned once, by this or by `complete`. */
   takeReady(): string[] {
     const names = [...this.pendingCounts].filter(([, count]) => count === 0).map(([name]) => name);
     for (const name of names) this.pendingCounts.delete(name);
     return names;
   }
 
-  /** Marks `milestone` of `name` as reached. Returns the services whose last open dependency it was. */
+  /**
+   * Marks `milestone` of `name` as reached. Returns the services for which it was the last unsatisfied
+   * dependency.
+   */
   complete(name: string, milestone: Milestone = 'done'): string[] {
     const waiting = this.dependents[milestone].get(name) ?? [];
     this.dependents[milestone].delete(name);
@@ -89,8 +95,8 @@ export class DependencyOrder {
 }
 
 /**
- * Runs `act` for every service as soon as its dependencies are there. `onStarted` tells that its process is;
- * otherwise the end of `act` does. After an error nothing new begins; the work under way is awaited, and the
+ * Runs `act` for every service once its dependencies are satisfied. `act` calls `onStarted` when the process
+ * exists; otherwise its end counts. After an error nothing new begins, the work under way is awaited, and the
  * first error is thrown. `isHalted` ends the walk in the same way, without an error.
  */
 export async function walkInOrder(
@@ -117,10 +123,10 @@ export async function walkInOrder(
   if (errors.length > 0) throw errors[0];
 }
 
-/** The outcome of the work on one service. `skipped`: the name of a dependency that is not there. */
+/** The outcome for one service. `skipped`: the name of an unsatisfied dependency. */
 export type WorkOutcome = { done: true } | { failed: unknown } | { skipped: string };
 
-/** Runs `work` as `walkInOrder` does. Dependents of a failure are skipped, everything else runs. */
+/** Runs `work` like `walkInOrder`, but only skips the dependents of a failure; everything else runs. */
 export async function runInDependencyOrder<S extends DependentService>(
   services: readonly S[],
   work: (service: S, onStarted: () => void) => Promise<void>,
@@ -170,7 +176,7 @@ export function reverseDependencies<S extends DependentService>(
   return services.map((service) => ({ ...service, dependsOn: dependents.get(service.name) ?? [] }));
 }
 
-/** The names of which a service waits for `milestone`. */
+/** The names of the services that someone waits for to reach `milestone`. */
 export const awaited = (services: readonly DependentService[], milestone: Milestone): Set<string> =>
   new Set(
     services.flatMap(({ dependsOn }) =>
@@ -195,8 +201,8 @@ export function withDependencies(
 }
 
 /**
- * The shortest cycle through `name` if it depended on `dependsOn`, from `name` to `name`; undefined when
- * there is none. `dependenciesOf` returns the dependencies of another service, which may be unknown.
+ * The shortest cycle that would exist if `name` depended on `dependsOn`, from `name` to `name`; undefined if
+ * none. `dependenciesOf` returns the dependencies of another service, which may be unknown.
  */
 export function dependencyCycle(
   name: string,

@@ -1,41 +1,41 @@
 // Doors: the listeners of services that may sleep. docs/reference.md "Sleep of services".
 
-/** A process that connections are carried to. */
+/** The process that connections are carried to. */
 export interface DoorTarget {
-  /** The run, so that a new process on the same port is another target. */
+  /** The run, so that a new process on the same port counts as another target. */
   run: string;
   port: number;
   /** The first process of the run. */
   pid: number;
 }
 
-/** What a door does. */
+/** The state a door should be in. */
 export interface DoorSettings {
   /** The port that it listens on. */
   port: number;
-  /** null: connections are held. */
+  /** null: hold connections. */
   target: DoorTarget | null;
-  /** Time without a connection and without a byte after which it tells its service; null: it never does. */
+  /** Milliseconds without a connection or a byte after which it tells its service; null: never. */
   idleMs: number | null;
 }
 
-/** The listener of one service, and the connections through it. Tells `service:<name>`. */
+/** The listener of one service and the connections through it. Tells `service:<name>`. */
 export interface DoorProtocol {
   /**
-   * Listens, and carries what is held if there is a target. Harmless when repeated. Fails port_in_use; it is
-   * closed then.
+   * Listens, and carries held connections if there is a target. Harmless when repeated. Fails port_in_use,
+   * and is then closed.
    */
   set(message: DoorSettings): null;
-  /** Holds connections from now on if the door has been idle for its time. `held` false: it has not. */
+  /** If the door has been idle for its time, holds connections from now on. `held` false: it was not idle. */
   rest(message: Record<string, never>): { held: boolean };
-  /** The service cannot be woken: resets what is held. */
+  /** The service cannot be woken: resets held connections. */
   refuse(message: Record<string, never>): null;
-  /** Closes the listener, resets what is held, and ends the actor. Other connections go on. */
+  /** Closes the listener, resets held connections and ends the actor. Connections already carried go on. */
   close(message: Record<string, never>): null;
 }
 
-/** In the store while the door of a service is open, now and after a restart of the daemon. */
+/** Stored while a service has an open door, across restarts of the daemon. */
 export interface StoredDoor {
-  /** The service sleeps since the end of this run; null: it had none. Absent: it was not put to sleep. */
+  /** The service has been asleep since this run ended; null: it never had a run. Absent: it is not asleep. */
   asleepAfter?: string | null;
 }

@@ -23,12 +23,12 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** All types but statistics, which come every two seconds and would push everything else out of sight. */
+/** All types except statistics, which come every two seconds and would crowd out everything else. */
 export const LIFECYCLE_EVENT_TYPES: readonly EventType[] = EVENT_TYPES.filter(
   (type) => type !== 'service.stats',
 );
 
-/** The events that end a run. A run has one of them, once. */
+/** The events that end a run. Each run has exactly one of them, once. */
 export const RUN_END_TYPES = [
   'service.stopped',
   'service.slept',
@@ -48,13 +48,13 @@ export interface NewEvent {
    */
   data: string;
   /**
-   * The run has at most one event of this type, and one of RUN_END_TYPES: a repeated append, after a kill
-   * between two steps, is ignored.
+   * The run has at most one event of this type, and at most one of RUN_END_TYPES. A repeated append, as after
+   * a kill between two steps, is ignored.
    */
   once?: true;
 }
 
-/** Two want the same port; `run` null: by their registrations. */
+/** Two services want the same port. `run` null: according to their registrations. */
 export const portConflictEvent = (
   port: number,
   { name, run }: { name: string; run: string | null },
@@ -77,7 +77,7 @@ export interface EventRecord {
   data: string;
 }
 
-/** What the journal must know about earlier incarnations, in the store. */
+/** What the journal must know about earlier daemons, kept in the store. */
 export interface EventCheckpoint {
   /** No higher id has been assigned. */
   ahead: number;
@@ -90,20 +90,20 @@ export interface EventCheckpoint {
 export interface EventsProtocol {
   /**
    * Replies once the events are in the journal file (written, not synced). Subscribers see them only then.
-   * `earlier`: the type of the event that a run has already in the place of one of these.
+   * `earlier`: the type of the event that a run already has in place of one of these.
    */
   append(message: { events: NewEvent[] }): { lastId: number; earlier?: EventType };
   history(message: { types: string[] | null; names: string[] | null; since: number | null; limit: number }): {
     events: EventRecord[];
   };
   /**
-   * Returns the events after `after` that are no statistics; null: none, only where the journal is. From now
+   * Returns the events after `after`, without statistics; null: none, only the journal's position. From now
    * on `notices.events` gets every new one.
    */
   watch(message: { after: number | null }): {
     events: EventRecord[];
     lastId: number;
-    /** Whether none after `after` is missing. */
+    /** Whether no event after `after` is missing. */
     isComplete: boolean;
   };
   /**

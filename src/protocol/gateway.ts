@@ -2,22 +2,22 @@
 export interface GatewayRoute {
   hostname: string;
   name: string;
-  /** An agent's pages name other commands than those of a service. */
+  /** Whether it is an agent: the gateway's pages then name other commands. */
   isAgent: boolean;
   port: number;
-  /** Its first process; null: it does not run. */
+  /** Its first process; null: not running. */
   pid: number | null;
-  /** Its door takes connections, whether it runs or not. */
+  /** Its door accepts connections, whether it is running or not. */
   isDoorOpen: boolean;
-  /** An agent that sleeps, and is woken by a request. */
+  /** An agent that is asleep; a request wakes it. */
   isAsleep: boolean;
-  /** Sent as `Host` instead of the client's: ollama answers only to addresses. */
+  /** Sent as `Host` instead of the client's: ollama accepts only addresses. */
   hostHeader: string | null;
 }
 
 /** Proxies HTTP and WebSocket to services and agents by host name: docs/reference.md "Gateway". */
 export interface GatewayProtocol {
-  /** Serves listening sockets of `port`, whose descriptors are the gateway's own from now on. */
+  /** Serves listening sockets of `port`. From now on their descriptors belong to the gateway. */
   listen(message: {
     port: number;
     descriptors: number[];
@@ -25,7 +25,7 @@ export interface GatewayProtocol {
     allowedExtensions: string[];
     tokens: string[];
   }): null;
-  /** Serves connections that were accepted before it listened; their descriptors are the gateway's own. */
+  /** Serves connections accepted before it listened. From now on their descriptors belong to the gateway. */
   adopt(message: { descriptors: number[] }): null;
   /** All services and agents; replaces the previous rows. */
   routes(message: { rows: GatewayRoute[] }): null;

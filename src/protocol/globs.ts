@@ -1,4 +1,4 @@
-// What a glob must be, for those who take one from a user.
+// Checks of globs that users write.
 import { WATCH } from '../settings/limits.ts';
 
 const CLOSING = new Map([
@@ -6,13 +6,13 @@ const CLOSING = new Map([
   ['{', '}'],
 ]);
 
-/** What is wrong with the brackets of `glob`. A `\` takes the meaning of what follows. */
+/** What is wrong with the brackets of `glob`; null if nothing. A `\` escapes the character after it. */
 function bracketFault(glob: string): string | null {
   const open: string[] = [];
   const lone = (symbol: string): string => `must be a glob: its ${symbol} has no partner`;
   for (const [symbol] of glob.matchAll(/\\.|[[\](){}]/gs)) {
     if (symbol.startsWith('\\')) continue;
-    // Within brackets, everything but their end stands for itself.
+    // Within brackets, everything but the closing one is literal.
     if (open.at(-1) === '[' && symbol !== ']') continue;
     if (symbol === '(' || symbol === ')')
       return `must be a glob without groups: \\${symbol} stands for the character`;
@@ -25,8 +25,8 @@ function bracketFault(glob: string): string | null {
 }
 
 /**
- * Whether matching `glob` could take long. A matcher tries every place for every star: each one more in a
- * name multiplies its work by the length of the name, and each one more `**` by the depth of the path.
+ * Whether matching `glob` could take long. A matcher tries every position for every star: each further star
+ * in a name multiplies its work by the length of the name, and each further `**` by the depth of the path.
  */
 function isCostly(glob: string): boolean {
   const segments = glob.split('/');
@@ -36,7 +36,7 @@ function isCostly(glob: string): boolean {
   );
 }
 
-/** Why `glob` is none, after its name; null: it is one. */
+/** Why `glob` is invalid, to follow its name in a message; null: it is valid. */
 export function globFault(glob: string): string | null {
   if (glob === '') return 'must not be empty: it is a glob such as src/**';
   if (glob.length > WATCH.maxGlobLength) return `must be a glob of at most ${WATCH.maxGlobLength} characters`;

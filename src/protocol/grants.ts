@@ -1,10 +1,10 @@
-// Roles, and what of the clusters each is granted for: docs/reference.md "Roles and grants". Pure.
+// Roles, and the scopes they are granted for: docs/reference.md "Roles and grants". Pure.
 import { type LabelText, parseSelector } from './labels.ts';
 
 export const ROLES = ['viewer', 'waker', 'sleeper', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** The roles whose rights each role has. */
+/** The roles that each role includes. */
 const INCLUDED: Readonly<Record<Role, readonly Role[]>> = {
   viewer: ['viewer'],
   waker: ['viewer', 'waker'],
@@ -13,7 +13,7 @@ const INCLUDED: Readonly<Record<Role, readonly Role[]>> = {
   admin: ROLES,
 };
 
-/** What a role is granted for; null: all clusters, all namespaces, whatever the labels. */
+/** What a role is granted for; null: all clusters, all namespaces, any labels. */
 export interface GrantScope {
   readonly clusterId: string | null;
   readonly namespace: string | null;
@@ -22,8 +22,7 @@ export interface GrantScope {
 }
 
 /**
- * A role for whoever is `subject`: `token:` and the id of a token, or `user:` or `group:` and the name that
- * the issuer gives.
+ * A role for `subject`: `token:` and the id of a token, or `user:` or `group:` and a name from the issuer.
  */
 export interface StoredGrant extends GrantScope {
   readonly id: string;
@@ -31,25 +30,25 @@ export interface StoredGrant extends GrantScope {
   readonly role: Role;
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** As `who` of the audit log. */
+  /** As `who` in the audit log. */
   readonly createdBy: string;
 }
 
-/** What scopes look at of a workload. */
+/** The attributes of a workload that scopes depend on. */
 export interface PlacedWorkload {
   readonly clusterId: string;
   readonly namespace: string;
   readonly labels: LabelText;
 }
 
-/** Restricts a selection of workloads; absent: everything. */
+/** Restricts a selection of workloads to scopes; absent: no restriction. */
 export interface Within {
   readonly within?: readonly GrantScope[];
 }
 
-/** What `workloads` knows of places. */
+/** The part of `workloads` that locates a workload. */
 export interface PlacedWorkloadsProtocol {
-  /** null: there is no such workload, or the cluster no longer has it. */
+  /** null: there is no such workload, or it is no longer in the cluster. */
   placeOf(message: { id: string }): PlacedWorkload | null;
 }
 
@@ -61,7 +60,7 @@ function matcherOf({ clusterId, namespace, labels }: GrantScope): (place: Placed
     (hasLabels === null || hasLabels(place.labels));
 }
 
-/** Whether one of `scopes` has a workload. */
+/** Returns whether one of `scopes` covers a workload. */
 export function scopeMatcher(scopes: readonly GrantScope[]): (place: PlacedWorkload) => boolean {
   const matchers = scopes.map(matcherOf);
   return (place) => matchers.some((isIn) => isIn(place));
@@ -69,22 +68,22 @@ export function scopeMatcher(scopes: readonly GrantScope[]): (place: PlacedWorkl
 
 let versions = 0;
 
-/** Somebody with some rights, as they are at one time. */
+/** Someone with rights, as they were at one time. */
 export class Principal {
-  /** No two have the same. */
+  /** Unique to each object. */
   readonly version: number;
-  /** Grants to any of these count. */
+  /** Grants to any of these apply. */
   readonly subjects: readonly string[];
-  /** In the audit log, such as `token:ci`. */
+  /** As shown in the audit log, such as `token:ci`. */
   readonly who: string;
-  /** What was asked for before under the same name was somebody else's (epoch milliseconds). */
+  /** Epoch milliseconds. Earlier requests under the same name were somebody else's. */
   readonly since: number;
-  /** From then on it is nobody (epoch milliseconds); null: its owner says when. */
+  /** When it expires (epoch milliseconds); null: its owner decides. */
   readonly until: number | null;
   private readonly grants: readonly StoredGrant[];
   private readonly matchers = new Map<Role, (place: PlacedWorkload) => boolean>();
 
-  /** `grants`: those to its subjects. */
+  /** `grants`: those for its subjects. */
   constructor(
     { subjects, who, since, until }: Pick<Principal, 'subjects' | 'who' | 'since' | 'until'>,
     grants: readonly StoredGrant[],
@@ -98,7 +97,7 @@ export class Principal {
     this.grants = grants;
   }
 
-  /** Where it has the rights of `role`. */
+  /** The scopes in which it has the rights of `role`. */
   scopes(role: Role): readonly GrantScope[] {
     return this.grants.filter((grant) => INCLUDED[grant.role].includes(role));
   }
@@ -113,7 +112,7 @@ export class Principal {
     return matcher(place);
   }
 
-  /** For every workload of a namespace. */
+  /** Whether it has the rights of `role` for every workload of a namespace. */
   mayInNamespace(role: Role, clusterId: string, namespace: string): boolean {
     return this.scopes(role).some(
       (scope) =>
@@ -123,31 +122,31 @@ export class Principal {
     );
   }
 
-  /** For every workload of a cluster, and the cluster itself. */
+  /** Whether it has the rights of `role` for a cluster and every workload in it. */
   mayInCluster(role: Role, id: string): boolean {
     return this.scopes(role).some(
       ({ clusterId, namespace, labels }) => (clusterId ?? id) === id && namespace === null && labels === null,
     );
   }
 
-  /** For all clusters. */
+  /** Whether it has the rights of `role` for all clusters. */
   mayEverywhere(role: Role): boolean {
     return this.scopes(role).some(
       ({ clusterId, namespace, labels }) => clusterId === null && namespace === null && labels === null,
     );
   }
 
-  /** For something. */
+  /** Whether it has the rights of `role` for anything. */
   maySomewhere(role: Role): boolean {
     return this.scopes(role).length > 0;
   }
 
-  /** Whether it may have rights for something of a cluster. */
+  /** Whether it may have rights for anything in a cluster. */
   knowsCluster(id: string): boolean {
     return this.grants.some(({ clusterId }) => (clusterId ?? id) === id);
   }
 }
 
-/** `principal`, if there is something that it may not see; null: it sees everything. */
+/** `principal` if its view is restricted; null if it sees everything. */
 export const narrowed = (principal: Principal | null): Principal | null =>
   principal?.mayEverywhere('viewer') ? null : principal;

@@ -1,8 +1,8 @@
 import type { ServiceStatus, SleepReply, StartReply } from './service.ts';
 
-/** The restart of a group that is under way: a daemon that finds one makes it right. */
+/** A group restart that is under way. A daemon that finds one completes it. */
 export interface StoredRestart {
-  /** `start`: every member has been stopped. */
+  /** `start`: every member has already been stopped. */
   step: 'stop' | 'start';
   graceMs: number | null;
   timeoutMs: number | null;
@@ -20,21 +20,21 @@ export interface GroupsProtocol {
   restart(message: { name: string; graceMs: number | null; timeoutMs: number | null }): {
     services: StartReply[];
   };
-  /** At a start of the daemon or of its thread: goes on with the restarts that were under way. */
+  /** When the daemon or its thread starts: continues the restarts that were under way. */
   resume(message: Record<string, never>): null;
-  /** Restarts the services that depend on `name`, and have a process, in dependsOn order. */
+  /** Restarts the running services that depend on `name`, in dependsOn order. */
   restartDependants(message: { name: string }): null;
   /**
-   * Starts a service with all that it depends on, in that order; what runs is left alone. `timeoutMs` is for
-   * each of them.
+   * Starts a service and everything it depends on, in dependsOn order; running services are left alone.
+   * `timeoutMs` applies to each of them.
    */
   wake(message: { name: string; timeoutMs: number | null }): StartReply;
-  /** From a service: a client waits for it. It hears if the wake failed. */
+  /** From a service: a client is waiting for it. The service is told if the wake fails. */
   knocked(message: { name: string }): null;
-  /** Puts the members that have `sleep` to sleep, dependents first. The others are left alone. */
+  /** Puts the members with `sleep` to sleep, dependents first. The others are left alone. */
   sleepGroup(message: { name: string }): { services: SleepReply[] };
-  /** Wakes the members that have `sleep`, with all that they depend on. */
+  /** Wakes the members with `sleep`, and everything they depend on. */
   wakeGroup(message: { name: string; timeoutMs: number | null }): { services: StartReply[] };
-  /** Stops every service, dependents first: the shutdown of the daemon. */
+  /** Stops every service, dependents first, for the shutdown of the daemon. */
   shutdown(message: Record<string, never>): null;
 }

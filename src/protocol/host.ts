@@ -17,59 +17,62 @@ export interface SpawnRequest {
   /** The command for `/bin/sh -c`. */
   cmd: string;
   cwd: string;
-  /** The whole environment of the child. */
+  /** The complete environment of the child. */
   env: [key: string, value: string][];
-  /** 0: it has none; here and in what follows. */
+  /** 0: it has none, here and below. */
   port: number;
   /** The user's own umask, not the daemon's 077. */
   umask: number;
   /** null: stdout and stderr are FIFOs. */
   pty: { cols: number; rows: number } | null;
-  /** The daemon's own data about this run; the host keeps and returns it. */
+  /** The daemon's own data about this run, which the host keeps and returns. */
   memo: RunMetadata;
-  /** It gets a socket for notices. `watchdogMs`: how often it must send WATCHDOG=1; null: never. */
+  /**
+   * The run gets a socket for sd_notify messages. `watchdogMs`: how often it must send WATCHDOG=1; null:
+   * never.
+   */
   notify?: { watchdogMs: number | null };
   limits?: RunLimits;
 }
 
-/** What a later daemon needs to continue with a run. */
+/** What a later daemon needs to take over a run. */
 export interface RunMetadata {
   revision: number;
   /** null: the service has none. */
   port: number | null;
   ready: ReadyField | null;
-  /** Changes of its files until then have been answered. Epoch milliseconds; absent: none has. */
+  /** Changes of its files up to then have been handled. Epoch milliseconds; absent: none. */
   changedAt?: number;
-  /** Its stop is the first half of a restart, which a client or a change of its files has asked for. */
+  /** Its stop is the first half of a restart, requested by a client or a change of its files. */
   relaunch?: boolean;
   /** Absent in runs of earlier versions, as are the fields below. */
   live?: LiveField | null;
-  /** The memory it may use, which the daemon watches unless a cgroup does. */
+  /** Its memory limit, enforced by the daemon unless a cgroup does. */
   memoryMB?: number;
-  /** Times of the restarts that its rule counts. */
+  /** Times of the restarts that count for its restart rule. */
   restartTimes?: number[];
-  /** Why it is being ended: its stop is none that a client asked for. */
+  /** Why it is being ended, if no client asked for the stop. */
   fault?: EndCause;
   /** It has passed its ready-check. */
   passed: boolean;
   /** Epoch milliseconds at which the start gives up; null: never. */
   deadline: number | null;
   restarts: number;
-  /** Of a task: a hash of what it is made of, and the last time of its schedule. Absent for a service. */
+  /** Of a task: a hash of what it was built from, and the last scheduled time. Absent for a service. */
   task?: { content: string; slot?: number };
   /** The port of the door in front of `port`; absent: it has none. */
   doorPort?: number;
-  /** It is not put to sleep for being idle. */
+  /** It is not put to sleep when idle. */
   awake?: true;
-  /** The wake that has started it began then. Epoch milliseconds; absent: it was started otherwise. */
+  /** When the wake that started it began. Epoch milliseconds; absent: not started by a wake. */
   wokeAt?: number;
-  /** Of an agent: the conversation that it was given. */
+  /** Of an agent: the conversation it was given. */
   session?: RunSession;
-  /** Of an agent: the sizes of its terminal, by the offset in its log from which on it had each. */
+  /** Of an agent: the sizes of its terminal, each with the log offset from which it applied. */
   sizes?: SizeMark[];
-  /** Of an agent: the state that was told last. */
+  /** Of an agent: the last published state. */
   told?: ToldState;
-  /** Of an agent: what its own hook has told last, and the id of its conversation. */
+  /** Of an agent: the last report of its own hook, and the id of its conversation. */
   hook?: HookWord;
   sessionId?: string;
 }
@@ -81,7 +84,7 @@ export interface SpawnReply {
   /** Epoch milliseconds. */
   startedAt: number;
   rssMB: number;
-  /** Its limits are those of a cgroup. */
+  /** A cgroup enforces its limits. */
   contained?: boolean;
 }
 
@@ -95,13 +98,13 @@ export interface StopRequest {
   command?: string;
 }
 
-/** How a command in the place of a run has ended. */
+/** The result of a command run in the context of a run. */
 export interface ExecReport {
-  /** null: a signal has ended it, or its time was over. */
+  /** null: ended by a signal, or timed out. */
   exitCode: number | null;
   signal: string | null;
   timedOut: boolean;
-  /** The beginning of what it has printed. */
+  /** The beginning of its output. */
   output: string;
 }
 
@@ -126,14 +129,14 @@ export interface LedgerRun {
   port: number;
   pty: boolean;
   memo: RunMetadata;
-  /** A stop is under way: the host finishes it without a daemon. */
+  /** A stop is under way; the host completes it even without a daemon. */
   stopping: boolean;
-  /** The cgroup that holds it to its limits; absent where none does. */
+  /** The cgroup that enforces its limits; absent if none does. */
   cgroup?: string;
   end: RunEnd | null;
 }
 
-/** What a program may have told through its socket for notices. */
+/** What to wait for on a run's notification socket. */
 export type Notice = { is: 'ready' } | { is: 'watchdog'; withinMs: number };
 
 export interface LogLimits {
@@ -144,58 +147,58 @@ export interface LogLimits {
 export interface HostProtocol {
   /**
    * Replies with every run in the ledger. From then on, ends are sent to `service:<name>` (`exited`) until
-   * acknowledged.
+   * they are acknowledged.
    */
   runs(message: Record<string, never>): { runs: LedgerRun[] };
-  /** Like `runs`, waits for earlier start requests, so that no process is missed. */
+  /** Like `runs`, waits for earlier start requests, so that it misses no process. */
   runOf(message: { service: string }): { run: LedgerRun | null };
   /** The run is in the ledger before the reply. Fails start_failed with the reason. */
   spawn(message: SpawnRequest): SpawnReply;
   /**
-   * Stops the whole tree of a run, or joins a stop under way. Replies with the report when the tree is gone,
-   * at the latest 2 s after SIGKILL.
+   * Stops the whole process tree of a run, or joins a stop under way. Replies with the report when the tree
+   * is gone, at the latest 2 s after SIGKILL.
    */
   stop(message: StopRequest): StopReport;
   /**
-   * Runs a shell command in the working directory and environment of a run, and ends it with everything it
-   * has started after `timeoutMs`, or with the run. One at a time for each run. Fails not_running and
-   * start_failed.
+   * Runs a shell command in the working directory and environment of a run. The command and everything it
+   * started are ended after `timeoutMs`, or together with the run. One at a time per run. Fails not_running
+   * and start_failed.
    */
   exec(message: { service: string; run: string; cmd: string; timeoutMs: number }): ExecReport;
   /**
-   * Replies when the run has sent `READY=1`, or its last `WATCHDOG=1` is younger than `withinMs`; after
+   * Replies when the run has sent `READY=1`, or when its last `WATCHDOG=1` is younger than `withinMs`; after
    * `timeoutMs` in any case. `status` is the text of its last `STATUS=`.
    */
   notified(message: { run: string; what: Notice; timeoutMs: number }): { holds: boolean; status: string };
   /** Sends a signal to the process group of a run. Fails not_running and invalid_spec. */
   signal(message: { service: string; run: string; signal: string }): { processes: number };
   note(message: { service: string; run: string; memo: RunMetadata }): null;
-  /** The daemon has stored this end: the ledger may drop it. */
+  /** The daemon has stored this end, so the ledger may drop it. */
   acknowledge(message: { service: string; run: string }): null;
-  /** Deletes the logs and all other data of a service without a process. */
+  /** Deletes the logs and all other data of a service that has no process. */
   forget(message: { service: string }): null;
   /** From now on `service:<name>` gets `grew` when its log grows, at most once per turn. */
   follow(message: { service: string; on: boolean }): null;
   /**
-   * From now on `service:<name>` gets `terminalMoved` when the output of the terminal of a run begins, pauses
-   * or goes on. Replies with what is known of it.
+   * From now on `service:<name>` gets `terminalMoved` when the terminal output of a run starts, pauses or
+   * resumes. Replies with what is known so far.
    */
   watchTerminal(message: { run: string; on: boolean }): TerminalReading;
   /**
-   * Input to the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the version
-   * before replies at once.
+   * Input for the terminal of a run. Replies when the terminal has taken it, or is gone; a host of the
+   * previous version replies at once.
    */
   write(message: { service: string; run: string; data: Uint8Array }): null;
   resize(message: { service: string; run: string; cols: number; rows: number }): null;
   logLimits(message: LogLimits): null;
   /** Bytes of output dropped because the disk was full, per service. */
   dropped(message: Record<string, never>): { rows: { service: string; bytes: number }[] };
-  /** The output of every service that has written since the host was started, and the number of runs. */
+  /** The output of every service that has written since the host started, and the number of runs. */
   read(message: Record<string, never>): HostReading;
 }
 
 /**
- * Stops the whole tree of a run, even of one whose first process has ended. Waits for the report for the
+ * Stops the whole process tree of a run, even if its first process has ended. Waits for the report for the
  * longest time that the host may need.
  */
 export function stopProcessTree(host: Ref<HostProtocol>, stop: StopRequest): Promise<StopReport> {

@@ -1,20 +1,21 @@
-// The first line in each direction on the socket of the process host: JSON and a newline, before any frame,
-// in every version.
+// The first line in each direction on the process host's socket: JSON and a newline, before any frame, in
+// every version.
 
 /** The identity of a daemon. */
 export interface DaemonProcess {
   daemonPid: number;
   /**
-   * Field 22 of /proc/<pid>/stat of the daemon, which tells it from a later process with its pid; 0: unknown.
+   * Field 22 of /proc/<pid>/stat of the daemon, which tells it from a later process with the same pid; 0:
+   * unknown.
    */
   daemonStart: number;
 }
 
 export interface Hello extends DaemonProcess {
   protocol: number;
-  /** The version of the package: a host without processes ends for a daemon of another version. */
+  /** The version of the package. A host without processes exits for a daemon of another version. */
   version: string;
-  /** Identifies one life of a daemon; all of its threads share it. */
+  /** Identifies one run of the daemon; all its threads share it. */
   session: string;
   /** The node at this end of the connection. */
   node: string;
@@ -24,9 +25,9 @@ export interface Hello extends DaemonProcess {
 
 export type HelloReply =
   | { is: 'welcome'; protocol: number; version: string; hostPid: number }
-  /** Another daemon has this host: the second one must not run. */
+  /** Another daemon holds this host, so this one must not run. */
   | { is: 'taken'; daemonPid: number }
-  /** The host ends at once, because it has no process and another version: start a new one. */
+  /** The host exits at once, because it has no process and is of another version: start a new one. */
   | { is: 'leaving' }
   | { is: 'refused'; reason: string };
 

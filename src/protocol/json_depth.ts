@@ -1,11 +1,11 @@
-// The nesting of JSON that others have written.
+// The nesting depth of JSON from others.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Whether arrays and objects of the JSON text `bytes` are nested deeper than `maxDepth`. To be checked before
- * it is parsed: V8 writes what it has parsed by recursion, and throws at some thousand levels.
+ * Whether arrays and objects in the JSON text `bytes` are nested deeper than `maxDepth`. Check before
+ * parsing: V8 serializes a parsed value by recursion, and throws at a few thousand levels.
  */
 export function isJsonDeeper(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0;

@@ -1,4 +1,4 @@
-// The labels of a workload as one text, and label selectors in the syntax of Kubernetes that match it:
+// The labels of a workload as one text, and Kubernetes label selectors that match it:
 // docs/reference.md "Label selectors". Pure.
 import { isFailure } from '../runtime/actor.ts';
 import { fail } from './errors.ts';
@@ -6,18 +6,18 @@ import { fail } from './errors.ts';
 export const LABEL_KEY = /^([a-z0-9A-Z.-]{1,253}\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 export const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Of more labels than an object has in practice, the rest is left out. */
+/** Labels beyond this length are left out; real objects have far fewer. */
 const MAX_TEXT = 4_096;
 const MAX_SELECTOR = 1_024;
 const MAX_REQUIREMENTS = 32;
 
 /**
- * Labels as lines `key=value` with a line feed before and after each; '' for none. A hundred thousand of
- * these texts take a fraction of the memory of as many objects, and a search in one is one `includes`.
+ * Labels as lines `key=value`, with a line feed before and after each; '' for none. A hundred thousand such
+ * texts take a fraction of the memory of as many objects, and a search in one is a single `includes`.
  */
 export type LabelText = string;
 
-/** The text of a record from an untrusted cluster: what is no proper label is left out. */
+/** The text for the labels of an untrusted cluster. Invalid labels are left out. */
 export function labelText(labels: unknown): LabelText {
   if (typeof labels !== 'object' || labels === null) return '';
   let text = '';
@@ -38,14 +38,14 @@ export const labelsIn = (text: LabelText): Record<string, string> =>
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
   );
 
-/** Whether the labels in a text are selected. */
+/** Whether the labels in a text match. */
 export type LabelMatch = (text: LabelText) => boolean;
 
 /** One requirement: `app=web`, `app==web`, `app!=web`, `tier in (a,b)`, `tier notin (a,b)`, `app`, `!app`. */
 const REQUIREMENT =
   /^\s*(?:(!)\s*([^\s!=,()]+)|([^\s!=,()]+)(?:\s*(==|=|!=)\s*([^\s!=,()]*)|\s+(in|notin)\s*\(([^()]*)\))?)\s*$/;
 
-/** The requirements of `selector`, which commas outside of parentheses divide. */
+/** The requirements of `selector`, separated by commas outside parentheses. */
 const requirementsOf = (selector: string): string[] => selector.split(/,(?![^()]*\))/);
 
 const wrong = (message: string) =>
@@ -69,8 +69,8 @@ function requirementMatch(text: string): LabelMatch {
 }
 
 /**
- * What `selector` selects; every requirement must hold. As in Kubernetes, `!=` and `notin` also select what
- * lacks the label. Throws invalid_spec. docs/reference.md "Label selectors".
+ * Parses `selector`; every requirement must hold. As in Kubernetes, `!=` and `notin` also match objects
+ * without the label. Throws invalid_spec. docs/reference.md "Label selectors".
  */
 export function parseSelector(selector: string): LabelMatch {
   if (selector.length > MAX_SELECTOR) throw wrong(`must have at most ${MAX_SELECTOR} characters`);
@@ -80,7 +80,7 @@ export function parseSelector(selector: string): LabelMatch {
   return (labels) => matches.every((isMatch) => isMatch(labels));
 }
 
-/** What is wrong with `selector`; null: nothing. */
+/** What is wrong with `selector`; null if nothing. */
 export function selectorFault(selector: string): string | null {
   try {
     parseSelector(selector);

@@ -4,26 +4,26 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 /** From the least severe to the most. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Whether `text` chooses a run: `last`, a number that counts back from it (1), or an id. */
+/** Whether `text` selects a run: `last`, a number that counts back from it (1), or an id. */
 export const isRunChoice = (text: string): boolean => /^(?:last|[1-9]\d{0,3}|[0-9a-f]{16})$/.test(text);
 
-/** Which lines are wanted; null: all. */
+/** Selects lines; null: all. */
 export interface LogFilterSpec {
-  /** A text, in any case. */
+  /** A substring, ignoring case. */
   q: string | null;
   /** In the syntax of RE2. */
   regex: string | null;
-  /** The least severe level. */
+  /** The lowest severity to include. */
   level: LogLevel | null;
   stream: 'stdout' | 'stderr' | null;
   /** Epoch milliseconds. */
   since: number | null;
   until: number | null;
-  /** Lines before and after each line that q, regex and level find, which come with it. */
+  /** The number of lines before and after each match of q, regex and level to include. */
   context: number;
 }
 
-/** A search in the logs of `folder`, which has a folder per service. */
+/** A search in the logs of `folder`, which has one folder per service. */
 export interface LogSearchTask {
   folder: string;
   /** `before`: only entries with a smaller key; null: all. */
@@ -31,58 +31,58 @@ export interface LogSearchTask {
   filter: LogFilterSpec;
   /** See `isRunChoice`; null: all. */
   run: string | null;
-  /** The most lines, and the most marks. */
+  /** The highest number of lines, and of marks. */
   limit: number;
-  /** After this time, in milliseconds, what was found is the answer. */
+  /** After this time, in milliseconds, the answer is what has been found so far. */
   budgetMs: number;
-  /** Texts keep their colours. */
+  /** Whether texts keep their colours. */
   ansi: boolean;
 }
 
 export interface FoundEntry {
   name: string;
-  /** Grows along the log of the service. */
+  /** Increases along the log of the service. */
   key: number;
   /** Epoch milliseconds. */
   time: number;
   json: string;
-  /** A line, and no mark. */
+  /** Whether it is a line rather than a mark. */
   isLine: boolean;
 }
 
 export interface LogSearchAnswer {
-  /** The newest first. */
+  /** Newest first. */
   entries: FoundEntry[];
-  /** Of each log: everything from this key on is among the entries, or not wanted. */
+  /** For each log: every wanted entry from this key on is among the entries. */
   taken: { name: string; key: number }[];
-  /** No entry that is left is later, in epoch milliseconds; null: none is left. */
+  /** No remaining entry is later than this (epoch milliseconds); null: none remain. */
   bound: number | null;
 }
 
-/** A place in the log of one service, from which it is read on. */
+/** A position in the log of one service, from which reading continues. */
 export interface LogPlace {
-  /** Logical offset up to which everything was read. */
+  /** The logical offset up to which everything has been read. */
   offset: number;
-  /** Marks of runs at the offset that were read. */
+  /** The number of run marks at the offset that have been read. */
   marks: number;
-  /** Where the line begins whose end has not come yet, of stdout and of stderr; null: there is none. */
+  /** Where the unfinished last line of stdout and of stderr begins; null: there is none. */
   open: [stdout: number | null, stderr: number | null];
   /**
-   * With `context`: lines directly before it that were not shown, up to one more than may be shown; below 0:
-   * lines after it that are owed.
+   * With `context`: the number of lines directly before it that were not shown, at most one more than may be
+   * shown; if negative, the number of lines after it that are still to be shown.
    */
   around: number;
 }
 
-/** The logs that are followed together, each read up to its place. */
+/** Logs that are followed together, each read up to its position. */
 export interface FollowedLogs {
   folder: string;
   logs: {
     name: string;
     place: LogPlace;
-    /** Only output of this run; null: of all. */
+    /** Only output of this run; null: of all runs. */
     run: string | null;
-    /** It has a process, which may end the line that it has begun. */
+    /** Whether it has a process, which may still complete its unfinished line. */
     isRunning: boolean;
   }[];
   filter: LogFilterSpec;
@@ -90,18 +90,18 @@ export interface FollowedLogs {
 }
 
 export interface LogReadTask extends FollowedLogs {
-  /** Those that may have grown. */
+  /** The logs that may have grown. */
   grown: string[];
-  /** Text, and time in milliseconds, after which the answer ends. */
+  /** Limits of bytes and of milliseconds after which the answer ends. */
   maxBytes: number;
   budgetMs: number;
 }
 
 export interface LogReadAnswer {
-  /** The entries by time, as frames of an event stream. */
+  /** The entries in order of time, as frames of an event stream. */
   frames: Uint8Array;
   moved: { name: string; place: LogPlace }[];
-  /** Those that were not read to their end. */
+  /** The logs that were not read to their end. */
   unfinished: string[];
 }
 
@@ -111,7 +111,7 @@ export interface LogStartTask {
   filter: LogFilterSpec;
   /** See `isRunChoice`; null: all. */
   run: string | null;
-  /** The last lines of each log that are wanted come first; null: all since `filter.since`. */
+  /** The stream begins with this many last lines of each log; null: with all since `filter.since`. */
   lines: number | null;
 }
 
@@ -121,11 +121,11 @@ export interface LogStart {
   run: string | null;
 }
 
-/** What is done with the files of logs on threads of its own. Each fails as a pool of jobs does. */
+/** Work on log files, done on threads of its own. Each method fails as a pool of jobs does. */
 export interface LogJobs {
   /** Fails invalid_spec. */
   search(task: LogSearchTask): Promise<LogSearchAnswer>;
-  /** Where logs are read on from. Fails invalid_spec. */
+  /** The positions from which logs are read on. Fails invalid_spec. */
   start(task: LogStartTask): Promise<LogStart[]>;
   read(task: LogReadTask): Promise<LogReadAnswer>;
 }

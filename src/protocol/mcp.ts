@@ -1,13 +1,13 @@
 // The messages between the front and the thread that serves the Model Context Protocol.
 
-/** A request to `POST /mcp` that the guard has let through. */
+/** A request to `POST /mcp` that the guard has accepted. */
 export interface McpRequest {
-  /** Chosen by the front; one request at a time has it. */
+  /** Chosen by the front; unique among the open requests. */
   id: number;
-  /** Where the caller's own requests to the API would go. */
+  /** Where the caller's own API requests would go. */
   url: string;
   cloudUrl: string;
-  /** The headers that matter, with lower-case names. */
+  /** The relevant headers, with lower-case names. */
   headers: [name: string, value: string][];
   body: Uint8Array;
 }
@@ -16,7 +16,7 @@ export interface McpAnswer {
   status: number;
   /** null: there is no body. */
   contentType: string | null;
-  /** null: the body comes as messages `chunk`, and ends with `end`. */
+  /** null: the body comes as `chunk` messages and ends with `end`. */
   body: Uint8Array | null;
 }
 
@@ -24,7 +24,7 @@ export interface McpAnswer {
 export interface McpProtocol {
   /** Answers the request with the rights of its caller. */
   serve(request: McpRequest): McpAnswer;
-  /** The client has gone. */
+  /** The client has disconnected. */
   cancel(message: { id: number }): null;
 }
 

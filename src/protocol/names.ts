@@ -25,7 +25,7 @@ export function newRunId(now: number): string {
   return (BigInt(lastMs) * 0x100000n + BigInt(counter)).toString(16).padStart(16, '0');
 }
 
-/** The host label for the name of a service or an agent: `_` is not allowed in host names. */
+/** The host name label for a service or an agent: `_` is not allowed in host names. */
 export const hostLabel = (name: string): string => name.replaceAll('_', '-');
 
 /** The host name of the agent `name`: docs/reference.md "Host names". */
@@ -34,8 +34,8 @@ export const agentHostname = (name: string, domain: string): string => `${hostLa
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * The host name of the service `name` below the labels `within`: docs/reference.md "Host names". Null where
- * the name gives no valid one, because it begins or ends with `_` or `-`.
+ * The host name of the service `name` under the labels `within`: docs/reference.md "Host names". null if the
+ * name begins or ends with `_` or `-`, which makes no valid label.
  */
 export function serviceHostname(name: string, within: readonly string[]): string | null {
   const label = hostLabel(name);
@@ -53,5 +53,5 @@ export const serviceUrl = (port: number | null): string | null => (port === null
 
 const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Whether it can be the name of a namespace of Kubernetes. */
+/** Whether `name` is a valid Kubernetes namespace. */
 export const isNamespace = (name: string): boolean => NAMESPACE.test(name);

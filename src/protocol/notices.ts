@@ -2,18 +2,18 @@
 import type { NoticeRule } from '../settings/notify.ts';
 import type { EventRecord } from './events.ts';
 
-/** A notice that has not been delivered. */
+/** A notice that has not been delivered yet. */
 export interface StoredNotice {
-  /** Names it to its receiver, also when it is sent again. */
+  /** Identifies it to its receiver, even when it is sent again. */
   id: string;
-  /** The rule, by a hash of it: one that has changed is another rule. */
+  /** A hash of the rule: a changed rule counts as another one. */
   rule: string;
-  /** What one notice a minute is sent of. */
+  /** At most one notice a minute is sent per key. */
   key: string;
   event: EventRecord;
-  /** Events that it stands for, of which `event` is the last. */
+  /** The number of events it stands for; `event` is the last of them. */
   count: number;
-  /** Epoch milliseconds: until then nothing else may happen to what is named. */
+  /** Epoch milliseconds. It is sent only if nothing else happens to its subject until then. */
   heldUntil: number;
 }
 
@@ -31,17 +31,17 @@ export interface NoticeMessage {
   text: string;
 }
 
-/** How one target fares. */
+/** The state of one target. */
 export interface NoticeTargetStatus {
-  /** Without what is secret of it. */
+  /** The target without its secret parts. */
   target: string;
   pending: number;
   delivered: number;
-  /** Attempts that have failed. */
+  /** Failed attempts. */
   failed: number;
-  /** Given up: too old, or too many. */
+  /** Notices given up, because they were too old or too many. */
   dropped: number;
-  /** Why the last attempt failed; null: it did not. */
+  /** Why the last attempt failed; null if it did not. */
   error: string | null;
 }
 
@@ -53,11 +53,11 @@ export interface NoticeTest {
 }
 
 export interface NoticesProtocol {
-  /** Takes rules; without any, nothing is done or held. */
+  /** Replaces the rules. Without any, nothing is sent or held. */
   rules(message: { rules: readonly NoticeRule[] }): null;
-  /** New events of the journal but statistics; `from`: the last id of the message before. */
+  /** New events of the journal except statistics; `from`: the last id of the previous message. */
   events(message: { events: EventRecord[]; from: number; to: number }): null;
   status(message: Record<string, never>): { targets: NoticeTargetStatus[] };
-  /** Sends a notice to every target at once, and replies when all have answered or it is too late. */
+  /** Sends a notice to every target at once, and replies when all have answered or timed out. */
   test(message: Record<string, never>): { results: NoticeTest[] };
 }

@@ -4,7 +4,7 @@ import type { PlacedWorkloadsProtocol } from './grants.ts';
 import type { SleepSchedule } from './sleep_windows.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
 
-/** Which workloads a policy is for; null: any. At least one is given. */
+/** The workloads a policy applies to; null: any. At least one field is given. */
 export interface PolicySelector {
   clusterIds: readonly string[] | null;
   namespaces: readonly string[] | null;
@@ -12,14 +12,14 @@ export interface PolicySelector {
   labels: string | null;
 }
 
-/** What a policy says, with its shape checked. Times are epoch milliseconds. */
+/** A policy whose shape has been checked. Times are epoch milliseconds. */
 export interface PolicyInput {
   selector: PolicySelector;
-  /** Unused for so long, a workload is put to sleep; null: use does not matter. */
+  /** A workload is put to sleep after this many minutes without use; null: never for lack of use. */
   idleMinutes: number | null;
-  /** null: no windows and no exceptions. */
+  /** null: neither windows nor exceptions. */
   schedule: SleepSchedule | null;
-  /** The windows as they were given. */
+  /** The windows as the user wrote them. */
   windows: readonly string[];
   awakeUntil: number | null;
 }
@@ -30,28 +30,28 @@ export interface StoredPolicy extends PolicyInput {
 }
 
 /**
- * What the annotations of a workload or a namespace say of sleep. What is absent is not said. Null in place
- * of it: nothing at all.
+ * The sleep annotations of a workload or a namespace. Absent fields are not annotated; null instead of the
+ * object: there are no annotations at all.
  */
 export interface SleepAnnotations {
   /** `berth/auto-sleep`; 0: off. */
   idleMinutes?: number;
-  /** `berth/schedule`, as it was written. */
+  /** `berth/schedule`, as written. */
   schedule?: string;
   /** `berth/awake-until`. */
   awakeUntil?: number;
   /** `berth/exclude`. */
   isExcluded?: boolean;
-  /** `berth/after`, of workloads alone: names of the same namespace, each of which may be `kind/name`. */
+  /** `berth/after`, on workloads only: names in the same namespace, each of which may be `kind/name`. */
   after?: readonly string[];
-  /** What is wrong with them; the rest holds. */
+  /** The faults in the annotations. Everything else still applies. */
   faults?: readonly string[];
 }
 
-/** Who decides: an annotation of the workload or of its namespace, its own setting, or a policy. */
+/** What decides: an annotation of the workload or of its namespace, its own setting, or a policy. */
 export type PolicySource = 'workload' | 'namespace' | 'setting' | 'policy';
 
-/** Who decides, as `who` of the audit log and as clients see it. */
+/** What decides, as `who` in the audit log and as clients see it. */
 export const sourceName = (source: PolicySource, policy: string | null): string =>
   source === 'policy'
     ? `policy:${policy ?? ''}`
@@ -59,50 +59,50 @@ export const sourceName = (source: PolicySource, policy: string | null): string 
       ? 'auto-sleep'
       : `annotation:${source}`;
 
-/** What governs a workload, as clients see it. */
+/** What decides on a workload's sleep, as clients see it. */
 export interface WorkloadPolicy {
-  /** Who decides on the schedule, on sleep when unused, and that nothing of both happens; null: nobody. */
+  /** What decides on the schedule, on idle sleep, and on exclusion from both; null: nothing. */
   schedule: string | null;
   idle: string | null;
   idleMinutes: number | null;
   excludedBy: string | null;
   awakeUntil: number | null;
   nextSwitch: { at: number; to: 'asleep' | 'awake' } | null;
-  /** What is wrong with annotations. */
+  /** The faults in the annotations. */
   faults: readonly string[];
 }
 
-/** What a workload is woken after, as clients see it. */
+/** The workloads that a wake waits for, as clients see them. */
 export interface WakeOrder {
-  /** As they are named. */
+  /** As named in the annotation. */
   workloads: readonly string[];
-  /** What is wrong with the names; it holds up nothing. */
+  /** The faults in the names. They do not hold up the wake. */
   faults: readonly string[];
 }
 
 /** The workload that an event is about. */
 export type WorkloadSubject = Omit<CloudSubject, 'cluster' | 'tetherId'>;
 
-/** A switch of a workload that is due. */
+/** A scheduled switch that is due. */
 export interface DueSwitch {
   id: string;
   clusterId: string;
   subject: WorkloadSubject;
   to: 'asleep' | 'awake';
-  /** The same for the same switch, also after a restart. */
+  /** Identifies the switch, also after a restart. */
   key: string;
-  /** Who decides. */
+  /** What decided. */
   who: string;
 }
 
-/** The last switch of a workload that was made, or that needed nothing. */
+/** The last switch of a workload that was made, or was not needed. */
 export interface SwitchRecord {
   to: 'asleep' | 'awake';
   /** When its phase began. Epoch milliseconds. */
   at: number;
-  /** A mark of the schedule: of another one, times say nothing. */
+  /** Identifies the schedule: times from another one do not apply. */
   schedule: string;
-  /** Grows with each switch of the workload. */
+  /** Increases with each switch of the workload. */
   count: number;
 }
 
@@ -120,18 +120,18 @@ export interface PreviewRow {
 
 export interface PolicyReport {
   policy: StoredPolicy;
-  /** The workloads that its selector has, and those of them that it decides on. */
+  /** The number of workloads that match its selector, and of those that it decides on. */
   selected: number;
   decided: number;
 }
 
-/** What `workloads` knows of policies: which of them decides on a workload, and what is due. */
+/** The part of `workloads` that deals with policies: which of them decides on a workload, and what is due. */
 export interface GovernedWorkloadsProtocol extends PlacedWorkloadsProtocol {
-  /** From policies: all there are. Fails invalid_spec for a selector that is none. */
+  /** From policies: all of them. Fails invalid_spec for an invalid selector. */
   setPolicies(message: { policies: StoredPolicy[] }): null;
-  /** The switches that are due, and when the next one is; null: there is no schedule. */
+  /** The switches that are due, and the time of the next one; null: there is no schedule. */
   dueSwitches(message: Record<string, never>): { due: DueSwitch[]; nextAt: number | null };
-  /** A switch was made, or is not to be tried again. */
+  /** A switch was made, or must not be tried again. */
   switched(message: { id: string; to: SwitchRecord['to'] }): null;
   policyReports(message: Record<string, never>): PolicyReport[];
   /** Fails unknown_policy. */
@@ -140,7 +140,7 @@ export interface GovernedWorkloadsProtocol extends PlacedWorkloadsProtocol {
   previewPolicy(message: { name: string }): { report: PolicyReport; rows: PreviewRow[] };
 }
 
-/** Owns the policies, and makes all switches, as operations. Asks operations and workloads. */
+/** Owns the policies, and makes all scheduled switches as operations. Asks operations and workloads. */
 export interface PoliciesProtocol {
   list(message: Record<string, never>): PolicyReport[];
   /** Fails unknown_policy. */
@@ -149,8 +149,8 @@ export interface PoliciesProtocol {
   put(message: { name: string; input: PolicyInput }): PolicyReport;
   /** Fails unknown_policy, storage_full. */
   remove(message: { name: string }): { removed: true; name: string };
-  /** The next ten switches of each workload that it selects. Fails unknown_policy. */
+  /** The next ten switches of each workload it selects. Fails unknown_policy. */
   preview(message: { name: string }): { report: PolicyReport; rows: PreviewRow[] };
-  /** From workloads: a schedule may have come, changed or gone. */
+  /** From workloads: a schedule was added, changed or removed. */
   changed(message: Record<string, never>): null;
 }

@@ -1,6 +1,6 @@
-/** A run with the port that it was given. */
+/** A run with its assigned port. */
 export interface PortUse {
-  /** The service. */
+  /** The name of the service. */
   owner: string;
   run: string;
   /** The first process of the run. */
@@ -8,20 +8,19 @@ export interface PortUse {
   port: number;
 }
 
-/** Tracks the claims on ports, and finds the listeners. */
+/** Tracks which service claims which port, and finds listeners. */
 export interface PortsProtocol {
   /**
-   * Records that `owner` (a service) has registered `port`; null: none. Replies with the other owners of that
+   * Records that the service `owner` has registered `port`; null: none. Replies with the other owners of that
    * port.
    */
   claim(message: { owner: string; port: number | null }): { others: string[] };
   release(message: { owner: string }): null;
-  /** The claims of all owners whose names begin with `prefix`, by name. */
+  /** The claims of all owners whose names begin with `prefix`, sorted by name. */
   claims(message: { prefix: string }): { rows: [owner: string, port: number][] };
   /**
-   * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once: two
-   * callers never get the same one. `keep`: a port to prefer if it is free. Fails port_in_use when none is
-   * left.
+   * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once, so
+   * two callers never get the same one. `keep`: preferred if it is free. Fails port_in_use when none is left.
    */
   lease(message: { owner: string; from: number; to: number; keep: number | null }): { port: number };
   /**
@@ -29,10 +28,10 @@ export interface PortsProtocol {
    * words of the `port.conflict` event: a service's name, `pid 1234 (node)`, `user NAME`, or `unknown`.
    */
   listener(message: { port: number }): { listener: { pid: number | null; holder: string } | null };
-  /** Who listens on the port without being of the run, in the same words; null when nobody does. */
+  /** Who listens on the port without belonging to the run, in the same words; null if nobody does. */
   foreignHolder(message: PortUse): { holder: string | null };
-  /** From now on, a program of another user on the port is an event `port.conflict`, once for the run. */
+  /** From now on, a program of another user on the port causes an event `port.conflict`, once per run. */
   watch(message: PortUse): null;
-  /** The run has ended. Harmless for one that is not watched. */
+  /** The run has ended. Harmless for a run that is not watched. */
   unwatch(message: { run: string }): null;
 }

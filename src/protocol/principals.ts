@@ -1,7 +1,7 @@
 // API tokens and grants: docs/reference.md "API tokens", "Roles and grants".
 import type { GrantScope, Role, StoredGrant } from './grants.ts';
 
-/** What is kept of an API token. */
+/** The stored data of an API token. */
 export interface StoredToken {
   id: string;
   name: string;
@@ -9,39 +9,41 @@ export interface StoredToken {
   hash: string;
   /** Epoch milliseconds. */
   createdAt: number;
-  /** As `who` of the audit log. */
+  /** As `who` in the audit log. */
   createdBy: string;
-  /** From then on it is refused; null: never. */
+  /** Refused from then on; null: never expires. */
   expiresAt: number | null;
-  /** null: never. Less than a few minutes late. */
+  /** null: never used. May lag by a few minutes. */
   lastUsedAt: number | null;
 }
 
-/** The subject of grants to a token. */
+/** The subject under which grants to a token are stored. */
 export const tokenSubject = (id: string): string => `token:${id}`;
 
-/** Whether it is that of a token, and not of a person or group. */
+/** Whether `subject` is a token rather than a person or a group. */
 export const isTokenSubject = (subject: string): boolean => subject.startsWith('token:');
 
-/** Whom a grant is for: a token of this name, or a person or group of the issuer. */
+/** The receiver of a grant: a token of this name, or a person or group of the issuer. */
 export interface Grantee {
   kind: 'token' | 'user' | 'group';
   name: string;
 }
 
-/** A token as `who` of the audit log. */
+/** A token as `who` in the audit log. */
 export const tokenWho = ({ name }: Pick<StoredToken, 'name'>): string => `token:${name}`;
 
 export const TOKEN_NAME_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-/** Who asks for a change of tokens or grants, from where, and as which operation; for the audit log. */
+/**
+ * Who requests a change of tokens or grants, from which address and as which operation; for the audit log.
+ */
 export interface Asker {
   who: string;
   from: string;
   operationId: string | null;
 }
 
-/** A grant, as it is asked for. */
+/** A requested grant. */
 export interface GrantInput extends GrantScope {
   to: Grantee;
   role: Role;
@@ -50,8 +52,8 @@ export interface GrantInput extends GrantScope {
 /** Owns API tokens and grants. Asks workloads and cloudevents. Sends every change to the views. */
 export interface PrincipalsProtocol {
   /**
-   * Makes a token. `secret`: its whole text, which nobody can read again. Fails name_in_use, invalid_spec
-   * (too many, or it would have expired), storage_full.
+   * Makes a token. `secret`: its whole text, which cannot be read again. Fails name_in_use, invalid_spec (too
+   * many, or an expiry in the past), storage_full.
    */
   createToken(message: { name: string; expiresAt: number | null; by: Asker }): {
     token: StoredToken;
@@ -63,8 +65,8 @@ export interface PrincipalsProtocol {
   createGrant(message: { input: GrantInput; by: Asker }): StoredGrant;
   /** Fails unknown_grant, storage_full. */
   removeGrant(message: { id: string; by: Asker }): { removed: true; id: string };
-  /** From the front, once in a while: the token has been used. */
+  /** From the front, occasionally: the token has been used. */
   used(message: { id: string; at: number }): null;
-  /** Whether one of `subjects` may tether a workload. */
+  /** Whether one of `subjects` may tether the workload. */
   mayTether(message: { subjects: readonly string[]; workloadId: string }): { isAllowed: boolean };
 }

@@ -1,19 +1,19 @@
-// The text of a prompt, and the bytes that type it: docs/reference.md "Prompt". What cannot arrive exactly is
-// refused, because a terminal would take it for a key, or drop it.
+// The text of a prompt, and the bytes that type it: docs/reference.md "Prompt". Text that cannot arrive
+// exactly is refused, because a terminal would take it for a key or drop it.
 
 const PASTE_BEGIN = '\x1b[200~';
 const PASTE_END = '\x1b[201~';
 const ENTER = '\r';
-/** The longest line that a terminal keeps for a program that reads whole lines (N_TTY_BUF_SIZE). */
+/** The longest line that a terminal buffers for a program that reads whole lines (N_TTY_BUF_SIZE). */
 const MAX_TYPED_LINE_BYTES = 4_095;
 
-/** What cannot be typed as text: control characters but tab and newline, and halves of surrogate pairs. */
+/** Text that cannot be typed: control characters except tab and newline, and lone surrogates. */
 const UNTYPABLE = /[^\P{Cc}\t\n]|\p{Cs}/u;
 
 const nameOf = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
-/** Why no program could be typed `text`; null: one can. */
+/** Why `text` cannot be typed into any program; null if it can. */
 export function faultOfPrompt(text: string): string | null {
   const found = UNTYPABLE.exec(text);
   if (!found) return null;
@@ -23,11 +23,11 @@ export function faultOfPrompt(text: string): string | null {
     : `must have no control characters and no halves of characters: ${where}`;
 }
 
-/** How a program takes text at this moment. */
+/** How a program currently takes text. */
 export interface TextEntry {
-  /** It has bracketed paste on (DEC mode 2004). */
+  /** Whether it has bracketed paste on (DEC mode 2004). */
   isPasted: boolean;
-  /** The bytes that begin a new line where text is typed; null: there are none, as Enter would submit it. */
+  /** The bytes for a new line in typed text; null: there are none, because Enter would submit the prompt. */
   newline: string | null;
 }
 
@@ -48,8 +48,8 @@ export function typedPrompt(
 }
 
 /**
- * The lines of `after` that `before` does not have, in their order. A line that is there twice has appeared
- * once when it was there once before.
+ * The lines of `after` that are not in `before`, in order. Duplicates count: a line that was there once and
+ * is there twice has appeared once.
  */
 export function appearedLines(before: readonly string[], after: readonly string[]): string[] {
   const known = new Map<string, number>();
@@ -64,15 +64,15 @@ export function appearedLines(before: readonly string[], after: readonly string[
   return appeared;
 }
 
-/** Blanks, and what frames draw around texts: where a program breaks a line is its own matter. */
+/** Blanks and the frames drawn around text. Where a program breaks a line does not matter. */
 const LAYOUT = /[\s\u2500-\u257f▌▐|]+/g;
-/** What programs show in place of a long text. */
+/** What programs show instead of a long text. */
 const PLACEHOLDER = /\bpasted\b/i;
 const TAIL_CHARACTERS = 12;
 
 const isBlank = (line: string): boolean => line.replace(LAYOUT, '') === '';
 
-/** Whether `after` is `before` with nothing but blank lines more. */
+/** Whether `after` only adds blank lines to `before`. */
 export function isBlankAdded(before: readonly string[], after: readonly string[]): boolean {
   const heightOf = (lines: readonly string[]): number => lines.findLastIndex((line) => !isBlank(line));
   return heightOf(after) > heightOf(before) && !isRedrawn(before, after);
@@ -80,17 +80,17 @@ export function isBlankAdded(before: readonly string[], after: readonly string[]
 
 const filled = (lines: readonly string[]): string[] => lines.filter((line) => !isBlank(line));
 
-/** Whether `after` shows something else than `before`, blank lines not counted. */
+/** Whether `after` differs from `before`, ignoring blank lines. */
 const isRedrawn = (before: readonly string[], after: readonly string[]): boolean =>
   filled(before).join('\n') !== filled(after).join('\n');
 
 const tailOf = (text: string): string => [...text.replace(LAYOUT, '')].slice(-TAIL_CHARACTERS).join('');
 
-/** Whether `lines` show the end of `text`, or a word for it. */
+/** Whether `lines` show the end of `text`, or a placeholder for it. */
 const isShown = (text: string, lines: readonly string[]): boolean =>
   lines.join('').replace(LAYOUT, '').includes(tailOf(text)) || lines.some((line) => PLACEHOLDER.test(line));
 
-/** Whether `after` ends as `typed` does from the end of `text` on, blank lines not counted. */
+/** Whether `after` ends like `typed` does from the end of `text` on, ignoring blank lines. */
 export function isStillTyped(text: string, typed: readonly string[], after: readonly string[]): boolean {
   const rows = filled(typed);
   let count = 1;
@@ -98,6 +98,6 @@ export function isStillTyped(text: string, typed: readonly string[], after: read
   return count <= rows.length && !isRedrawn(rows.slice(-count), filled(after).slice(-count));
 }
 
-/** Whether `after` shows the end of `text`, or a word for it, in lines that `before` does not have. */
+/** Whether the lines that are new in `after` show the end of `text`, or a placeholder for it. */
 export const isTextShown = (text: string, before: readonly string[], after: readonly string[]): boolean =>
   isShown(text, appearedLines(before, after));

@@ -2,14 +2,14 @@
 import type { AgentStatus } from './agent_state.ts';
 
 export interface PromptMessage {
-  /** Chosen by the front, to cancel it by. */
+  /** Chosen by the front, so that the prompt can be cancelled. */
   id: string;
   text: string;
   /** Whether it waits until the agent is idle. */
   queue: boolean;
-  /** What the reply waits for once it is submitted; null: for nothing. */
+  /** What to wait for after it is submitted; null: nothing. */
   wait: 'idle' | 'change' | null;
-  /** For all of it. */
+  /** For everything together. */
   timeoutMs: number;
 }
 
@@ -26,6 +26,6 @@ export interface PromptProtocol {
    * agent_stalled, wait_timeout, and invalid_spec for a text that cannot arrive exactly.
    */
   prompt(message: PromptMessage): PromptReply;
-  /** The client has gone: a prompt that waits for its turn is not typed. Harmless for one that is over. */
+  /** The client has disconnected: a prompt still waiting for its turn is not typed. Harmless afterwards. */
   cancelPrompt(message: { id: string }): null;
 }

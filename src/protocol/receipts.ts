@@ -1,17 +1,17 @@
-// What Berth writes on a workload itself: docs/reference.md "Sleep", "Wake", "Auto-sleep".
+// The annotations that Berth writes on a workload: docs/reference.md "Sleep", "Wake", "Auto-sleep".
 
 /** The receipt of a sleep, kept in the annotation `berth/sleep` of the workload itself. */
 export interface SleepReceipt {
   replicas: number;
   at: number;
   by: SleepCause;
-  /** The name of the Berth that did it; null: an earlier version did. */
+  /** The name of the Berth that did it; null: an earlier version of Berth. */
   from: string | null;
-  /** Until when connections through tethers do not wake it; null: they do at once. */
+  /** Until when connections through tethers do not wake it; null: they wake it at once. */
   holdUntil: number | null;
-  /** The id of the operation that asked for it. Absent without one, and in receipts of earlier versions. */
+  /** The id of the operation that requested it. Absent without one, and in receipts of earlier versions. */
   operation?: string;
-  /** The policy or annotation that has decided. Absent where a person has. */
+  /** The policy or annotation that decided. Absent if a person did. */
   policy?: string;
 }
 export type SleepCause = 'request' | 'idle' | 'schedule';
@@ -29,11 +29,11 @@ export type WakeCause = 'request' | 'connection' | 'schedule';
 
 /**
  * The latest use of a workload that some Berth may put to sleep, kept in the annotation `berth/activity` of
- * the workload itself. Every Berth through which it is used writes it now and then.
+ * the workload itself. Every Berth through which it is used updates it from time to time.
  */
 export interface WorkloadActivity {
   at: number;
   from: string;
-  /** The shortest idle timeout of those that may put it to sleep. */
+  /** The shortest idle timeout set for it in any Berth. */
   minutes: number;
 }

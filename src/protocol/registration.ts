@@ -7,15 +7,15 @@ interface SpecField<V> {
   /** The value of an absent field; a field without a default is required. */
   readonly default?: V;
   /**
-   * What a change of the field means to a project. `process`: the running process is made of it, so a restart
-   * is needed. `record`: it is registered, and the process stays. `apart`: compared in a way of its own.
+   * What a change of the field means to a project. `process`: the process was built from it, so it must be
+   * restarted. `record`: it is registered, and the process stays. `apart`: compared separately.
    */
   readonly change: 'process' | 'record' | 'apart';
 }
 
 /**
  * Every field of a service in the order of its JSON. Defaults, hash, JSON and project comparison follow this
- * table. Hashes depend on the order: a new field goes last.
+ * table. Hashes depend on the order, so a new field goes last.
  */
 export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<ServiceInput[K]> } = {
   name: { change: 'apart' },
@@ -46,16 +46,15 @@ export const SPEC_FIELDS: { readonly [K in keyof ServiceSpec]: SpecField<Service
   protocol: { default: 'http', change: 'record' },
 };
 
-/** Why a service cannot have `sleep`, after the name of the field. */
+/** Why a service cannot have `sleep`, to follow the name of the field. */
 export const NO_SLEEP = {
   task: 'is not for a task, which runs to its end',
   noPort: 'needs a port, as a connection to it wakes the service',
 } as const;
 
-// Object.keys loses the type of the keys; they are those of the table.
 export const SPEC_FIELD_NAMES = Object.keys(SPEC_FIELDS) as (keyof ServiceSpec)[];
 
-/** `spec` with the defaults of fields that it lacks, because an earlier version has stored it. */
+/** `spec` with defaults for fields that an earlier version did not store. */
 export function completeSpec(spec: ServiceSpec): ServiceSpec {
   const complete = SPEC_FIELD_NAMES.map((field) => [
     field,
@@ -64,7 +63,7 @@ export function completeSpec(spec: ServiceSpec): ServiceSpec {
   return Object.fromEntries(complete);
 }
 
-/** An object with the fields `names` of `of`, in their order. */
+/** An object with the fields `names` of `of`, in that order. */
 export function pickFields<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
   const picked: Partial<Pick<T, K>> = {};
   for (const name of names) picked[name] = of[name];
@@ -73,12 +72,12 @@ export function pickFields<T extends object, K extends keyof T>(of: T, names: re
 
 type Required = 'name' | 'port' | 'cmd' | 'cwd' | 'env' | 'agent';
 
-/** A registration with optional fields; null is the same as absent. */
+/** A registration with optional fields; null means absent. */
 export type PartialRegistration = Pick<ServiceInput, Required | 'baseEnv'> & {
   [K in Exclude<keyof ServiceInput, Required | 'baseEnv'>]?: ServiceInput[K] | null | undefined;
 };
 
-/** `given` with a default for every field left open. */
+/** The registration with a default for every field left open. */
 export function completeRegistration(registration: PartialRegistration): ServiceInput {
   const { cmd, protocol, ready = null } = registration;
   const given = { ...registration, protocol: protocol ?? toldProtocol(cmd, ready) };
@@ -90,9 +89,7 @@ export function completeRegistration(registration: PartialRegistration): Service
   return { ...Object.fromEntries(complete), ...(baseEnv === undefined ? {} : { baseEnv }) };
 }
 
-/**
- * A record that an earlier version has stored, with the default of every field that version did not know.
- */
+/** A record stored by an earlier version, with defaults for the fields that version did not know. */
 export function completeRecord(stored: StoredService): StoredService {
   const missing = SPEC_FIELD_NAMES.filter((field) => stored.spec[field] === undefined);
   if (missing.length === 0) return stored;

@@ -3,12 +3,12 @@ import type { ServiceInput, ServiceSpec, StoredService } from './service.ts';
 /** A member of a group. */
 export type Member = Pick<ServiceSpec, 'name' | 'dependsOn' | 'kind' | 'sleep'>;
 
-/** Owns the set of services. Commits in groups: a reply is sent after the record is on disk. */
+/** Owns the set of services. Commits in groups; each reply is sent after its record is on disk. */
 export interface RegistryProtocol {
   /**
-   * Sends every record to the views and has every service actor adopt its run. With `autostart`, then starts
-   * the autostart services without waiting for them. Repeated when a process host comes back. `nothingRuns`:
-   * the host, not up yet, has no runs, so it is not asked.
+   * Sends every record to the views and makes every service actor adopt its run. With `autostart`, then
+   * starts the autostart services without waiting for them. Repeated when the process host comes back.
+   * `nothingRuns`: the host, not up yet, is known to have no runs, so it is not asked.
    */
   boot(message: { autostart: boolean; nothingRuns?: boolean }): null;
   /**
@@ -23,11 +23,16 @@ export interface RegistryProtocol {
   remove(message: { name: string; agent: boolean; graceMs: number | null }): { port: number | null };
   /** The spec of a service, or null for an unknown name, and whether it sleeps. */
   specOf(message: { name: string }): { spec: ServiceSpec | null; isAsleep: boolean };
-  /** The members of a group, or with null of all, with their dependencies; `stack`: only those of one. */
+  /**
+   * The members of a group, or of all groups if null, with their dependencies; `stack`: only those of one
+   * stack.
+   */
   members(message: { group: string | null; stack?: string }): { members: Member[] };
-  /** Has every service that watches files ask for it again: the watcher is new. */
+  /** The watcher has restarted: makes every service that watches files register with it again. */
   watchAgain(message: Record<string, never>): null;
-  /** Closed: refuses registrations in the stack, but of its hooks, with daemon_busy: it is being removed. */
+  /**
+   * Closed: the stack is being removed, so registrations in it fail daemon_busy, except those of its hooks.
+   */
   closeStack(message: { stack: string; isClosed: boolean }): null;
   /** Refuses every change from now on with daemon_busy: the daemon is shutting down. */
   close(message: Record<string, never>): null;

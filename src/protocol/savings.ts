@@ -1,23 +1,23 @@
-// What workloads have saved while they slept: docs/reference.md "Savings".
+// What workloads saved while they were asleep: docs/reference.md "Savings".
 
-/** What was not used. Seconds of pods, of CPU cores, and of bytes of memory, as the pods request them. */
+/** Saved resources: pod-seconds, CPU core-seconds and byte-seconds of memory, as requested by the pods. */
 export interface SavedAmount {
   podSeconds: number;
   cpuSeconds: number;
   memorySeconds: number;
 }
 
-/** What the workloads of a namespace have saved in a month. */
+/** What the workloads of a namespace saved in a month. */
 export interface StoredSavings extends SavedAmount {
   clusterId: string;
   namespace: string;
   /** In UTC, such as 2026-11. */
   month: string;
-  /** The latest time that is in it. Steady time (steady_clock.ts). */
+  /** The latest time included. Steady time (steady_clock.ts). */
   until: number;
 }
 
-/** What one pod of a workload requests. */
+/** The resource requests of one pod of a workload. */
 export interface PodRequests {
   /** CPU cores. */
   cpu: number;
@@ -25,15 +25,15 @@ export interface PodRequests {
   memory: number;
 }
 
-/** A sleep that is being counted. */
+/** A sleep whose savings are being counted. */
 export interface SleepSpan extends PodRequests {
-  /** Up to here it is counted. Steady time (steady_clock.ts). */
+  /** Counted up to this time. Steady time (steady_clock.ts). */
   since: number;
-  /** The pods that it would have. */
+  /** The number of pods it would have if awake. */
   pods: number;
 }
 
-/** Savings by what they are of; null: anything. Months are inclusive. */
+/** Selects savings; null: any. Months are inclusive. */
 export interface SavingsSelection {
   clusterId: string | null;
   namespaces: readonly string[] | null;
@@ -43,9 +43,9 @@ export interface SavingsSelection {
 
 export const ALL_SAVINGS: SavingsSelection = { clusterId: null, namespaces: null, from: null, to: null };
 
-/** What `workloads` knows of savings. */
+/** The part of `workloads` that deals with savings. */
 export interface SavingsProtocol {
-  /** Until now, ordered by month, cluster and namespace. */
+  /** The savings up to now, ordered by month, cluster and namespace. */
   savings(message: SavingsSelection): StoredSavings[];
 }
 
@@ -75,14 +75,14 @@ const CSV_COLUMNS = [
   'memory_request_byte_seconds',
 ] as const satisfies readonly (keyof SavingsItem)[];
 
-/** Programs for tables run what begins like a formula: a blank before it makes it text. */
+/** Quotes a cell. A blank before text that begins like a formula keeps spreadsheets from evaluating it. */
 function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value);
   const safe = /^[=+\-@\t\r]/.test(value) ? ` ${value}` : value;
   return /[",\r\n]/.test(safe) || safe !== value ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** The rows as CSV (RFC 4180), with a line of titles. */
+/** The rows as CSV (RFC 4180), with a header line. */
 export const savingsCsv = (rows: readonly SavingsItem[]): string =>
   [CSV_COLUMNS, ...rows.map((row) => CSV_COLUMNS.map((column) => csvCell(row[column])))]
     .map((cells) => `${cells.join(',')}\r\n`)

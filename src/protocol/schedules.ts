@@ -1,36 +1,36 @@
-// When tasks run by themselves: docs/reference.md "Schedules".
+// When tasks run automatically: docs/reference.md "Schedules".
 
 /** The schedule of a task. */
 export interface ScheduleSpec {
   /** A cron line of five fields, or `@every 5m`. */
   cron: string;
-  /** Such as Europe/Berlin; null: that of the daemon. */
+  /** Such as Europe/Berlin; null: the daemon's time zone. */
   timezone: string | null;
-  /** Whether times that were missed are made good by one run. */
+  /** Whether one run makes up for missed times. */
   catchUp: boolean;
 }
 
-/** What is known of a schedule, in the store. */
+/** The stored state of a schedule. */
 export interface StoredSchedule {
-  /** The schedule as JSON: another one begins anew. */
+  /** The schedule as JSON. A changed schedule starts afresh. */
   schedule: string;
-  /** Epoch milliseconds: the last time that counts as had. */
+  /** Epoch milliseconds: the last time that is settled. */
   slot: number;
-  /** The time after it whose run has been asked for, and not been answered; null: none. */
+  /** The following time, whose run was requested but not yet answered; null: none. */
   asked: number | null;
-  /** Times that came while a run was still going. */
+  /** The number of times skipped because a run was still going. */
   skipped: number;
 }
 
 /** A schedule as clients see it. */
 export interface ScheduleRow {
   name: string;
-  /** Epoch milliseconds; null: no time comes. */
+  /** Epoch milliseconds; null: it never runs again. */
   nextRunAt: number | null;
   skipped: number;
 }
 
 export interface SchedulesProtocol {
-  /** The registration of a task has changed, or has been removed: `schedule` null. */
+  /** The registration of a task was changed or, with `schedule` null, removed. */
   changed(message: { name: string; schedule: ScheduleSpec | null }): null;
 }

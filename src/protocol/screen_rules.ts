@@ -1,49 +1,49 @@
-// The rules by which a screen tells what an agent is doing: docs/reference.md "Screen rules".
+// The rules for reading an agent's state from its screen: docs/reference.md "Screen rules".
 import type { ReportedState } from './agent_state.ts';
 import type { ScreenTask } from './terminal.ts';
 
-/** What a rule looks at: the lines of the screen, the title of the window, or the last notification. */
+/** What a rule examines: the lines of the screen, the window title, or the last notification. */
 export const RULE_REGIONS = ['screen', 'title', 'notification'] as const;
 export type RuleRegion = (typeof RULE_REGIONS)[number];
 
-/** A rule holds where all that it names is so. */
+/** A rule matches if all its conditions hold. */
 export interface ScreenRule {
   name: string;
   state: ReportedState;
   within: RuleRegion;
-  /** Of the screen: only its last lines, blank ones not counted; null: all. */
+  /** For the screen: only its last lines, not counting blank ones; null: all. */
   last: number | null;
-  /** Each is in a line. */
+  /** Each must occur in some line. */
   contains: string[];
-  /** One of them is in a line; empty: no matter. */
+  /** One must occur in some line; empty: no condition. */
   any: string[];
-  /** None is in a line. */
+  /** None may occur in any line. */
   absent: string[];
-  /** Each matches a line: expressions of RE2. */
+  /** Each must match some line: RE2 expressions. */
   matches: string[];
-  /** The file that it is from. */
+  /** The file that it comes from. */
   file: string;
 }
 
-/** The rules of one type, in the order in which they are tried: the first that holds tells the state. */
+/** The rules of one agent type, in the order they are tried. The first match gives the state. */
 export interface RuleSet {
-  /** Changes with the rules. */
+  /** Changes whenever the rules do. */
   id: string;
   rules: ScreenRule[];
 }
 
-/** The name of the rules that hold for every agent, after those of its type. */
+/** The name of the rules for every agent, tried after those of its type. */
 export const ANY_TYPE = 'any';
 
-/** A rule that is left out. */
+/** A rule that was left out because of an error. */
 export interface RuleFault {
   file: string;
-  /** From 1. */
+  /** Counted from 1. */
   line: number;
   message: string;
 }
 
-/** All rules there are. */
+/** All rules. */
 export interface LoadedRules {
   sets: [type: string, set: RuleSet][];
   faults: RuleFault[];
@@ -52,32 +52,32 @@ export interface LoadedRules {
 /** The job that draws a screen and tries rules on it. */
 export interface ReadStateTask extends ScreenTask {
   rules: RuleSet;
-  /** Empty: as the output has set it. */
+  /** Empty: as set by the output. */
   title: string;
   notification: string;
 }
 
-/** A rule that holds. */
+/** A rule that matched. */
 export interface RuleMatch {
   name: string;
   state: ReportedState;
   file: string;
-  /** The lines that made it hold. */
+  /** The lines that made it match. */
   lines: string[];
 }
 
-/** What a screen tells. */
+/** What a screen says. */
 export interface StateReading {
-  /** By the screen, and by title or notification; null: no rule holds. */
+  /** The match on the screen, and the one on title or notification; null: none. */
   screen: RuleMatch | null;
   beside: (RuleMatch & { within: 'title' | 'notification' }) | null;
-  /** The lines of the question, if a rule says that there is one. */
+  /** The lines of the question, if the matching rule says there is one. */
   question: string[];
-  /** The screen shows nothing. */
+  /** The screen is empty. */
   isBlank: boolean;
-  /** Makes a terminal of that size show the same, so that the next drawing begins there. */
+  /** Restores a terminal of the same size to this screen, so that the next drawing can start there. */
   snapshot: Uint8Array | null;
-  /** What the program has set as the title of its window. */
+  /** The window title that the program has set. */
   title: string;
   /** How long it took, in milliseconds. */
   ms: number;

@@ -24,25 +24,28 @@ export const RESTART_POLICIES = ['no', 'on-failure', 'always'] as const;
 export const SERVICE_KINDS = ['service', 'task'] as const;
 export type RestartPolicy = (typeof RESTART_POLICIES)[number];
 
-/** A restart policy with its pauses and its end; see `completeRestartRule` for the defaults. */
+/** A restart policy with its pauses and limits; `completeRestartRule` has the defaults. */
 export interface RestartRule {
   policy: RestartPolicy;
   /** The first and the longest pause, in milliseconds. */
   minMs?: number | undefined;
   maxMs?: number | undefined;
-  /** Restarts after which it stays down: within `withinMs` milliseconds, or else since a client's start. */
+  /**
+   * Restarts after which it stays down, within `withinMs` milliseconds or else since a client last started
+   * it.
+   */
   max?: number | undefined;
   withinMs?: number | undefined;
 }
 
-/** What a run may use of the machine. */
+/** The resource limits of a run. */
 export interface RunLimits {
   memoryMB?: number | undefined;
   cpus?: number | undefined;
   pids?: number | undefined;
 }
 
-/** Why Berth or the system has ended a process that nobody asked to stop. */
+/** Why Berth or the system ended a process that nobody asked to stop. */
 export const END_CAUSES = ['unhealthy', 'memory'] as const;
 export type EndCause = (typeof END_CAUSES)[number];
 
@@ -54,16 +57,16 @@ export interface AgentSpec {
   rows: number;
 }
 
-/** What is done when files change: docs/reference.md "Watch". */
+/** What to do when files change: docs/reference.md "Watch". */
 export interface WatchSpec {
   /** Globs, relative to the service's `cwd`. */
   paths: string[];
-  /** Lines as in a .gitignore. */
+  /** Lines in .gitignore syntax. */
   ignore: string[];
   debounceMs: number;
   /** `restart`, or the name of a signal. */
   action: string;
-  /** Services that depend on it are restarted after it. */
+  /** Whether the services that depend on it are restarted after it. */
   cascade: boolean;
 }
 
@@ -88,11 +91,11 @@ export interface ServiceSpec {
   agent: AgentSpec | null;
   /** null: it never sleeps. Absent in records of earlier versions. */
   sleep: SleepRule | null;
-  /** The stack it is of, which its name begins with; null: it was not registered by a project. */
+  /** The stack it belongs to, which its name begins with; null: not registered by a project. */
   stack: string | null;
   watch: WatchSpec | null;
   kind: (typeof SERVICE_KINDS)[number];
-  /** Of a task: globs relative to `cwd`. It is run again when the files that match have changed. */
+  /** Of a task: globs relative to `cwd`. It runs again when matching files have changed. */
   inputs: string[];
   live: LiveField | null;
   limits: RunLimits | null;
@@ -100,19 +103,19 @@ export interface ServiceSpec {
   envFile: string[];
   /** A shell command that is run first to stop it. */
   stop: string | null;
-  /** Of a task: when it runs by itself; null: never. */
+  /** Of a task: when it runs automatically; null: never. */
   schedule: ScheduleSpec | null;
-  /** What it speaks on its port. */
+  /** The protocol on its port. */
   protocol: PortProtocol;
 }
 
-/** When a service sleeps: docs/reference.md "Sleep of services". */
+/** When a service goes to sleep: docs/reference.md "Sleep of services". */
 export interface SleepRule {
-  /** Minutes without a connection and without a byte; may be a fraction. */
+  /** Minutes without a connection or a byte; may be a fraction. */
   afterMinutes: number;
 }
 
-/** When its door puts it to sleep; null: it has none, as an agent, which sleeps in a way of its own. */
+/** When its door puts it to sleep; null: it has no door. Agents have none: they sleep in their own way. */
 export const doorRule = ({ agent, sleep }: Pick<ServiceSpec, 'agent' | 'sleep'>): SleepRule | null =>
   agent ? null : sleep;
 
@@ -122,40 +125,40 @@ export function portOfAgent(port: number | null): number {
   return port;
 }
 
-/** A registration with its shape checked and all defaults, before the checks of the registry. */
+/** A registration with its shape checked and all defaults, not yet checked by the registry. */
 export interface ServiceInput extends Omit<ServiceSpec, 'env'> {
   /** null: absent, so the stored one is kept. */
   env: [key: string, value: string][] | null;
-  /** null: none; absent: the stored one is kept. */
+  /** null: none; absent: keep the stored one. */
   baseEnv?: EnvironmentRows | null;
 }
 
-/** The environment that a service starts from in place of the daemon's own, opened or sealed. */
+/** The environment that a service inherits instead of the daemon's own, plain or sealed. */
 export interface StoredBaseEnv {
-  /** HMAC over its rows, so that a change is seen without opening it. */
+  /** HMAC of its rows, which shows a change without unsealing it. */
   hash: string;
   rows?: EnvironmentRows;
   sealed?: string;
 }
 
-/** The record in the store. `revision` grows whenever the effective spec changes. */
+/** The stored record. `revision` grows whenever the effective spec changes. */
 export interface StoredService {
   spec: ServiceSpec;
   revision: number;
-  /** HMAC over the whole spec with a key of the state directory; absent in records of earlier versions. */
+  /** HMAC of the whole spec with a key of the state directory; absent in records of earlier versions. */
   hash?: string;
-  /** Of a task: an HMAC over what its process is made of, with the same key. */
+  /** Of a task: HMAC of everything its process depends on, with the same key. */
   processHash?: string;
   /**
-   * The values of `spec.env`, which are empty there: sealed, in the store; elsewhere only if they cannot be
-   * opened.
+   * The sealed values of `spec.env`, which are empty there. In the store always; in memory only if they
+   * cannot be unsealed.
    */
   sealedEnv?: string;
-  /** Absent: it starts from the daemon's own. */
+  /** Absent: it inherits the daemon's own. */
   baseEnv?: StoredBaseEnv;
 }
 
-/** The end of the last process, in the store so that a later daemon still shows it. */
+/** The end of the last process, stored so that a later daemon still shows it. */
 export interface LastEnd {
   run: string;
   /** `completed`: a task that has ended by itself with exit code 0. */
@@ -166,24 +169,24 @@ export interface LastEnd {
   /** Epoch milliseconds. */
   at: number;
   /**
-   * Its whole tree ended with it, by a stop or with the machine. Otherwise leftovers are stopped before the
-   * next start.
+   * Its whole process tree ended with it, by a stop or with the machine. Otherwise leftover processes are
+   * stopped before the next start.
    */
   whole?: true;
-  /** Of a task that has completed: how long it ran, in milliseconds, and the hash of what it was made of. */
+  /** Of a completed task: how long it ran, in milliseconds, and the hash of what it was built from. */
   completed?: { ms: number; content: string };
-  /** Of a task: the last time of its schedule that it has run for. */
+  /** Of a task: the last scheduled time it ran for. */
   slot?: number;
-  /** Why it was ended, where that is not its own doing and nobody asked. */
+  /** Why it was ended, if neither by itself nor on request. */
   cause?: EndCause;
   /**
-   * The pending restart: a daemon that finds it continues the wait. `times`: earlier ones that its rule
-   * counts.
+   * The pending restart, which a later daemon continues to wait for. `times`: earlier restarts that count for
+   * its rule.
    */
   restart?: { attempt: number; at: number; times?: number[] };
-  /** The first half of a restart that somebody asked for: a daemon that finds it makes the other one. */
+  /** The first half of a requested restart. A daemon that finds it starts the service again. */
   relaunch?: true;
-  /** It was restarted so often that its rule ends here. */
+  /** It was restarted so often that its restart rule gives up. */
   exhausted?: true;
 }
 
@@ -192,7 +195,7 @@ export interface ServiceState {
   name: string;
   status: ServiceStatus;
   restarts: number;
-  /** The run whose process is being made. */
+  /** The run whose process is being started. */
   launching?: string;
   /** The process, if there is one. `port` and `revision` are those of its start. */
   process: {
@@ -203,15 +206,15 @@ export interface ServiceState {
     port: number | null;
     revision: number;
     rssMB: number;
-    /** The port that the process itself has, behind its door; null: it has no door. */
+    /** The process's own port behind its door; null: it has no door. */
     innerPort: number | null;
   } | null;
   end: LastEnd | null;
-  /** Its door is open: its port takes connections, whether there is a process or not. */
+  /** Its door is open: its port accepts connections, whether there is a process or not. */
   isDoorOpen: boolean;
 }
 
-/** A service without a process, whose last one ended as in `end`; null: it never had one. */
+/** The state of a service without a process whose last one ended as in `end`; null: it never had one. */
 export function restingState(name: string, end: LastEnd | null): ServiceState {
   return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end, isDoorOpen: false };
 }
@@ -219,11 +222,11 @@ export function restingState(name: string, end: LastEnd | null): ServiceState {
 export interface StartReply {
   name: string;
   status: ServiceStatus;
-  /** null: a task has completed. */
+  /** null: a task that has completed. */
   pid: number | null;
-  /** Of a task that has completed: how long it ran. */
+  /** Of a completed task: how long it ran, in milliseconds. */
   ms?: number;
-  /** It was not run, because it has completed with the same content before. */
+  /** It was not run, because it has already completed with the same content. */
   unchanged?: true;
 }
 
@@ -247,7 +250,7 @@ export interface StopReply {
 export interface SignalReply {
   name: string;
   signal: string;
-  /** How many got it. */
+  /** The number of processes that got it. */
   processes: number;
 }
 
@@ -255,7 +258,7 @@ export interface LogsQuery {
   lines: number;
   stream: 'stdout' | 'stderr' | null;
   timestamps: boolean;
-  /** Bytes as they were written, without terminal emulation. */
+  /** Whether to return bytes as written, without terminal emulation. */
   raw: boolean;
 }
 
@@ -273,7 +276,7 @@ export interface LogSlice {
   times: { offset: number; time: number }[];
 }
 
-/** The result of a probe; `url` is what it has asked, for people. */
+/** The result of a probe. `url` is what was probed, as shown to people. */
 export interface LastCheck {
   url: string;
   /** Epoch milliseconds. */
@@ -301,28 +304,29 @@ export interface RunEnd {
   run: string;
   exitCode: number | null;
   signal: string | null;
-  /** It ended while no host was watching. */
+  /** It ended while no host was watching, so its exit code is unknown. */
   exitUnknown: boolean;
-  /** `reboot`: it belonged to another boot of the machine. `memory`: the system ended it at its limit. */
+  /** `reboot`: it belonged to an earlier boot of the machine. `memory`: the system ended it at its limit. */
   cause: 'exit' | 'reboot' | 'memory';
   at: number;
 }
 
 export interface ServiceProtocol {
   /**
-   * At boot, and whenever the process host is back: adopts the host's run of this service and publishes it to
-   * the views. Harmless at any time. A new end is on disk before the reply, if the disk accepts it.
+   * At start-up, and whenever the process host comes back: adopts the host's run of this service and
+   * publishes it to the views. Harmless at any time. A new end is on disk before the reply, if the disk
+   * accepts it.
    */
   adopt(message: Record<string, never>): null;
   /** The registry changed the record; the process is left alone. A pending restart is cancelled. */
   changed(message: { stored: StoredService }): null;
   /**
    * `timeoutMs` null: the service's own startTimeout. `wait` false: replies when the process exists. `join`:
-   * leaves a running process alone and joins a start under way, instead of failing already_running. A task is
-   * waited for until it has ended. `ifChanged`: a task that has completed with the same content is not run.
-   * `wake`: begins after the end of a stop under way. `awake`: the process never sleeps for being idle.
-   * `slot`: the time of its schedule; it is run once for each. `force`: an agent begins a new conversation; a
-   * wake fails no_session where it would have to.
+   * leaves a running process alone and joins a start under way, instead of failing already_running. The reply
+   * for a task comes when it has ended. `ifChanged`: skips a task that has completed with the same content.
+   * `wake`: first waits for a stop under way. `awake`: the process never sleeps when idle. `slot`: the
+   * scheduled time; a task runs once for each. `force`: an agent begins a new
+   * conversation; without it, a wake that would have to begin one fails no_session.
    */
   start(message: {
     timeoutMs: number | null;
@@ -335,9 +339,9 @@ export interface ServiceProtocol {
     force?: boolean;
   }): StartReply;
   /**
-   * Harmless when it sleeps. Fails sleep_refused for a service without `sleep`. An agent sleeps only while it
-   * is idle: fails agent_working and agent_blocked otherwise, and no_session without a known conversation
-   * unless `force`.
+   * Harmless when it is asleep. Fails sleep_refused for a service without `sleep`. An agent goes to sleep
+   * only while idle: otherwise fails agent_working or agent_blocked, and no_session without a known
+   * conversation unless `force`.
    */
   sleep(message: { force?: boolean }): SleepReply;
   /**
@@ -346,7 +350,7 @@ export interface ServiceProtocol {
    */
   stop(message: { graceMs: number | null; last?: boolean }): StopReply;
   restart(message: { timeoutMs: number | null; graceMs: number | null }): StartReply;
-  /** Stops it if necessary and deletes its logs; the actor ends after the reply. */
+  /** Stops it if necessary and deletes its logs. The actor ends after the reply. */
   retire(message: { graceMs: number | null }): null;
   /** A JSON array of strings, which the front sends unchanged. */
   logs(message: LogsQuery): Uint8Array;
@@ -357,19 +361,19 @@ export interface ServiceProtocol {
   explain(message: Record<string, never>): ServiceExplanation;
   /** Sends `signal` to the process group. Fails not_running without a process. */
   signal(message: { signal: string }): SignalReply;
-  /** From the statistics: the run uses more memory than it may. */
+  /** From the statistics: the run exceeds its memory limit. */
   overMemory(message: { run: string; rssMB: number }): null;
   /** While on, the views get `grew` whenever the log grows. Counted: each `on` needs one `off`. */
   follow(message: { on: boolean }): null;
-  /** Restarts it if it has a process, and replies when it is ready or has failed to become so. */
+  /** Restarts it if it has a process. Replies when it is ready or has failed to become ready. */
   restartRunning(message: Record<string, never>): null;
-  /** From its door: a client waits for the service. */
+  /** From its door: a client is waiting for the service. */
   knocked(message: Record<string, never>): null;
-  /** From its door: nothing has moved for the time of `sleep`. */
+  /** From its door: it has been idle for the time set in `sleep`. */
   idle(message: Record<string, never>): null;
-  /** From its door, which has started anew and does not know what it is to do. */
+  /** From its door, which has restarted and needs its settings again. */
   doorLost(message: Record<string, never>): null;
-  /** From groups: the wake that a client has asked for failed. */
+  /** From groups: the wake requested for a client failed. */
   wakeFailed(message: Record<string, never>): null;
   /** From the host. */
   exited(message: RunEnd): null;
@@ -378,10 +382,10 @@ export interface ServiceProtocol {
 }
 
 /**
- * Starts a service among others: a running one is left alone, a start under way is joined, and a task that
- * has completed with the same content is not run. Resolves when it is ready, or the task has completed.
- * `onStarted`: called when its process is there; null where nobody waits for that. `wake`: it is woken, so a
- * stop under way is waited for.
+ * Starts a service as part of a set: leaves a running one alone, joins a start under way, and skips a task
+ * that has completed with the same content. Resolves when it is ready, or the task has completed.
+ * `onStarted`: called when its process exists; null if nobody needs to know. `wake`: waits for a stop under
+ * way first.
  */
 export function startMember(
   service: Ref<ServiceProtocol>,
@@ -392,7 +396,7 @@ export function startMember(
   const message = { timeoutMs, join: true, ifChanged: true, ...(wake && { wake }) };
   const limit = { deadlineMs: SERVICE.askDeadlineMs };
   const ready = service.ask('start', { ...message, wait: true }, limit);
-  // It joins the start above. A failure is that start's too.
+  // Joins the start above. Its failure is reported by that start, so it is ignored here.
   const there = onStarted && service.ask('start', { ...message, wait: false }, limit);
   there?.then(onStarted, () => {});
   return ready;

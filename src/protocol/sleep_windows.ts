@@ -11,13 +11,13 @@ const DAY_GROUPS: Readonly<Record<string, readonly number[]>> = {
 
 /** Minutes of a day. */
 export const DAY_MINUTES = 1_440;
-/** Windows of one schedule, and the longest text of all of them. */
+/** The highest number of windows in one schedule, and the longest text of all of them. */
 const MAX_WINDOWS = 32;
 const MAX_LENGTH = 1_000;
 
 /**
- * On `days`, asleep from `start` to `end`, minutes after midnight. Where `end` is not after `start`, it is
- * asleep on these days before `end` and from `start` on, and after the last of them until `end`.
+ * On `days`, asleep from `start` to `end`, in minutes after midnight. If `end` is not after `start`, asleep
+ * on these days before `end` and from `start` on, and on the day after the last of them until `end`.
  */
 export interface SleepWindow {
   days: readonly number[];
@@ -25,25 +25,25 @@ export interface SleepWindow {
   end: number;
 }
 
-/** A day, or a few of them, on which the windows do not count. */
+/** A day or a range of days to which the windows do not apply. */
 export interface SleepException {
-  /** The first and the last day, as in 2026-12-24. */
+  /** The first and the last day, such as 2026-12-24. */
   from: string;
   to: string;
   state: 'asleep' | 'awake';
 }
 
-/** When workloads are to be asleep. */
+/** When workloads should be asleep. */
 export interface SleepSchedule {
   windows: readonly SleepWindow[];
   exceptions: readonly SleepException[];
-  /** As in Europe/Berlin. */
+  /** Such as Europe/Berlin. */
   timezone: string;
 }
 
 const WINDOW = /^(?:([a-z]{3,8})(?:-([a-z]{3}))?)?(?:(?:^|\s+)(\d{1,2}):(\d\d)\s*-\s*(\d{1,2}):(\d\d))?$/;
 
-/** The days of `mon`, `mon-fri`, `weekends`; null where that is none. */
+/** The days of `mon`, `mon-fri`, `weekends`; null for any other text. */
 function daysOf(first: string, last: string | undefined): readonly number[] | null {
   if (last === undefined && Object.hasOwn(DAY_GROUPS, first)) return DAY_GROUPS[first] ?? null;
   const names: readonly string[] = DAY_NAMES;
@@ -55,7 +55,7 @@ function daysOf(first: string, last: string | undefined): readonly number[] | nu
 
 const EXAMPLES = 'such as "Mon-Fri 20:00-07:00", "weekends" or "22:00-06:00"';
 
-/** The window of a text such as `Mon-Fri 20:00-07:00`, or what is wrong with it, after "must". */
+/** Parses a window such as `Mon-Fri 20:00-07:00`, or returns what is wrong with it, to follow "must". */
 export function parseWindow(text: string): SleepWindow | string {
   if (text.length > MAX_LENGTH) return `be a window ${EXAMPLES}`;
   const match = WINDOW.exec(text.trim().toLowerCase());
@@ -75,7 +75,7 @@ export function parseWindow(text: string): SleepWindow | string {
 
 /** Whether this machine knows the time zone. */
 export function isTimeZone(name: string): boolean {
-  // Offsets such as +01:00 are none: they have no daylight saving time, and nobody means that.
+  // Offsets such as +01:00 are refused: they have no daylight saving time, which users expect.
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }) !== null;
@@ -84,12 +84,12 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** What ends a part of an annotation: a word with a slash, or UTC. */
+/** A time zone at the end of a part of an annotation: a word with a slash, or UTC. */
 const ZONE = /^(.*?)\s*\b([A-Za-z]+\/[A-Za-z0-9_+/-]+|UTC)$/;
 
 /**
- * The schedule of an annotation, such as `Mon-Fri 20:00-07:00, weekends Europe/Berlin`, or what is wrong with
- * it. Without a zone the times are UTC.
+ * Parses the schedule of an annotation, such as `Mon-Fri 20:00-07:00, weekends Europe/Berlin`, or returns
+ * what is wrong with it. Without a zone, times are UTC.
  */
 export function parseSchedule(text: string): SleepSchedule | string {
   if (text.length > MAX_LENGTH) return `has more than ${MAX_LENGTH} characters`;
@@ -113,7 +113,7 @@ export function parseSchedule(text: string): SleepSchedule | string {
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const DAY_MS = 86_400_000;
 
-/** The number of a day, counted from 1970-01-01; null for what is no date. */
+/** The number of a day, counted from 1970-01-01; null if `text` is not a date. */
 export function dayNumber(text: string): number | null {
   const [, year, month, day] = (DATE.exec(text) ?? []).map(Number);
   if (year === undefined || month === undefined || day === undefined) return null;

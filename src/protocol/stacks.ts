@@ -1,5 +1,5 @@
-// Stacks: the projects of a machine at their branches, docs/reference.md "Stacks". A stack's name says which
-// project it is of, and the name of a service says which stack it is of, so neither is stored twice.
+// Stacks: the projects of a machine, one stack per working tree, docs/reference.md "Stacks". A stack's name
+// contains its project, and a service's name contains its stack, so neither is stored twice.
 import { createHash } from 'node:crypto';
 import { hostLabel } from './names.ts';
 
@@ -10,7 +10,7 @@ const PART = '[a-z0-9]+(?:-[a-z0-9]+)*';
 export const PROJECT_NAME_PATTERN = new RegExp(`^${PART}$`);
 export const STACK_NAME_PATTERN = new RegExp(`^${PART}(?:${SEPARATOR}${PART})?$`);
 
-/** A service has at most 63 characters in its name: so much is left for the rest of it. */
+/** Names of services have at most 63 characters; this leaves room for the rest of the name. */
 export const MAX_STACK_NAME = 48;
 /** The longest project name that leaves room for a slug. */
 export const MAX_PROJECT_NAME = 26;
@@ -26,7 +26,7 @@ export const slugOfStack = (stack: string): string | null => stack.split(SEPARAT
 /** The registered name of `service` in `stack`; for a group, that of the group. */
 export const nameInStack = (stack: string, service: string): string => `${stack}${SEPARATOR}${service}`;
 
-/** The short name, in `stack`, of what is registered as `name`; null if it is not of that stack. */
+/** The short name within `stack` of the service registered as `name`; null if it is not in that stack. */
 export function shortName(name: string, stack: string): string | null {
   const prefix = nameInStack(stack, '');
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : '';
@@ -43,7 +43,7 @@ export const stackHostname = (stack: string, service: string): string =>
     .join('.');
 
 /**
- * What stands for an address or a name of the stack; with one more dollar sign before it, it is a text:
+ * A placeholder for an address or a name of the stack. An additional dollar sign in front makes it literal:
  * docs/reference.md "Placeholders".
  */
 export const PLACEHOLDER = /(\$?)\$\{((?:port|url|host)\.[a-z0-9_][a-z0-9_-]*|stack|slug)\}/g;
@@ -51,7 +51,7 @@ export const PLACEHOLDER = /(\$?)\$\{((?:port|url|host)\.[a-z0-9_][a-z0-9_-]*|st
 const hashOf = (text: string): string =>
   createHash('sha256').update(text).digest('hex').slice(0, HASH_CHARACTERS);
 
-/** `text` in the characters of a project or a slug; '' if it has none of them. */
+/** `text` reduced to the characters allowed in a project or slug; '' if it has none of them. */
 const toPart = (text: string): string =>
   text
     .toLowerCase()
@@ -64,7 +64,7 @@ function withHash(text: string, hashed: string, length: number): string {
   return start === '' ? hashOf(hashed) : `${start}-${hashOf(hashed)}`;
 }
 
-/** `text` as a project or a slug of at most `length` characters, and with a hash where it must be cut. */
+/** `text` as a project or slug of at most `length` characters, with a hash if it had to be cut. */
 function fitPart(text: string, length: number): string {
   const part = toPart(text);
   return part !== '' && part.length <= length ? part : withHash(part, text, length);
@@ -92,7 +92,7 @@ export interface StackPlace {
   worktree: string | null;
 }
 
-/** The names that the stack at `place` may have, the first one that is free. */
+/** The possible names of the stack at `place`; the first free one is used. */
 export function stackNames({ project, path, worktree }: StackPlace): string[] {
   if (worktree === null) return [project, withHash(project, path, MAX_PROJECT_NAME)];
   const slug = toPart(worktree);
@@ -105,11 +105,11 @@ export interface StoredStack extends StackPlace {
   name: string;
   /** The branch when it was last brought up; null: none, as in the middle of a rebase. */
   branch: string | null;
-  /** The name was chosen by a person; whoever stands in the folder is in another stack. */
+  /** A person chose the name, so standing in the folder does not select this stack. */
   isNamed: boolean;
 }
 
-/** A place with the name that a person has chosen for its stack; null: the name is made. */
+/** A place, with the name that a person has chosen for its stack; null: the name is generated. */
 export interface StackClaim extends StackPlace {
   branch: string | null;
   name: string | null;
@@ -123,13 +123,13 @@ export interface StackRow extends StoredStack {
 
 /** Owns the records of stacks. */
 export interface StacksProtocol {
-  /** `name`: that one alone, if there is it; null: all. */
+  /** `name`: only that stack, if it exists; null: all. */
   list(message: { name: string | null }): { stacks: StackRow[] };
   /** The stack of a place, registered if it is new. Fails name_in_use, storage_full. */
   claim(message: { claim: StackClaim }): { stack: StoredStack; created: boolean };
   /**
    * Stops and removes all services of the stack, runs its hook `remove`, and forgets it. Fails unknown_stack,
-   * storage_full, and as the start of the hook, unless `force`.
+   * storage_full, and (unless `force`) as the start of the hook does.
    */
   remove(message: { name: string; force: boolean }): { services: string[] };
 }

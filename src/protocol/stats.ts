@@ -1,11 +1,11 @@
-/** What is kept of the past, by range: a point per step, so many of them. */
+/** The usage history kept for each range: `points` points, one every `stepMs`. */
 export const USAGE_RANGES = {
   hour: { stepMs: 10_000, points: 360 },
   day: { stepMs: 60_000, points: 1_440 },
 } as const;
 export type UsageRange = keyof typeof USAGE_RANGES;
 
-/** What a service used in one step: the mean of the cores, and the most memory. */
+/** A service's usage in one step: the average of its cores, and its peak memory. */
 export interface UsagePoint {
   /** When the step began, in milliseconds since the epoch. */
   at: number;
@@ -26,8 +26,8 @@ export interface StatsRow {
 /** Measures every running service's process tree in one pass over the process table every 2 seconds. */
 export interface StatsProtocol {
   /**
-   * Measures a process from now on. Statistics events are emitted only while `running`. Above `limitMB` of
-   * memory its service is told.
+   * Measures a process from now on. Statistics events are emitted only while `running`. The service is told
+   * when memory exceeds `limitMB`.
    */
   track(message: {
     name: string;
@@ -38,6 +38,6 @@ export interface StatsProtocol {
     limitMB?: number;
   }): null;
   forget(message: { name: string; run: string }): null;
-  /** What a service used in the past, the oldest point first. Steps in which it did not run have none. */
+  /** A service's past usage, the oldest point first. Steps in which it did not run have no point. */
   history(message: { name: string; range: UsageRange }): { points: UsagePoint[] };
 }

@@ -14,7 +14,7 @@ export interface ThreadReading extends NodeReading {
 /** A thread that has been started. */
 export interface ThreadStatus {
   name: string;
-  /** Deaths so far. */
+  /** The number of times it has died. */
   restarts: number;
   /** null: it does not answer, because it hangs or is being started. */
   reading: ThreadReading | null;
@@ -24,7 +24,7 @@ export interface ThreadStatus {
 export interface LogBytes {
   service: string;
   bytes: number;
-  /** Lost to a full disk since the process host was started. */
+  /** Bytes lost to a full disk since the process host started. */
   dropped: number;
 }
 

@@ -2,13 +2,10 @@
 // viewers on the front, and the job that draws its screen.
 import { AGENT } from '../settings/limits.ts';
 
-/**
- * Handled by `service:<name>` of an agent. `viewer` is a name chosen by the front, unique over the front's
- * life.
- */
+/** Handled by `service:<name>` of an agent. `viewer` is a name chosen by the front and never reused by it. */
 export interface TerminalProtocol {
   /**
-   * From now on `viewers` gets the size, the screen and the output. `observes`: the program does not notice.
+   * From now on `viewers` gets the size, the screen and the output. `observes`: the program must not notice.
    * Fails not_running without a terminal.
    */
   attach(message: { viewer: string; observes?: boolean }): null;
@@ -20,8 +17,8 @@ export interface TerminalProtocol {
   /** What a viewer would see now. Fails not_running, and daemon_busy when it takes too long to draw. */
   screen(message: { ansi: boolean }): ScreenReading;
   /**
-   * Types for somebody who is not attached: `text`, then `keys`. Replies when the program has room for it.
-   * Fails not_running, and daemon_busy when too much waits for the program.
+   * Types for a client that is not attached: `text`, then `keys`. Replies when the program has room for it.
+   * Fails not_running, and daemon_busy when too much input is already waiting.
    */
   type(message: { text: string; keys: string[] }): { bytes: number };
   /** The viewer has processed this many bytes of output. */
@@ -35,29 +32,29 @@ export interface TerminalViewersProtocol {
   /** The last `input` of the viewer has reached the terminal, or is lost with it. */
   inputTaken(message: { viewer: string }): null;
   size(message: { viewer: string; cols: number; rows: number }): null;
-  /** The terminal dropped the viewer, through no fault of its own: it may attach again. */
+  /** The terminal dropped the viewer through no fault of the viewer, which may attach again. */
   detached(message: { viewer: string }): null;
   /** The process has ended; nothing follows. */
   exit(message: { viewer: string; exitCode: number | null; signal: string | null }): null;
 }
 
 /**
- * What a viewer may do: docs/reference.md "Writers and observers". `shared`: it has not said, and types
- * beside all others.
+ * What a viewer may do: docs/reference.md "Writers and observers". `shared`: it did not say, and types
+ * alongside all others.
  */
 export type ViewerMode = 'shared' | 'write' | 'observe';
 
-/** The close code of a viewer from which another one has taken over. */
+/** The close code for a viewer whose place another one has taken. */
 export const TAKEN_OVER_CODE = 4001;
 
 /**
- * The bytes that each of `viewers` viewers may leave unacknowledged, and the same for input that its program
- * has not read: docs/reference.md "Attach".
+ * The number of bytes that each of `viewers` viewers may leave unacknowledged, and of input that its program
+ * has not read yet: docs/reference.md "Attach".
  */
 export const viewerShare = (viewers: number): number =>
   Math.min(AGENT.maxUnacknowledgedBytes, Math.floor(AGENT.maxViewerBytes / Math.max(1, viewers)));
 
-/** The size that a terminal has from the byte `at` on: of its log, or of the output that is drawn. */
+/** A size of a terminal, and the offset from which it applies: in the log, or in the output being drawn. */
 export interface SizeMark {
   at: number;
   cols: number;
@@ -71,12 +68,12 @@ export interface ScreenTask {
   rows: number;
   /** Later sizes, by the byte of `bytes` before which they begin; ascending. */
   resizes: readonly SizeMark[];
-  /** Sequences that come before the output and count for nothing. */
+  /** Sequences that precede the output and do not count as part of it. */
   modes: Uint8Array;
   bytes: Uint8Array;
   /** The longest screen to return; scrollback that does not fit is left out. */
   maxBytes: number;
-  /** Time after which the rest of the output is left to the viewers' own terminals. */
+  /** Time limit in milliseconds. Output that is left over is drawn by the viewers' own terminals. */
   budgetMs: number;
 }
 
@@ -84,7 +81,7 @@ export interface ScreenTask {
 export interface ReadScreenTask extends ScreenTask {
   /** Whether lines keep their colours, as SGR sequences. */
   ansi: boolean;
-  /** Whether the lines that have left the screen upwards come first, as far as they are kept. */
+  /** Whether to include the scrollback, as far as it is kept, before the lines on the screen. */
   isWhole: boolean;
 }
 
@@ -93,17 +90,17 @@ export interface ScreenReading {
   rows: number;
   /** Column and row, from 0. */
   cursor: { x: number; y: number };
-  /** Whether a full-screen program has the screen. */
+  /** Whether a full-screen program is using the alternate screen. */
   altScreen: boolean;
-  /** What the program has last set as the title of its window; empty: nothing. */
+  /** The window title last set by the program; empty if none. */
   title: string;
-  /** One for each row, without blanks at the end. */
+  /** One per row, without trailing blanks. */
   lines: string[];
 }
 
 export interface DrawnScreen {
-  /** Makes a terminal of that size show the same; null: it would be too long. */
+  /** Restores a terminal of the same size to this screen; null: it would be too long. */
   screen: Uint8Array | null;
-  /** How many of the bytes it shows. */
+  /** The number of bytes it includes. */
   drawnBytes: number;
 }

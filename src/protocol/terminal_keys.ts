@@ -1,6 +1,6 @@
 // The keys of a terminal by name, and the bytes that each one types: docs/reference.md "Keys".
 
-/** Keys that type the same in every mode. */
+/** Keys that send the same bytes in every mode. */
 const PLAIN: ReadonlyMap<string, string> = new Map([
   ['Enter', '\r'],
   ['Tab', '\t'],
@@ -50,7 +50,7 @@ const NUMBERED: ReadonlyMap<string, number> = new Map([
   ['F11', 23],
   ['F12', 24],
 ]);
-/** What each modifier adds to the number that stands for all of them, which begins at 1. */
+/** The value of each modifier; the sum plus 1 is the parameter sent. */
 const MODIFIERS: Readonly<Record<string, number>> = { S: 1, M: 2, C: 4 };
 const SHIFT = 1;
 const ALT = 2;

@@ -1,5 +1,5 @@
-// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (the owner of the records and
-// the ports) and of `tether:<id>` (one listener with its connections).
+// Tethers, docs/reference.md "Tethers": records, and the messages of `tethers` (the owner of records and
+// ports) and of `tether:<id>` (one listener and its connections).
 import { TETHER } from '../settings/cloud_limits.ts';
 
 /** The stored record of a tether. */
@@ -13,7 +13,7 @@ export interface StoredTether {
   wake: boolean;
   /** null after a deactivation: the port is back in the pool. */
   localPort: number | null;
-  /** The port that it had until somebody else took that; absent in records of earlier versions. */
+  /** The port it had until another program took it; absent in records of earlier versions. */
   previousPort?: number | null;
   /** Whether it should be open, now and after a restart. */
   active: boolean;
@@ -21,9 +21,9 @@ export interface StoredTether {
   pod?: string | null;
   allowNotReady?: boolean;
   halfClosedTimeoutMs?: number;
-  /** The URL of the Berth that has the workload; null: this one. Absent in records of earlier versions. */
+  /** The URL of the Berth that holds the workload; null: this one. Absent in records of earlier versions. */
   remote?: string | null;
-  /** The subjects of the grants of who made it; absent: of somebody who may do everything. */
+  /** The grant subjects of its creator; absent: its creator was unrestricted. */
   owners?: readonly string[];
 }
 
@@ -31,13 +31,13 @@ export interface StoredTether {
 export interface TetherSettings {
   /** The only pod of a StatefulSet that gets connections; null: any pod. */
   pod: string | null;
-  /** Whether a pod that runs and is not Ready gets connections while none is Ready. */
+  /** Whether running pods that are not Ready get connections while none is Ready. */
   allowNotReady: boolean;
-  /** Silence of the pod that ends a connection whose client has half-closed. */
+  /** A connection whose client has half-closed is ended after this long without a byte from the pod. */
   halfClosedTimeoutMs: number;
 }
 
-/** The settings in a record, with the defaults for what it lacks. */
+/** The settings in a record, with defaults for those it lacks. */
 export const tetherSettings = ({
   pod = null,
   allowNotReady = false,
@@ -51,7 +51,7 @@ export interface TetherInput extends TetherSettings {
   wake: boolean;
 }
 
-/** A tether that is asked for. */
+/** A request for a tether. */
 export type OwnedTether = TetherInput & Pick<StoredTether, 'owners'>;
 
 /** The totals of a tether's connections since the daemon started. */
@@ -70,15 +70,15 @@ export interface TethersProtocol {
   /** Sends every tether to the views and opens those that were active. Harmless when repeated. */
   boot(message: Record<string, never>): null;
   /**
-   * Takes a port of the pool. `id`: of the tether to be; one that has it is this one, made before. Fails
-   * unknown_workload, invalid_spec, port_in_use, storage_full.
+   * Takes a port from the pool. `id`: the new tether's id; if a tether already has it, that one is returned,
+   * so a retry is harmless. Fails unknown_workload, invalid_spec, port_in_use, storage_full.
    */
   create(message: OwnedTether & { id?: string }): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */
   activate(message: { id: string }): { tether_id: string; local_port: number; state: 'active' };
   /**
-   * Destroys its connections, closes the listener, returns the port to the pool. Harmless when idle. Fails
-   * unknown_tether.
+   * Destroys its connections, closes the listener, returns the port to the pool. Harmless when it is not
+   * active. Fails unknown_tether.
    */
   deactivate(message: { id: string }): { ok: true };
   /** Deactivates and deletes it. Fails unknown_tether. */
@@ -87,9 +87,9 @@ export interface TethersProtocol {
   closeCluster(message: { clusterId: string }): null;
   /** From clusters, after its credentials have changed: open tethers use the new ones. */
   renewCluster(message: { clusterId: string }): null;
-  /** From workloads, before it puts one to sleep; false: that has come to nothing. */
+  /** From workloads, before it puts one to sleep; false: the sleep was abandoned. */
   workloadSleeping(message: { workloadId: string; isSleeping: boolean }): null;
-  /** From principals: whoever made these may no longer have them. Removes them. */
+  /** From principals: the creators of these tethers have lost the right to them. Removes them. */
   revoked(message: { ids: readonly string[] }): null;
   /** From a tether that has restarted and has no listener. */
   listenerMissing(message: { id: string }): null;
@@ -108,9 +108,9 @@ export interface TetherProtocol {
    * Destroys the connections and closes the listener. Harmless when it is closed. `forget`: ends the actor.
    */
   close(message: { forget: boolean }): null;
-  /** The pods that are there now are about to be ended; false: they are not. */
+  /** The current pods are about to be ended; false: they are not, after all. */
   workloadSleeping(message: { isSleeping: boolean }): null;
-  /** New connections use the credentials that workloads have now; open ones go on. */
+  /** New connections use the new credentials; open ones go on. */
   renew(message: Record<string, never>): null;
 }
 

@@ -22,8 +22,8 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 /**
- * The time that a person means, in epoch milliseconds: RFC 3339, or a duration such as `15m` or `1h30m` back
- * from `now`. null: neither.
+ * Parses a time as a person writes it into epoch milliseconds: RFC 3339, or a duration before `now` such as
+ * `15m` or `1h30m`. null: neither.
  */
 export function parseTime(text: string, now: number): number | null {
   if (DURATION.test(text)) {
@@ -32,7 +32,7 @@ export function parseTime(text: string, now: number): number | null {
       back += Number(count) * (UNIT_MS[unit] ?? 0);
     return now - back;
   }
-  // In a query, a plus sign that is not encoded reads as a blank.
+  // In a query, a plus sign that is not percent-encoded arrives as a space.
   const time = RFC_3339.test(text)
     ? Date.parse(text.replace(/^(.{10}) /, '$1T').replace(' ', '+'))
     : Number.NaN;

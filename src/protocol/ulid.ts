@@ -19,22 +19,22 @@ let lastMs = -1;
 let lastTail = 0n;
 
 /**
- * A new id made at `now` (epoch milliseconds). Ids of one thread grow in the order in which they are made,
- * also within a millisecond and after the clock was set back.
+ * A new id for `now` (epoch milliseconds). Ids of one thread increase in the order in which they are made,
+ * even within a millisecond or after the clock was set back.
  */
 export function newUlid(now: number): string {
   if (now > lastMs) {
     lastMs = now;
-    // Half of the range is left to count in.
+    // Halving the random part leaves room to count up within a millisecond.
     lastTail = BigInt(`0x${randomBytes(TAIL_BYTES).toString('hex')}`) >> 1n;
   } else lastTail += 1n;
   return encodeBase32(BigInt(lastMs), TIME_CHARS) + encodeBase32(lastTail, TAIL_CHARS);
 }
 
-/** The characters of an id that are its time: those of its `derivedUlid`s begin with them too. */
+/** The time part of an id. The ids that `derivedUlid` makes from it begin with the same characters. */
 export const timeOfUlid = (id: string): string => id.slice(0, TIME_CHARS);
 
-/** The hexadecimal digits of the part that is no time. */
+/** The hexadecimal digits of the part after the time. */
 const tailOf = (owner: string, parts: readonly string[]): string =>
   createHash('sha256')
     .update([owner, ...parts].join('\0'))
@@ -42,8 +42,8 @@ const tailOf = (owner: string, parts: readonly string[]): string =>
     .slice(0, 2 * TAIL_BYTES);
 
 /**
- * The id of the object that `parts` name below `owner` (a ULID): deterministic, with the owner's time. A
- * workload that is deleted and recreated keeps its id without a record of the deleted one:
+ * The id of the object named by `parts` below `owner` (a ULID): deterministic, with the owner's time. So a
+ * workload that is deleted and recreated keeps its id without a record of the old one:
  * docs/reference.md "Workloads".
  */
 export const derivedUlid = (owner: string, parts: readonly string[]): string =>

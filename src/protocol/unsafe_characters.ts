@@ -1,4 +1,4 @@
-// Characters that a terminal obeys instead of showing them, or that change the direction of writing.
+// Characters that a terminal interprets instead of showing, or that change the writing direction.
 
 /** C0 without tab and newline, DEL, C1, direction marks and embeddings, line and paragraph separators. */
 export const UNSAFE_CHARACTERS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;

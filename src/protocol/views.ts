@@ -15,13 +15,13 @@ export interface SpecRow extends Omit<ServiceSpec, 'env'> {
 
 export interface ViewSnapshot {
   specs: SpecRow[];
-  /** Only of services whose actors have not started. */
+  /** Only for services whose actors have not started. */
   states: ServiceState[];
 }
 
 export interface ViewsProtocol {
   /**
-   * All services, at boot; any other is dropped. `text` is a ViewSnapshot as JSON: at a start no code is
+   * All services, at start-up; any other is dropped. `text` is a ViewSnapshot as JSON: at a start no code is
    * compiled yet, and decoding hundreds of rows of msgpack takes ten times as long as JSON.parse.
    */
   snapshot(message: { text: string }): null;
@@ -35,9 +35,9 @@ export interface ViewsProtocol {
   schedules(message: { rows: ScheduleRow[] }): null;
   events(message: { events: EventRecord[] }): null;
   /**
-   * The log of `name` grew, so its followers may continue reading. The service forwards this from the host. A
-   * shorter path would save nothing: the link to the host ends on the services thread, and an agent's
-   * terminal needs the same notice.
+   * The log of `name` has grown, so its followers may continue reading. The service forwards this from the
+   * host. A shorter path would save nothing: the link to the host ends on the services thread, and an agent's
+   * terminal needs the same message.
    */
   grew(message: { name: string }): null;
 }

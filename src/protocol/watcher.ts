@@ -1,16 +1,16 @@
 // The messages of `watcher`, which watches files, and of the services it watches them for.
 
-/** What a service wants watched: docs/reference.md "Watch". */
+/** What a service wants to have watched: docs/reference.md "Watch". */
 export interface WatchRequest {
   service: string;
   /** Absolute; globs are relative to it. */
   cwd: string;
   paths: string[];
-  /** Lines of a .gitignore in `cwd`; they win over those of real ones. */
+  /** Lines of .gitignore syntax for `cwd`; they override those of real files. */
   ignore: string[];
-  /** Changes are reported when there have been none for so long. */
+  /** Changes are reported once there have been none for this many milliseconds. */
   debounceMs: number;
-  /** Files that changed after this time count as changed, also if that was before. Epoch milliseconds. */
+  /** Files modified after this time count as changed, even before the request. Epoch milliseconds. */
   since: number;
 }
 
@@ -21,14 +21,14 @@ export const isSameRequest = (a: WatchRequest, b: WatchRequest): boolean =>
 /** What is watched at the moment. */
 export interface WatchState {
   folders: number;
-  /** Why changes may go unnoticed; null: they do not. */
+  /** Why changes may be missed; null: they are not. */
   trouble: string | null;
 }
 
 export interface WatcherProtocol {
   /**
-   * From now on the service is told of changes. A request that differs in `since` alone changes nothing,
-   * unless changes that were reported already are to be told again.
+   * From now on the service is told of changes. A repeated request that differs only in `since` has no
+   * effect, unless its `since` asks for changes again that have already been reported.
    */
   watch(message: WatchRequest): null;
   unwatch(message: { service: string }): null;
@@ -39,6 +39,6 @@ export interface WatchedServiceProtocol {
   /** Files have changed, and none since for `debounceMs`. `paths`: the first of them, relative to `cwd`. */
   filesChanged(message: { paths: string[] }): null;
   watchState(message: WatchState): null;
-  /** The watcher has been started anew and knows nothing. */
+  /** The watcher has restarted and has lost all requests. */
   watchAgain(message: Record<string, never>): null;
 }

@@ -1,4 +1,4 @@
-// Which workloads a list has and a change of many concerns: docs/reference.md "Lists of workloads". Pure.
+// Which workloads a list or a bulk change selects: docs/reference.md "Lists of workloads". Pure.
 import type { ObservedWorkload, StoredWorkload, WorkloadSelection } from './cloud.ts';
 import { scopeMatcher } from './grants.ts';
 import { parseSelector } from './labels.ts';
@@ -10,11 +10,11 @@ export const ALL_WORKLOADS: WorkloadSelection = {
   selector: null,
 };
 
-/** What a selection looks at. */
+/** The attributes of a workload that a selection depends on. */
 type Selectable = Pick<StoredWorkload, 'clusterId' | 'state'> &
   Pick<ObservedWorkload, 'namespace' | 'labels'>;
 
-/** Whether `selection` has a workload. Throws invalid_spec for a selector that is none. */
+/** Returns whether `selection` includes a workload. Throws invalid_spec for an invalid selector. */
 export function selectorOfWorkloads(selection: WorkloadSelection): (workload: Selectable) => boolean {
   const { clusterId, namespaces, states, selector, within } = selection;
   const isWithin = within ? scopeMatcher(within) : null;

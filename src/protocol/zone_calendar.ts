@@ -1,26 +1,26 @@
 // The days of a time zone as instants. Pure.
 //
-// A time of the day that clocks skip is the instant at which they go on; one that they show twice is the
-// first of the two. Schedules of services have the same rule (cron.ts).
+// A time of day that the clocks skip means the instant at which they resume; one that occurs twice means the
+// first occurrence. Schedules of services follow the same rule (cron.ts).
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
 
-/** Days of UTC of which a calendar keeps the offsets. */
+/** The number of UTC days whose offsets a calendar keeps. */
 const MAX_DAYS = 4_096;
 
-/** What has to be added to UTC on a day of UTC, in ms. No zone has changed it twice on one day. */
+/** The offset from UTC, in ms, on one UTC day. No zone has ever changed it twice in a day. */
 interface OffsetDay {
   before: number;
-  /** When `after` takes the place of `before`; the end of the day: it does not on this day. */
+  /** When `after` replaces `before`; the end of the day if there is no change. */
   changeAt: number;
   after: number;
 }
 
 export class ZoneCalendar {
   private readonly format: Intl.DateTimeFormat;
-  /** Reading an offset is dear, and the same days are asked for again and again. */
+  /** Looking up an offset is expensive, and the same days come up again and again. */
   private readonly days = new Map<number, OffsetDay>();
 
   /** Throws a RangeError for an unknown zone. */
@@ -34,7 +34,7 @@ export class ZoneCalendar {
     });
   }
 
-  /** The number of the day, counted from 1970-01-01, that it is here at `at`. */
+  /** The local day at the instant `at`, as a number counted from 1970-01-01. */
   dayAt(at: number): number {
     return Math.floor((at + this.offsetAt(at)) / DAY_MS);
   }
@@ -44,7 +44,7 @@ export class ZoneCalendar {
     return (((day + 4) % 7) + 7) % 7;
   }
 
-  /** The instant at which it is `minute` minutes past the midnight that begins the day `day`. */
+  /** The instant `minute` minutes after the midnight at which `day` begins. */
   instant(day: number, minute: number): number {
     const wall = day * DAY_MS + minute * MINUTE_MS;
     const before = this.offsetAt(wall - DAY_MS);
@@ -56,13 +56,13 @@ export class ZoneCalendar {
     return this.firstAfterGap(early, late);
   }
 
-  /** The instant between `low`, before the clocks go forward, and `high`, after that. */
+  /** The instant at which the clocks go forward, between `low` and `high`. */
   private firstAfterGap(low: number, high: number): number {
     const offset = this.offsetAt(low);
     return firstSecond(low, high, (at) => this.offsetAt(at) !== offset);
   }
 
-  /** What has to be added to UTC, in milliseconds. */
+  /** The offset from UTC, in milliseconds. */
   private offsetAt(at: number): number {
     const day = Math.floor(at / DAY_MS);
     const { before, changeAt, after } = this.days.get(day) ?? this.readDay(day);
@@ -90,8 +90,8 @@ export class ZoneCalendar {
 }
 
 /**
- * The first whole second after `low` at which `isPast` holds: at `high` it does, at `low` it does not. Before
- * the zones of today, clocks were set by odd numbers of seconds.
+ * The first whole second after `low` at which `isPast` holds; it does not hold at `low` and does at `high`.
+ * Whole seconds, because clocks were once changed by odd numbers of seconds.
  */
 function firstSecond(low: number, high: number, isPast: (at: number) => boolean): number {
   let [from, to] = [low, high];

@@ -1,6 +1,6 @@
-// The vocabulary of the actor runtime, with its eight guarantees: each is stated at the member it concerns,
-// has a test in test/runtime, and is verified under random crashes, cut links and delays by test/sim. The
-// runtime knows nothing of the product.
+// The vocabulary of the actor runtime. Each of its eight guarantees is stated at the member it concerns,
+// tested in test/runtime, and checked by test/sim under random crashes, cut links and delays. The runtime
+// knows nothing of the product.
 
 import type { RestartLimit } from './restart_window.ts';
 
@@ -12,8 +12,8 @@ export type ReplyOf<P, K extends keyof P> = P[K] extends (message: never) => inf
 
 /**
  * Every address with the protocol of its actor; the key of a family is a template literal such as
- * `service:${string}`. Empty here: the product adds its actors by declaration merging, so that a ref always
- * has the protocol of its actor.
+ * `service:${string}`. Empty here: the product adds its actors by declaration merging, so a ref always has
+ * its actor's protocol.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: filled by declaration merging
 export interface Directory {}
@@ -24,7 +24,7 @@ export type PlacementKey<A extends string> = A extends `${infer F}:${string}` ? 
 export type FamilyPrefix = Extract<PlacementKey<Address>, `${string}:`>;
 export type FamilyProtocol<F extends FamilyPrefix> = Directory[Extract<Address, `${F}${string}`>];
 
-/** The codes of the runtime itself; all other codes belong to the product. */
+/** The runtime's own failure codes; all others belong to the product. */
 export type RuntimeCode = 'overloaded' | 'deadline' | 'crashed' | 'gone';
 
 /**
@@ -42,9 +42,7 @@ export class Failure extends Error {
   }
 }
 
-/**
- * Whether `error` is a Failure, judged by its shape, because other bundles have their own copy of the class.
- */
+/** Whether `error` is a Failure. Goes by its shape, because each bundle has its own copy of the class. */
 export function isFailure(error: unknown): error is Failure {
   return error instanceof Error && error.name === 'Failure' && typeof (error as Failure).code === 'string';
 }
@@ -99,11 +97,11 @@ export interface Clock {
   monotonic(): number;
   /** Runs `callback` once after `ms`; returns a function that cancels it. */
   after(ms: number, callback: () => void): () => void;
-  /** Runs `callback` every `ms`. After a sleep of the machine it fires once, not in a burst. */
+  /** Runs `callback` every `ms`. After the machine has been suspended it fires once, not in a burst. */
   every(ms: number, callback: () => void): () => void;
 }
 
-/** Closes what an incarnation has opened: last-first, however the actor ends. */
+/** Closes what an incarnation has opened, last first, however the actor ends. */
 export interface Scope {
   /** Registers `close`; returns a function that closes it now and unregisters it. */
   defer(close: () => void | Promise<void>): () => void;
@@ -213,7 +211,7 @@ export interface Pipe {
   close(): void;
 }
 
-/** One thread's (or process's) share of the actors. */
+/** The actors of one thread or process. */
 export interface Node {
   readonly name: string;
   readonly clock: Clock;
@@ -239,7 +237,7 @@ export interface Node {
   connect(peer: string, pipe: Pipe): void;
   disconnect(peer: string): void;
   onPeerLost(onLost: (peer: string, reason: string) => void): void;
-  /** Counts everything at once; it is meant for people and monitoring, not for each message. */
+  /** Reads all counters at once. Meant for people and monitoring, not for every message. */
   read(): NodeReading;
   /** Ends one actor after its queued messages. Resolves true when it drained in time. */
   end(address: string): Promise<boolean>;
@@ -252,10 +250,10 @@ export interface Node {
 
 /** The load of the actors at one address, or of one family. */
 export interface ActorReading {
-  /** An address, or the prefix of a family. */
+  /** The address of one actor, or the prefix of a family. */
   address: string;
   actors: number;
-  /** Messages in the mailboxes, and in the longest one. */
+  /** Messages waiting in all mailboxes; `longest` is the longest single queue. */
   waiting: number;
   longest: number;
   /** Messages with a deferred reply that is still open. */
@@ -265,7 +263,7 @@ export interface ActorReading {
 /** What a node is doing, and what it has done since it was created. */
 export interface NodeReading {
   actors: ActorReading[];
-  /** Asks of this node without an answer so far. */
+  /** Asks of this node that are still open. */
   openAsks: number;
   /** Messages that arrived. */
   messages: number;
@@ -278,17 +276,17 @@ export interface NodeReading {
 export interface NodeOptions {
   name: string;
   clock: Clock;
-  /** The node that holds `address`; undefined: none, so an ask fails with `gone`. */
+  /** The node that holds `address`; undefined if none does, so an ask fails with `gone`. */
   nodeOf: (address: string) => string | undefined;
   /**
-   * Guarantee 7. Two actors never wait for each other when there is an order: whether an actor at `from` may
-   * ask one at `to`. A forbidden ask is a defect and throws. Tells, replies and asks of the node itself are
-   * exempt.
+   * Guarantee 7. Asks follow an order, so two actors never wait for each other: returns whether the actor at
+   * `from` may ask the one at `to`. A forbidden ask is a defect and throws. Tells, replies and asks of the
+   * node itself are exempt.
    */
   mayAsk?: (from: string, to: string) => boolean;
   /**
-   * Called for every crash (`ended`: it was one too many) and every error without a caller: an error while a
-   * scope closes, a tell that is dropped or has no handler. The runtime prints nothing itself.
+   * Called for every crash (`ended`: it exceeded the restart limit) and every error that has no caller: a
+   * scope that fails to close, a tell that is dropped or has no handler. The runtime itself prints nothing.
    */
   onCrash?: (address: string, error: unknown, ended: boolean) => void;
   /** Called before each message is handled. It must not throw. */

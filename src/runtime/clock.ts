@@ -1,6 +1,6 @@
 import type { Clock } from './actor.ts';
 
-/** Node fires a longer timer at once. */
+/** Node fires a timer that is longer than this at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The machine's time. No timer keeps the process alive; sockets and ports with listeners do. */
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
     arm();
     return () => clearTimeout(timer);
   },
-  // libuv counts from the last firing, so a sleep of the machine causes one call and no burst.
+  // libuv counts from the last firing, so a suspended machine causes one call, not a burst.
   every(ms, callback) {
     const timer = setInterval(callback, ms).unref();
     return () => clearInterval(timer);

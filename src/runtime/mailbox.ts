@@ -16,7 +16,7 @@ import { type Envelope, goneFailure } from './peer_link.ts';
 import { RestartWindow } from './restart_window.ts';
 import { type ClosableScope, openScope } from './scope.ts';
 
-/** The pause before `init` runs again; it doubles with every crash in the window. */
+/** The pause before `init` runs again. It doubles with every crash in the window. */
 const BACKOFF = { firstMs: 10, maxMs: 1_000 };
 
 type HandlerTable = Readonly<Record<string, (message: never) => unknown>>;
@@ -58,13 +58,15 @@ class PendingReply {
   }
 }
 
-/** Starts its actor at once. Never throws: crashes, and a scope that closes too late, go to the node. */
+/**
+ * Starts its actor at once. Never throws: crashes, and scopes that close too late, are reported to the node.
+ */
 export class Mailbox {
   readonly address: string;
   readonly type: ConfiguredActor;
   readonly node: MailboxNode;
   readonly queue: Envelope[] = [];
-  /** `full`: it has dropped a tell since it was last empty, and has reported that. */
+  /** `full`: it has dropped and reported a tell since it was last empty. */
   private state: 'open' | 'full' | 'stopping' = 'open';
   private incarnation: Incarnation;
   readonly started = deferred<void>();
@@ -265,7 +267,8 @@ class Incarnation implements Sender {
     this.current = envelope;
     this.mailbox.node.onHandle?.(this.address, kind);
     try {
-      // A message off the wire has no type: the protocol, with which both sides were compiled, gives it one.
+      // A message off the wire has no type. Both sides were compiled against the same protocol, which gives
+      // it one.
       const result = handlers[kind]?.(message as never);
       if (result instanceof Promise) this.running = result.then(this.returned, this.threw).then(this.pump);
       else this.returned(result);
