@@ -53,7 +53,7 @@ export interface CloudFront extends CloudPart {
   ownListener: { bind: string; port: number; tls?: { cert: string; key: string } } | null;
 }
 
-/** The settings that say who may call, and that may change at run time. */
+/** The settings that control who may call; they may change at run time. */
 interface AccessSettings extends AllowedCallers {
   /** `auth.token`; empty: no authentication. */
   token: string;
@@ -63,7 +63,7 @@ export interface FrontOptions extends AccessSettings {
   /** `cloud`: the cloud part alone, on its `ownListener`. Default: `daemon`. */
   serves?: 'daemon' | 'cloud';
   bind: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number;
   /** The daemon's information about itself. */
   daemonInfo: Omit<DaemonInfo, 'front'>;
@@ -78,7 +78,7 @@ export interface FrontOptions extends AccessSettings {
   openapi: DocumentBuilder;
   /** Static files and documents at the open paths. */
   pageLookup: PageLookup;
-  /** Why services cannot be shown or changed at the moment; null: they can. */
+  /** Why services cannot currently be shown or changed; null: they can. */
   unreadyReason: () => string | null;
   /** What the daemon is doing. */
   readSystem: () => Promise<SystemReading>;
@@ -86,13 +86,13 @@ export interface FrontOptions extends AccessSettings {
   log: (line: string) => void;
   /** Called for defects: exceptions of handlers that are not Failures. */
   onDefect: (error: unknown) => void;
-  /** Gets every event as it happens. */
+  /** Receives every event as it happens. */
   onEvents?: (records: readonly EventRecord[]) => void;
   /** Called after each change of a service or an agent. */
   onRoutesChanged: () => void;
   /** Describes the holder of a port in use. */
   describePortHolder?: (port: number) => Promise<string>;
-  /** Other bounds than `STREAMS`, for tests. */
+  /** Limits to use instead of `STREAMS`, for tests. */
   streamLimits?: StreamLimits;
   /** Requires this server instead of the best one that loads. */
   server?: ServerKind;
@@ -100,14 +100,14 @@ export interface FrontOptions extends AccessSettings {
 
 /** How long `close` waits for pending answers. */
 const DRAIN_MS = 5_000;
-/** Of a WebSocket: enough for a paste into a terminal. */
+/** The longest message of a WebSocket: enough for pasting into a terminal. */
 const MAX_MESSAGE_BYTES = 256 * KIB;
 
 export interface Front {
   /** Starts the `views` and `viewers` actors, so that owners may send to them. */
   start(): Promise<void>;
   /**
-   * Begins to serve; until `setReady(true)`, only the daemon's information about itself. Rejects with
+   * Starts serving; until `setReady(true)`, only the daemon's information about itself. Rejects with
    * port_in_use.
    */
   listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
@@ -238,7 +238,7 @@ class HttpFront implements Front {
       if (!peer.startsWith('services')) return;
       this.terminals.onServicesLost();
       this.mergedLogs.onServicesLost();
-      // Its next incarnation does not know about this subscriber.
+      // The restarted actor does not know this subscriber.
       void this.events.restore();
     });
     this.stopKeepAlive = node.clock.every(EVENTS.heartbeatMs, () => {
@@ -270,7 +270,10 @@ class HttpFront implements Front {
     return { port: main.port, cloudPort: other.port, server: main.name };
   }
 
-  /** Strangers reach it, perhaps through a proxy: node:http is strict in framing and knows connections. */
+  /**
+   * Strangers can reach this listener, perhaps through a proxy. node:http frames strictly, and says which
+   * connection a request came on.
+   */
   private openCloudListener(own: NonNullable<CloudFront['ownListener']>, routes: readonly Route[]) {
     return this.openListener({ ...own, routes, cloudOnly: true, kind: 'node:http' });
   }
@@ -296,7 +299,7 @@ class HttpFront implements Front {
     this.callers = callers;
     for (const guard of this.guards) guard.reload(callers);
     if (!this.app.keys.reload(token)) return;
-    // All of them came in with the old token.
+    // All of these were opened with the old token.
     this.events.hub.cut();
     this.logs.cut();
     this.mergedLogs.cut();

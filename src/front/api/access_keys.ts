@@ -1,4 +1,4 @@
-// The keys of one half of the API (daemon or cloud): its token, and what is derived from it.
+// The keys of one half of the API (daemon or cloud): its token, and everything derived from it.
 // docs/reference.md "Proof of the server", "Sessions of the page", "Token of an agent".
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
@@ -26,7 +26,7 @@ const randomText = (bytes: number): string => randomBytes(bytes).toString('base6
 const hmac = (secret: string, text: string): string =>
   createHmac('sha256', secret).update(text).digest('base64url');
 
-/** A text that is compared in constant time. An empty one equals nothing. */
+/** A text that is compared in constant time. An empty text equals nothing. */
 class Secret {
   private readonly expected: Buffer;
   /** Buffer for the received text, always as long as the expected one. */
@@ -44,7 +44,7 @@ class Secret {
   }
 }
 
-/** Seconds since the epoch, in base 36, and random characters. */
+/** The time of creation (seconds since the epoch, in base 36), and random characters. */
 const PAGE_ID = /^page-([0-9a-z]{1,9})-[A-Za-z0-9_-]{16}$/;
 const LIVE_PAGE_ID = /^live-(page-.*)$/;
 
@@ -55,33 +55,33 @@ interface OpenCode {
   onGone: () => void;
 }
 
-/** Where the secrets of the agents' keys come from. */
+/** The source of the secrets of agents' keys. */
 interface AgentSecrets {
-  /** null: there is no key of this id. */
+  /** null: there is no key with this id. */
   secretOf(id: string): string | null;
 }
-/** What is known of API tokens. */
+/** Looks up the hashes of API tokens. */
 interface TokenHashes {
-  /** null: there is no token of this id. */
+  /** null: there is no token with this id. */
   hashOf(id: string): string | null;
 }
 const NO_TOKENS: TokenHashes = { hashOf: () => null };
 const NO_AGENTS: AgentSecrets = { secretOf: () => null };
 
 export class AccessKeys {
-  /** The tokens of this half of the API that are good for one terminal. */
+  /** The tokens of this half of the API that give access to a single terminal. */
   readonly shares: ShareTokens;
   private readonly clock: Clock;
   private readonly agents: AgentSecrets;
   private readonly tokens: TokenHashes;
-  /** Bearers are made of it: they end with the daemon. */
+  /** Bearers are derived from it, so they end with the daemon. */
   private readonly life = randomText(16);
   private readonly codes = new Map<string, OpenCode>();
   private token = '';
-  /** The token, and the bearer that is made of it. */
+  /** The token, and the bearer derived from it. */
   private accepted: readonly Secret[] = [];
 
-  /** `agents` absent: no agent has a key here; `tokens`: there are no API tokens. */
+  /** Without `agents`, agents have no keys here; without `tokens`, there are no API tokens. */
   constructor(
     token: string,
     clock: Clock,
@@ -100,7 +100,7 @@ export class AccessKeys {
     return this.token !== '';
   }
 
-  /** Takes a token; false: it is the one there was. Everything that was derived from another one ends. */
+  /** Sets the token; false: it is unchanged. Everything derived from the old token becomes invalid. */
   reload(token: string): boolean {
     if (token === this.token) return false;
     this.withdrawCodes();
@@ -122,8 +122,9 @@ export class AccessKeys {
   }
 
   /**
-   * Who shows `given`; null: it is no good. A share token is one of few rights even where no token is needed,
-   * and of none once its share has ended; whoever shows the token of an agent is held to it in the same way.
+   * The caller who presents `given`; null: it is not valid. A share token gives its few rights even where no
+   * token is required, and none once its share has ended. The token of an agent restricts its holder in the
+   * same way.
    */
   callerOf(given: string): Caller | null {
     if (isAgentForm(given) && !this.accepts(given)) {
@@ -140,8 +141,8 @@ export class AccessKeys {
   }
 
   /**
-   * The agent whose token, or bearer, `given` is; whether it still lives is not checked. null: it is
-   * nobody's. Fails key_unusable.
+   * The agent to which the token or bearer `given` belongs, whether or not it is still running. null: no
+   * agent's. Fails key_unusable.
    */
   agentOf(given: string): AgentLife | null {
     if (!isAgentForm(given)) return null;
@@ -154,8 +155,8 @@ export class AccessKeys {
   }
 
   /**
-   * The answer to a client that wants to know whether this is its daemon. Throws invalid_spec, and
-   * unauthorized for a key that is not known.
+   * The answer to a client that asks whether this is its daemon. Throws invalid_spec, and unauthorized for an
+   * unknown key.
    */
   prove(host: string, { nonce, key }: { nonce: string | null; key: string | null }) {
     if (nonce === null || !NONCE_PATTERN.test(nonce))
@@ -163,7 +164,7 @@ export class AccessKeys {
     const { life } = this;
     const id = key ?? TOKEN_KEY_ID;
     const shared = this.shares.find(id);
-    // An agent and a share have their tokens whether or not one is required.
+    // Agents and shares have tokens whether or not one is required.
     if (!this.isRequired && !shared && !parseAgentKeyId(id)) return { proof: null, life };
     const apiToken = apiTokenOfKey(id);
     const own = apiToken === null ? this.secretOf(id) : this.tokens.hashOf(apiToken);
@@ -172,7 +173,7 @@ export class AccessKeys {
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }
 
-  /** Makes a code that is good once. `onGone`: it is used up, expired or withdrawn. */
+  /** Makes a one-time code. `onGone`: it was used, has expired or was withdrawn. */
   createCode(onGone: (id: string) => void): AccessKey {
     const id = `code-${randomText(12)}`;
     const [oldest] = this.codes.keys();
@@ -190,8 +191,8 @@ export class AccessKeys {
   }
 
   /**
-   * A new key for a page that gives the bearer of a code, which is used up, of the token, or of an earlier
-   * key. Throws unauthorized.
+   * A new key for a page that presents the bearer of a code (which is used up), of the token, or of an
+   * earlier key. Throws unauthorized.
    */
   openSession(given: string): AccessKey {
     const { id = '' } = parseBearer(given) ?? {};
@@ -214,12 +215,12 @@ export class AccessKeys {
     code?.onGone();
   }
 
-  /** Derived, not kept: it outlives the daemon, and ends with the token. */
+  /** Derived rather than stored: it outlives the daemon, and ends with the token. */
   private pageSecret(id: string): string {
     return hmac(this.token, `berth page\n${id}`);
   }
 
-  /** The secret of a key; null when there is none of this id, or it has expired. */
+  /** The secret of a key; null if there is no such id, or the key has expired. */
   private secretOf(id: string): string | null {
     if (id === TOKEN_KEY_ID) return this.token;
     const page = LIVE_PAGE_ID.exec(id)?.[1];

@@ -1,5 +1,5 @@
-// Whether an agent may do what it asks for, for every operation in one place. The column `agentRight` of the
-// operations says what is to be checked: docs/reference.md "Token of an agent".
+// Whether an agent may perform an operation, decided here for all operations. Their column `agentRight` says
+// what is checked: docs/reference.md "Token of an agent".
 import type { KeyKind, Operation } from '../../api/operation.ts';
 import type { SpinupInput } from '../../protocol/agents.ts';
 import type { CommandInput } from '../../protocol/commands.ts';
@@ -14,12 +14,12 @@ import { Reach } from './reach.ts';
 
 type KeyCheck = (reach: Reach, key: string, app: AppContext) => void;
 
-/** Throws forbidden_owner where the key is the name of something that is of another stack. */
+/** Each throws forbidden_owner if the key in the path names something of another stack. */
 const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
   service: (reach, name) => reach.assertName(name),
   agent: (reach, name) => reach.assertName(name),
   stack: (reach, name) => reach.assertStack(name),
-  // Agents of every stack are in one group.
+  // All agents are in one group, whatever their stack.
   group: (reach, name, { views }) => {
     const stranger = views.members(name).find((spec) => !reach.has(spec));
     if (stranger) throw reach.refusal(`${stranger.name} of the group ${name}`);
@@ -35,10 +35,11 @@ const KEY_CHECKS: Readonly<Record<KeyKind, KeyCheck>> = {
   },
 };
 
-/** Throws unauthorized for a token that has ended, and forbidden_owner. */
+/** Throws unauthorized for an expired token, and forbidden_owner. */
 export function checkAgentRight(route: Operation, key: string, reach: Reach, app: AppContext): void {
   const { agentRight, keyKind, method, path } = route;
-  // Before the daemon is ready, nobody knows who lives; only what is of no stack is answered then.
+  // Before the daemon is ready, it is unknown which agents are running. Until then only operations outside
+  // any stack are answered.
   if (!reach.isCurrent && app.phase !== 'starting')
     throw fail('unauthorized', `the token of the agent ${reach.agent} has ended with its process`);
   switch (agentRight) {
@@ -60,8 +61,8 @@ export function checkAgentRight(route: Operation, key: string, reach: Reach, app
 }
 
 /**
- * The event of a person who does, within the agent `name`, what the agent itself may not; null: it may, or is
- * no agent.
+ * The event to record when a person does, from within the agent `name`, what the agent itself may not do;
+ * null: it may, or is not an agent.
  */
 export function forcedEvent(route: Operation, key: string, name: string, app: AppContext): NewEvent | null {
   const { agentRight, keyKind, id, method } = route;
@@ -76,7 +77,7 @@ export function forcedEvent(route: Operation, key: string, name: string, app: Ap
   }
 }
 
-/** The body of an operation says whose it is. Throws forbidden_owner. */
+/** Checks whose object a body names. Throws forbidden_owner. */
 type BodyCheck<B> = (reach: Reach, body: B, app: AppContext) => void | Promise<void>;
 
 function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string | null }): void {
@@ -89,7 +90,7 @@ function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string
   throw fail('forbidden_owner', `${reach.agent} may register in its own stack alone`, { hint });
 }
 
-/** A group without members belongs to the stack whose name it has. */
+/** A group without members belongs to the stack with its name. */
 async function isOfAnotherStack(reach: Reach, group: string, app: AppContext): Promise<boolean> {
   if (!reach.hasGroup(group)) return true;
   if (group === reach.stack) return false;
@@ -111,7 +112,7 @@ const checkCommand: BodyCheck<CommandInput> = (reach, { service }) => {
   if (service !== null) reach.assertName(service);
 };
 
-/** The stack of its own folder can be claimed again, and no other. */
+/** An agent may claim its own folder's stack again, and no other. */
 const checkClaim: BodyCheck<StackClaim> = async (reach, { project, path, name }, app) => {
   const { stacks } = await app.ref('stacks').ask('list', { name: reach.stack });
   const own = stacks.find((stack) => stack.name === reach.stack);
@@ -126,7 +127,9 @@ const BODY_CHECKS: Readonly<Record<string, (reach: Reach, body: never, app: AppC
   registerStack: checkClaim,
 };
 
-/** Throws forbidden_owner for a body, checked by its shape, that names what is of another stack. */
+/**
+ * Throws forbidden_owner for a body that names something of another stack. Its shape has been checked before.
+ */
 export async function checkAgentBody(
   { id, agentRight }: Operation,
   body: unknown,
@@ -136,6 +139,6 @@ export async function checkAgentBody(
   if (agentRight !== 'body') return;
   const check = BODY_CHECKS[id];
   if (!check) throw new Error(`nothing says whose the body of ${id} is`);
-  // The table has the check of the operation's own body under its id.
+  // The table's entry for this id takes the body of the same operation.
   await check(reach, body as never, app);
 }

@@ -64,7 +64,7 @@ export interface AppContext {
   readonly starts: StartTimes;
   readonly daemonInfo: DaemonInfo;
   readonly phase: DaemonPhase;
-  /** Why services cannot be shown or changed at the moment, though the phase is `ready`; or null. */
+  /** Why services cannot currently be shown or changed even in phase `ready`; or null. */
   unreadyReason(): string | null;
   /** What the daemon is doing. */
   readSystem(): Promise<SystemReading>;

@@ -1,12 +1,12 @@
-// Who sends a request, by the token that it shows: docs/reference.md "Tokens", "Token of an agent",
-// "Shared terminals".
+// The caller of a request, identified by its token:
+// docs/reference.md "Tokens", "Token of an agent", "Shared terminals".
 import type { AgentLife } from '../../protocol/access_key.ts';
 import type { Principal } from '../../protocol/grants.ts';
 import type { Share } from './share_tokens.ts';
 
 /**
- * `user`: may do everything that the half of the API offers. `agent`: may work with what is of its stack.
- * `share`: may watch one agent. `principal`: may do in the cloud part what it has grants for.
+ * `user`: may do everything this half of the API offers. `agent`: may work within its stack. `share`: may
+ * watch one agent. `principal`: may do in the cloud part what its grants allow.
  */
 export type Caller =
   | { readonly kind: 'user' }
@@ -14,5 +14,5 @@ export type Caller =
   | { readonly kind: 'share'; readonly share: Share }
   | { readonly kind: 'principal'; readonly principal: Principal };
 
-/** One for all requests of users. */
+/** Shared by all requests of users. */
 export const USER: Caller = { kind: 'user' };

@@ -10,11 +10,11 @@ export interface CloudPart {
   readonly views: CloudViews;
   /** Resolves when the cloud's threads are up and the views are filled. Rejects with a Failure. */
   ensure: () => Promise<void>;
-  /** Whether other machines reach workloads through this one. */
+  /** Whether other machines reach workloads through this Berth. */
   hasRelay: boolean;
   /** How people log in; null: there is no issuer. */
   login: LoginSettings | null;
-  /** The Berth whose clusters and workloads are shown here; null: its own. */
+  /** The Berth whose clusters and workloads are shown here; null: this one. */
   remote: RemoteApi | null;
 }
 
@@ -47,7 +47,7 @@ export class CloudGate {
   }
 
   /**
-   * Runs `work`: at once when the cloud part is up, else as soon as it is. Fails as `ensure` does, and with
+   * Runs `work` at once if the cloud part is up, otherwise as soon as it is. Fails as `ensure` does, and with
    * the reason when the cloud part is unavailable.
    */
   pass<T>(work: () => T | Promise<T>): T | Promise<T> {
@@ -55,7 +55,7 @@ export class CloudGate {
     return this.enter(work);
   }
 
-  /** Opens for requests that do not wait for it. Those that do hear why it does not open. */
+  /** Starts opening, for requests that do not wait. Errors are left to those that do. */
   openSoon(): void {
     void tolerateFailure(this.open(), () => undefined);
   }

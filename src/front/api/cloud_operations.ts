@@ -1,5 +1,5 @@
-// A change of the cloud part as an operation: it is on disk before it is made, and its end is in the audit
-// log before it is answered. docs/reference.md "Operations and retries".
+// A change of the cloud part as an operation: stored before it is made, and its end recorded in the audit log
+// before it is answered. docs/reference.md "Operations and retries".
 import { createHash } from 'node:crypto';
 import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
 import type { ClusterChange } from '../../protocol/cloud.ts';
@@ -16,28 +16,28 @@ import type { RequestContext } from './handler.ts';
 import { failureOfTable } from './reply.ts';
 import type { RouteOf } from './routes.ts';
 
-/** Of the header Idempotency-Key. */
+/** The header Idempotency-Key. */
 interface OperationKey {
-  /** null: there is none. */
+  /** null if absent. */
   key: string | null;
 }
 
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLOUD_OPERATIONS.maxKeyLength}}$`);
 
-/** Who asks, as the audit log says it, and from where. Read before anything is awaited. */
+/** Who asks, as named in the audit log, and from where. Must be read before anything is awaited. */
 export function askerOf(
   exchange: HttpExchange,
   principal: Principal | null,
   { views }: AppContext,
 ): { who: string; from: string } {
   const from = exchange.peerAddress();
-  // What a client says of itself counts for who may do everything anyway.
+  // An agent name that a client claims is only accepted from callers who may do everything anyway.
   if (principal) return { who: principal.who, from };
   const agent = exchange.header('berth-agent');
   return { who: agent !== '' && views.spec(agent)?.agent ? `agent:${agent}` : 'token', from };
 }
 
-/** Reads it before anything is awaited. Throws invalid_spec for a key that is none. */
+/** Must be read before anything is awaited. Throws invalid_spec for an invalid key. */
 export function operationKey(exchange: HttpExchange, principal: Principal | null): OperationKey {
   const key = exchange.header('idempotency-key');
   if (key !== '' && !KEY.test(key)) {
@@ -45,22 +45,22 @@ export function operationKey(exchange: HttpExchange, principal: Principal | null
     const message = `the header Idempotency-Key ${rule}`;
     throw fail('invalid_spec', message, { details: [{ path: 'Idempotency-Key', message }] });
   }
-  // Each principal has keys of its own: nobody is answered with what somebody else was.
+  // Keys are separate for each principal, so no one gets an answer meant for another.
   const of = principal ? `${principal.subjects[0]}/` : '';
   return { key: key === '' ? null : of + key };
 }
 
-/** Nothing is changed, and nothing recorded. */
+/** A dry run changes nothing and is not recorded. */
 const isDryRun = (body: unknown): boolean =>
   typeof body === 'object' && body !== null && 'isDryRun' in body && body.isDryRun === true;
 
-/** Each half of the API hashes what it has checked: the same request in other words is the same. */
+/** Hashes the checked request, so that the same request written differently gets the same fingerprint. */
 const fingerprintOf = ({ id }: RouteOf<'call'>, { key, query, body }: RequestContext): string =>
   createHash('sha256')
     .update(JSON.stringify([id, key, query, body]))
     .digest('base64url');
 
-/** What the answer of a change of many, or its body, names. */
+/** The fields that identify what a bulk change, or its answer, is about. */
 interface Named {
   id?: string;
   tether_id?: string;
@@ -108,7 +108,10 @@ function bulkReason({ selector, namespaces, holdMs }: BulkInput, answer: BulkAns
 
 const grantText = ({ to, role }: GrantInput): string => `${to.kind} ${to.name}: ${role}`;
 
-/** What the audit log says of a request besides: values that are no secrets, of others the names. */
+/**
+ * What the audit log additionally says about a request: values that are not secret, and only the names of
+ * others.
+ */
 const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown) => string>> = {
   updateCluster: ({ body }) => `changed: ${namesOf(body as ClusterChange)}`,
   sleepWorkloads: ({ body }, answer) => bulkReason(body as BulkInput, answer as BulkAnswer | null),
@@ -128,13 +131,13 @@ const REASONS: Readonly<Record<string, (request: RequestContext, answer: unknown
   createTether: ({ body }) => `port ${(body as { containerPort: number }).containerPort}`,
 };
 
-/** Adds a header to the answer, also to an error. */
+/** Adds a header to the answer, even if it is an error. */
 function addHeader(request: RequestContext, name: string, value: string): void {
   request.headers = request.headers.with(name, value);
   request.errorHeaders = [...request.errorHeaders, name, value];
 }
 
-/** The answer that an operation had before, or its error. */
+/** Repeats the earlier answer or error of an operation. */
 function replay({ answer, failure }: OperationResult, request: RequestContext): Uint8Array {
   addHeader(request, 'Idempotent-Replayed', 'true');
   if (!failure) return Buffer.from(answer ?? 'null');
@@ -143,8 +146,8 @@ function replay({ answer, failure }: OperationResult, request: RequestContext): 
 }
 
 /**
- * Runs `work`, the handler of a change, as an operation; with a key that is known, answers as before instead.
- * The answer has its id in the header Berth-Operation. Fails as `work` does, key_reused, storage_full.
+ * Runs `work`, the handler of a change, as an operation; a known key repeats the earlier answer instead. The
+ * operation's id is in the answer's header Berth-Operation. Fails as `work` does, key_reused, storage_full.
  */
 export async function runOperation(
   route: RouteOf<'call'>,
@@ -156,20 +159,20 @@ export async function runOperation(
   const { app, who, from } = request;
   const operations = app.ref('operations');
   const views = app.cloud.views;
-  // What is removed has its names now.
+  // The names of what is about to be removed are known only now.
   const before = subjectOf(views, route, request, null);
   const fingerprint = fingerprintOf(route, request);
   const { id, run, result } = await operations.ask(
     'begin',
     { request: { key, who, from, fingerprint, action: route.id, subject: before } },
-    // One that is under way is waited for.
+    // An operation under way is waited for.
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   addHeader(request, 'Berth-Operation', id);
   if (!run && result) return replay(result, request);
   request.operationId = id;
   const end = await endOf(route, request, work);
-  // What is new has its names now.
+  // The names of what was created are known only now.
   const after = subjectOf(views, route, request, 'value' in end ? end.value : null);
   const subject = after.clusterId === null ? before : after;
   await operations.ask('settle', { id, subject, result: end.result });

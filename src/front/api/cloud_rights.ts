@@ -1,5 +1,5 @@
-// Whether a principal may do what it asks for: docs/reference.md "Roles and grants". Checked before anything
-// else of a request is looked at, so that what may not be seen answers as what does not exist.
+// Whether a principal may perform an operation: docs/reference.md "Roles and grants". Checked before anything
+// else in a request, so that hidden objects answer exactly like missing ones.
 import { type CloudRight, cloudRightOf } from '../../api/cloud_rights.ts';
 import type { Operation } from '../../api/operation.ts';
 import { type ErrorCode, fail } from '../../protocol/errors.ts';
@@ -9,7 +9,7 @@ import type { CloudGate } from './cloud_gate.ts';
 
 const OF_SERVER: CloudRight = { role: 'admin', scope: 'everything' };
 
-/** `where`: of what the role is missing. */
+/** `where`: where the role is missing. */
 const refusal = ({ who }: Principal, role: Role, where: string) =>
   fail('forbidden', `${who} needs the role ${role} ${where}`);
 
@@ -26,7 +26,7 @@ function assertPlace(
   if (!principal.may(role, place)) throw refusal(principal, role, `in the namespace ${place.namespace}`);
 }
 
-/** Throws unknown_cluster, also for a cluster that `principal` may not know. */
+/** Throws unknown_cluster, also for a cluster hidden from `principal`. */
 export function assertCluster(views: CloudViews, id: string | null, principal: Principal | null): void {
   if (id === null) return;
   const isKnown = views.hasCluster(id) && (principal?.knowsCluster(id) ?? true);
@@ -67,8 +67,8 @@ function assertRight(
 }
 
 /**
- * Throws forbidden for what `principal` may see and not do, what an unknown key of the path throws for what
- * it may not see, and daemon_busy until the cloud part is up.
+ * Throws forbidden for what `principal` may see but not do, the path's own unknown-key error for what it may
+ * not see, and daemon_busy until the cloud part is up.
  */
 export function checkCloudRight(route: Operation, key: string, principal: Principal, cloud: CloudGate): void {
   if (route.isPublic) return;
@@ -76,7 +76,7 @@ export function checkCloudRight(route: Operation, key: string, principal: Princi
     cloud.openSoon();
     throw fail('daemon_busy', 'the cloud part is starting');
   }
-  // What is of the whole server, such as its own metrics.
+  // Operations on the server as a whole, such as its own metrics.
   const needed = cloudRightOf(route) ?? OF_SERVER;
   assertRight(needed, key, principal, cloud.views);
 }

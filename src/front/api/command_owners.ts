@@ -1,9 +1,9 @@
-// Which agent has prepared a command: it alone may run it. docs/reference.md "Token of an agent".
+// Which agent prepared a command: only that agent may run it. docs/reference.md "Token of an agent".
 import type { Clock } from '../../runtime/actor.ts';
 import { COMMAND } from '../../settings/limits.ts';
 import type { Reach } from './reach.ts';
 
-/** The commands of agents that are not attached yet, by id. */
+/** Commands prepared by agents and not attached yet, by id. */
 export class CommandOwners {
   private readonly clock: Clock;
   private readonly agents = new Map<string, string>();

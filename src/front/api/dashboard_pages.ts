@@ -13,7 +13,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
   "base-uri 'none'",
   "form-action 'none'",
-  // No text becomes markup, whatever a defect of the page does with it.
+  // No text can become markup, even through a defect of the page.
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join('; ');
@@ -40,7 +40,7 @@ async function readPage(url: URL, type: string): Promise<StaticPage> {
 }
 
 /**
- * The pages in `folder`, a URL that ends with a slash. Each request reads its file, because requests are
+ * The pages in `folder`, a URL that ends with a slash. Files are read at each request, because requests are
  * rare.
  */
 export const dashboardPages =

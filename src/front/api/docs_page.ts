@@ -1,4 +1,4 @@
-// GET /docs: the API's document as a page for people. It has no script, and needs nothing from the network.
+// GET /docs: the API's document as a page for people, without scripts or network resources.
 import { createHash } from 'node:crypto';
 import { ALL_OPERATIONS } from '../../api/operations.ts';
 import type { StaticPage } from './static_pages.ts';
@@ -85,7 +85,7 @@ function typeText(schema: Schema): string {
   return escaped([type ?? 'any'].flat().join(' | '));
 }
 
-/** The fields of an object within a line. */
+/** The fields of an object on one line. */
 const fieldList = ({ properties = {}, required = [] }: Schema): string =>
   Object.entries(properties)
     .map(([name, one]) => `${code(required.includes(name) ? name : `${name}?`)}: ${typeText(one)}`)

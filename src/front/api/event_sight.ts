@@ -1,4 +1,4 @@
-// Which events a principal may know of: docs/reference.md "Roles and grants".
+// Which events a principal may see: docs/reference.md "Roles and grants".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EventPlace, EventScope } from '../../protocol/cloud_events.ts';
 import type { GrantScope, Principal } from '../../protocol/grants.ts';
@@ -6,7 +6,7 @@ import { ALL_WORKLOADS } from '../../protocol/workload_selection.ts';
 import type { CloudViews } from '../views/cloud_views.ts';
 import { workloadSlices } from '../views/workload_pages.ts';
 
-/** Whether `viewer` may know of an event or an operation, by the labels that its workload has now. */
+/** Whether `viewer` may see an event or operation, according to its workload's current labels. */
 export function seesEvent(viewer: Principal, views: CloudViews, event: EventPlace): boolean {
   const { cluster_id: clusterId, namespace, workload_id: workloadId } = event;
   const place = workloadId === null ? null : views.placeOf(workloadId);
@@ -17,7 +17,7 @@ export function seesEvent(viewer: Principal, views: CloudViews, event: EventPlac
     : viewer.mayInNamespace('viewer', clusterId, namespace);
 }
 
-/** Resolves with what `viewer` may know of events, for the owner of their history. */
+/** Resolves with the scopes of events that `viewer` may see, for the owner of their history. */
 export async function eventScopes(viewer: Principal, views: CloudViews): Promise<EventScope[]> {
   const scopeOf = async (scope: GrantScope): Promise<EventScope> => {
     const { clusterId, namespace, labels } = scope;

@@ -15,7 +15,7 @@ import type { AccessKeys } from './access_keys.ts';
 import { type Caller, USER } from './caller.ts';
 import { isPublicPath } from './public_paths.ts';
 
-/** The settings that say which pages may call, and that may change at run time. */
+/** The settings that control which pages may call; they may change at run time. */
 export interface AllowedCallers {
   /** Extension ids that may call; empty: any. */
   allowedExtensions: readonly string[];
@@ -32,7 +32,7 @@ export interface GuardOptions extends AllowedCallers {
   keys: AccessKeys;
   /** The keys of /k8s; null: /k8s is not served here. */
   cloudKeys: AccessKeys | null;
-  /** Who has API tokens for /k8s. */
+  /** Looks up API tokens for /k8s. */
   principals: Principals;
   /** The cloud listener on its own address: only rules 3 to 5 apply, and only /k8s is served. */
   cloudOnly?: boolean;
@@ -57,13 +57,13 @@ export const isCloudPath = (path: string): boolean =>
 
 const shown = (value: string): string => JSON.stringify(value.slice(0, 100));
 
-/** Whether this is the request of a browser for permission to send a cross-origin request. */
+/** Whether this is a CORS preflight request. */
 export const isPreflight = (exchange: HttpExchange): boolean =>
   exchange.method === 'OPTIONS' &&
   exchange.header('origin') !== '' &&
   exchange.header('access-control-request-method') !== '';
 
-/** The checks of one listener, with its names and tokens. The front has one per address. */
+/** The checks of one listener, with its host names and tokens. The front has one per address. */
 export class Guard {
   private readonly options: GuardOptions;
   private readonly names = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -82,7 +82,7 @@ export class Guard {
       // An IPv6 address has many spellings, and clients send the shortest.
       const name = hostInUrl(bind).toLowerCase();
       const url = `http://${name}`;
-      // An address with a zone cannot stand in a URL.
+      // An address with a zone is not valid in a URL.
       this.names.add(name).add(URL.canParse(url) ? new URL(url).hostname : name);
     }
     for (const name of this.names) {
@@ -101,8 +101,8 @@ export class Guard {
   }
 
   /**
-   * Verifies the token of an issuer that is seen for the first time, before `check`. null: there is nothing
-   * to verify. Rejects where the issuer does not answer.
+   * Verifies an issuer's token that has not been seen before. Runs before `check`. null: nothing to verify.
+   * Rejects if the issuer does not answer.
    */
   verify(exchange: HttpExchange): Promise<void> | null {
     const { principals, cloudOnly } = this.options;
@@ -114,7 +114,8 @@ export class Guard {
   check(exchange: HttpExchange): Verdict {
     if (this.checksPeer && !isLoopback(exchange.peerAddress()))
       return refuse('forbidden_origin', `the peer ${exchange.peerAddress()} is not on this machine`);
-    // A proof is for the Host it names: another than ours would let a stranger pass on our proof as his own.
+    // A proof names the Host it was made for. For another Host than ours, a stranger could present our proof
+    // as his own.
     if (!this.options.cloudOnly || exchange.path === access.proveCloud.path) {
       const host = exchange.header('host');
       if (!this.hosts.has(host) && !this.isOurs(host))
@@ -135,7 +136,7 @@ export class Guard {
     return caller === USER ? verdict : { ...verdict, caller };
   }
 
-  /** The slow comparison of a Host, for another case or a trailing dot. */
+  /** The slow comparison of a Host, which tolerates upper case and a trailing dot. */
   private isOurs(host: string): boolean {
     const parts = HOST.exec(host.toLowerCase());
     if (!parts?.[1] || !this.names.has(parts[1])) return false;
@@ -162,7 +163,7 @@ export class Guard {
     const keys = isCloud ? cloudKeys : this.options.keys;
     const given = givenToken(exchange);
     const agent = cloudOnly ? null : this.options.keys.agentOf(given);
-    // An agent is one everywhere, and the cloud part is among what it may not use.
+    // An agent's token identifies an agent everywhere, and agents may not use the cloud part.
     if (agent) return { kind: 'agent', life: agent };
     if (keys === null || isPublicPath(path) || isPreflight(exchange)) return USER;
     // The cloud's token is always required.
@@ -171,10 +172,10 @@ export class Guard {
   }
 }
 
-/** Whether no page has sent the request, or one of this daemon. */
+/** Whether the request was sent by this daemon's own page, or by no page at all. */
 const isOwnSite = (site: string): boolean => site === '' || site === 'none' || site === 'same-origin';
 
-/** Whether somebody follows a link to a page of this daemon: the page that links sees nothing of it. */
+/** Whether someone follows a link to a page of this daemon. The linking page cannot see the result. */
 const isPageVisit = (exchange: HttpExchange): boolean =>
   exchange.method === 'GET' &&
   exchange.header('sec-fetch-mode') === 'navigate' &&

@@ -13,17 +13,17 @@ import type { AppContext } from './app_context.ts';
 import type { Caller } from './caller.ts';
 import type { Reach } from './reach.ts';
 
-/** What a request is about. */
+/** The target of a request. */
 interface RequestTarget<Q = unknown> {
   readonly app: AppContext;
   /** The path's parameter, a name or an id, decoded; empty for a path without one. */
   readonly key: string;
   readonly query: Q;
-  /** Who asks. One with few rights comes only to operations that are meant for it. */
+  /** Who asks. Restricted callers only reach operations meant for them. */
   readonly caller: Caller;
-  /** What an agent that asks reaches; null: everything, as the caller is no agent. */
+  /** What the calling agent may reach; null: the caller is not an agent, so everything. */
   readonly reach: Reach | null;
-  /** Who asks with an API token; null: somebody who may do everything. */
+  /** The holder of the API token; null: an unrestricted caller. */
   readonly principal: Principal | null;
 }
 
@@ -33,20 +33,20 @@ export interface RequestContext<Q = unknown, B = unknown> extends RequestTarget<
   readonly host: string;
   /** The token or bearer of the request; empty when absent. */
   readonly bearer: string;
-  /** Who asks, as the audit log says it. */
+  /** Who asks, as named in the audit log. */
   readonly who: string;
-  /** The address that asks. */
+  /** The address of the client. */
   readonly from: string;
   /** The header Accept; empty when absent. */
   readonly accept: string;
-  /** Has `listener` called if the client disconnects before it has its answer. */
+  /** Registers `listener`, called if the client disconnects before it gets its answer. */
   onGone(listener: () => void): void;
-  /** Of a change of the cloud part: the id of its operation. */
+  /** The operation id of a change of the cloud part. */
   operationId?: string;
   /** The operation's status and headers; a handler may set others. */
   status: number;
   headers: ResponseHeaders;
-  /** More headers of an error: name, value, name, value. */
+  /** Additional headers for an error: name, value, name, value. */
   errorHeaders: readonly string[];
 }
 
@@ -54,8 +54,8 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
   /** The header Last-Event-ID; empty when absent. */
   readonly lastEventId: string;
   /**
-   * Sends the head; until then the request may fail like any other. null: the client has disconnected, or
-   * sent HEAD.
+   * Sends the head. Until then the request may still fail like any other. null: the client has disconnected,
+   * or sent HEAD.
    */
   open(): ResponseStream | null;
 }
@@ -63,8 +63,8 @@ export interface StreamContext<Q = unknown> extends RequestTarget<Q> {
 /** The handler of each kind of operation. */
 interface HandlerKinds<Q, B, A> {
   /**
-   * The bytes of the answer; null: the key is unknown. `query` null: the request has none. What the views do
-   * not have by themselves comes later. `reach`, `principal` null: everything.
+   * The bytes of the answer; null: the key is unknown. `query` null: the request has none. A promise if the
+   * views alone do not have the answer. `reach`, `principal` null: unrestricted.
    */
   read: (
     app: AppContext,
@@ -79,7 +79,7 @@ interface HandlerKinds<Q, B, A> {
   stream: (request: StreamContext<Q>) => void | Promise<void>;
   /** null: the answer is streamed. */
   relay: (request: RelayedRequest & { readonly app: AppContext }) => Promise<RelayedAnswer | null>;
-  /** Runs before the upgrade: an exception is answered like any other error. */
+  /** Runs before the upgrade, so an exception is answered like any other error. */
   socket: (request: RequestTarget<Q>) => (socket: ServerWebSocket) => WebSocketHandlers;
 }
 

@@ -1,7 +1,7 @@
 // The header Link of a list in pages: docs/reference.md "Lists of workloads".
 import type { ResponseHeaders } from '../server/http_server.ts';
 
-/** `headers` with the Link to the page of `path` that begins at the token `next`. */
+/** `headers` with a Link to the page of `path` that begins at the token `next`. */
 export function withNextPage(
   headers: ResponseHeaders,
   path: string,

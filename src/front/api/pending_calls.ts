@@ -1,12 +1,12 @@
-// The calls without an answer so far, and what answers them before their work is done.
+// Calls that have not been answered yet, and ways to answer them before their work is done.
 import { fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 import type { HttpReply } from './reply.ts';
 
 export interface PendingCall {
-  /** Whether it came in with `auth.token`, or without any while there is none. */
+  /** Whether it was sent with `auth.token`, or without a token while none is set. */
   readonly isOfToken: boolean;
-  /** Called when it is answered before its work is done: its client waits no longer. */
+  /** Called when it is answered before its work is done, so its client no longer waits. */
   onCut: () => void;
 }
 
@@ -15,12 +15,12 @@ export class PendingCalls {
   private idleWaiters: (() => void)[] = [];
   private readonly onDefect: (error: unknown) => void;
 
-  /** `onDefect`: for exceptions of work whose answer nobody gets any more. */
+  /** `onDefect`: for exceptions of work whose client has already been answered. */
   constructor(onDefect: (error: unknown) => void) {
     this.onDefect = onDefect;
   }
 
-  /** Holds `reply` until `work` is done. Its value is answered by `answer`, its error as it is. */
+  /** Holds `reply` until `work` is done. `answer` sends its value; its error is sent as it is. */
   track<T>(
     reply: HttpReply,
     call: PendingCall,
@@ -48,7 +48,7 @@ export class PendingCalls {
       : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
 
-  /** The daemon ends before they finish. */
+  /** The daemon is ending before they finish. */
   failAll(): void {
     this.cut(
       () => true,

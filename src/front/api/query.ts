@@ -3,7 +3,7 @@
 import type { QueryField, QueryShape, QueryValues } from '../../api/query.ts';
 import { fail } from '../../protocol/errors.ts';
 
-/** Wrong values that one error names. */
+/** The most faults that one error names. */
 const MAX_FAULTS = 32;
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 
@@ -37,8 +37,8 @@ export function percentDecode(text: string): string | null {
 }
 
 /**
- * The declared values of a query string. Throws invalid_spec, which names every wrong value and every
- * undeclared name: what a client asks for and nobody reads, such as a dry run, would otherwise be done.
+ * The declared values of a query string. Throws invalid_spec naming every wrong value and every undeclared
+ * name: ignoring an unknown name, such as a misspelt dry run, would carry out the request.
  */
 export function readQuery<S extends QueryShape>(raw: string, shape: S): QueryValues<S> {
   const values = new Map<string, unknown>(Object.keys(shape).map((key) => [key, null]));

@@ -1,4 +1,4 @@
-// What an agent sees and changes with its token: docs/reference.md "Token of an agent".
+// What an agent may see and change with its token: docs/reference.md "Token of an agent".
 import type { AgentLife } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventType } from '../../protocol/events.ts';
@@ -7,17 +7,17 @@ import type { SpecRow } from '../../protocol/views.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import type { ServiceViews } from '../views/service_views.ts';
 
-/** Events of clusters are of no stack, and no agent sees them. */
+/** Events of clusters belong to no stack, so agents do not see them. */
 const OF_STACKS = /^(?:service|agent|port)\./;
 
-/** What a list leaves out; null: nothing. */
+/** Selects the list entries that may be shown; null: all. */
 export const specFilter = (reach: Reach | null): ((spec: SpecRow) => boolean) | null =>
   reach && ((spec) => reach.has(spec));
 
-/** The reach of one life of an agent. A person has none: in the place of a reach, null is everything. */
+/** The reach of one run of an agent. For people there is none: null instead of a reach means everything. */
 export class Reach {
   readonly agent: string;
-  /** What is of this stack is reached; null: what is of no stack. */
+  /** It reaches everything in this stack; null: everything that is in no stack. */
   readonly stack: string | null;
   private readonly run: string;
   private readonly views: ServiceViews;
@@ -29,7 +29,7 @@ export class Reach {
     this.stack = views.spec(name)?.stack ?? null;
   }
 
-  /** Whether its process lives, or is being made, and is of the same stack still. */
+  /** Whether its process is running or being started, and still belongs to the same stack. */
   get isCurrent(): boolean {
     const spec = this.views.spec(this.agent);
     if (!spec?.agent || spec.stack !== this.stack) return false;
@@ -41,18 +41,18 @@ export class Reach {
     return stack === this.stack;
   }
 
-  /** As `has`, also for a name that is not registered, or no longer. */
+  /** Like `has`, but also for a name that is not registered (any more). */
   hasName(name: string): boolean {
     const spec = this.views.spec(name);
     return spec ? this.has(spec) : this.isOwnName(name);
   }
 
-  /** Whether what the stack registers may have this name. */
+  /** Whether a registration by this stack may have this name. */
   isOwnName(name: string): boolean {
     return this.stack === null ? isShortName(name) : shortName(name, this.stack) !== null;
   }
 
-  /** Whether the group is the stack's own, and has no other members. */
+  /** Whether the group belongs to the stack and has no members from elsewhere. */
   hasGroup(group: string): boolean {
     return (
       (group === this.stack || this.isOwnName(group)) &&
@@ -64,18 +64,18 @@ export class Reach {
     return OF_STACKS.test(type) && this.hasName(name);
   }
 
-  /** The failure of a request for `what`, such as `the service blog--web`. */
+  /** The failure for a request for `what`, such as `the service blog--web`. */
   refusal(what: string): Failure {
     const of = this.stack === null ? 'no stack' : `the stack ${this.stack}`;
     return fail('forbidden_owner', `${this.agent} is an agent of ${of}, and ${what} is not`);
   }
 
-  /** Throws forbidden_owner for the name of something else. */
+  /** Throws forbidden_owner for a name outside its reach. */
   assertName(name: string): void {
     if (!this.hasName(name)) throw this.refusal(name);
   }
 
-  /** Throws forbidden_owner for another stack. */
+  /** Throws forbidden_owner for any other stack. */
   assertStack(stack: string): void {
     if (stack !== this.stack) throw this.refusal(stack);
   }

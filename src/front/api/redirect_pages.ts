@@ -1,5 +1,5 @@
-// Pages on disk that take a browser to the dashboard. An address with a code may not be an argument of the
-// browser, which every user of the machine can read.
+// Pages on disk that redirect a browser to the dashboard. An address with a code must not be an argument of
+// the browser, because every user of the machine can read those.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail } from '../../protocol/errors.ts';
@@ -18,8 +18,8 @@ export class RedirectPages {
   }
 
   /**
-   * Writes the page `name` for `url`, whose characters mean nothing in HTML, and returns its path. Fails
-   * storage_full.
+   * Writes the page `name`, which redirects to `url`, and returns its path. `url` must not contain characters
+   * special to HTML. Fails storage_full.
    */
   write(name: string, url: string): string {
     const path = this.path(name);
@@ -39,7 +39,7 @@ export class RedirectPages {
     rmSync(this.path(name), { force: true });
   }
 
-  /** Removes what a killed daemon, or one of an earlier version, has left. */
+  /** Removes files left by a killed daemon or an earlier version. */
   removeAll(): void {
     rmSync(this.folder, { recursive: true, force: true });
     rmSync(this.earlierPage, { force: true });

@@ -1,12 +1,12 @@
-// The part of /k8s that another Berth answers, as the front asks for it.
+// The part of /k8s that another Berth answers, as the front sees it.
 
 export interface RemoteRequest {
   method: string;
-  /** With the query. */
+  /** Including the query. */
   path: string;
   headers: [name: string, value: string][];
   body: string | null;
-  /** The answer is read as it comes. */
+  /** Whether the answer is read as it arrives. */
   isStreamed: boolean;
   signal: AbortSignal;
 }

@@ -13,10 +13,10 @@ import type { Route } from './routes.ts';
 
 const PASSED_HEADERS = ['content-type', 'accept', 'idempotency-key', 'last-event-id'];
 const RETURNED_HEADERS = ['Link', 'Berth-Operation', 'Idempotent-Replayed', 'Retry-After'];
-/** The types of what a Berth answers; a page of a proxy is none of them. */
+/** The content types of a Berth's answers. A proxy's error page has none of these. */
 const ANSWERED_TYPE = /^(application\/json|application\/openmetrics-text|text\/(csv|plain|event-stream))\b/;
 
-/** What is passed on of a request, without its body. Read before anything is awaited. */
+/** The parts of a request to pass on, without its body. Must be read before anything is awaited. */
 function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'path' | 'headers'> {
   const query = exchange.query();
   const headers = PASSED_HEADERS.flatMap((name): [string, string][] => {
@@ -32,14 +32,14 @@ function passedHead(exchange: HttpExchange): Pick<RemoteRequest, 'method' | 'pat
   };
 }
 
-/** Resolves with the body of a request; null: it has none. */
+/** Resolves with the body of a request; null if it has none. */
 async function passedBody(exchange: HttpExchange): Promise<string | null> {
   if (!exchange.head.hasBody) return null;
   const bytes = await exchange.readBody({ bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs });
   return Buffer.from(bytes).toString();
 }
 
-/** The longest time to an answer in milliseconds: the other Berth's own limits, and the way to it. */
+/** The time limit for an answer, in milliseconds: the other Berth's own limits plus the transfer. */
 function answerLimitMs({ isPrompt, keyKind }: Route, query: string): number {
   if (isPrompt) return RELAY.answerTimeoutMs;
   const asked = Number(new URLSearchParams(query).get('timeout')) || CLOUD.defaultWakeWaitMs;
@@ -48,7 +48,7 @@ function answerLimitMs({ isPrompt, keyKind }: Route, query: string): number {
   return workMs + waitMs + RELAY.answerTimeoutMs;
 }
 
-/** What the body of a refusal says that the token may not do; null: it says something else. */
+/** The role that a refusal says the token is missing; null if it says something else. */
 function missingRole(body: string): string | null {
   try {
     const { code, message }: { code?: unknown; message?: unknown } = JSON.parse(body);
@@ -59,7 +59,7 @@ function missingRole(body: string): string | null {
 }
 
 /**
- * Sends a request; `limitMs` null: its answer has no end. Fails remote_unreachable, remote_denied, forbidden.
+ * Sends a request; `limitMs` null: its answer is endless. Fails remote_unreachable, remote_denied, forbidden.
  */
 async function askRemote(
   remote: RemoteApi,
@@ -80,7 +80,7 @@ async function askRemote(
   return answer;
 }
 
-/** The headers for an answer that is passed back, which by itself would have `usual`. */
+/** The headers for an answer passed back; `usual` are the operation's own. */
 function returnedHeaders(answer: RemoteAnswer, usual: ResponseHeaders): ResponseHeaders {
   const pairs = RETURNED_HEADERS.flatMap((name) => {
     const value = answer.header(name);
@@ -97,8 +97,8 @@ const drained = (stream: ResponseStream): Promise<void> =>
   });
 
 /**
- * Passes the events of `answer` on until either side ends, or the other Berth has been silent for too long:
- * it says something every few seconds.
+ * Passes on the events of `answer` until either side ends, or the other Berth has been silent for too long: a
+ * working one sends something every few seconds.
  */
 async function passStream(answer: RemoteAnswer, stream: ResponseStream): Promise<void> {
   const giveUp = (): void => stream.destroy();
@@ -112,7 +112,7 @@ async function passStream(answer: RemoteAnswer, stream: ResponseStream): Promise
     }
     stream.end();
   } catch {
-    // Its client connects again and says what it has seen.
+    // The client reconnects and says what it has seen.
     giveUp();
   } finally {
     clearTimeout(silence);
@@ -125,11 +125,11 @@ export interface PassedRequest {
   reply: HttpReply;
   route: Route;
   app: AppContext;
-  /** Has it until it is answered. */
+  /** Tracks the request until it is answered. */
   pending: PendingCalls;
 }
 
-/** Has `remote` answer a request. Throws daemon_busy, unsupported_media_type. */
+/** Passes a request on to `remote`. Throws daemon_busy, unsupported_media_type. */
 export function passOn({ exchange, reply, route, app, pending }: PassedRequest, remote: RemoteApi): void {
   const isStreamed = route.kind === 'stream';
   if (isStreamed) app.streams.assertRoom();

@@ -5,14 +5,14 @@ import { type Failure, isFailure } from '../../runtime/actor.ts';
 import type { RequestCounts } from '../metrics/request_counts.ts';
 import { type HttpExchange, ResponseHeaders, type ResponseStream } from '../server/http_server.ts';
 
-/** Keep what is sent, and its window, from pages of other origins. */
+/** These keep pages of other origins from reading an answer or reaching its window. */
 export const ISOLATION_HEADERS: readonly string[] = [
   ...['X-Content-Type-Options', 'nosniff'],
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
   ...['Cross-Origin-Opener-Policy', 'same-origin'],
 ];
 
-/** Of what is data and no page: no browser runs or frames it. */
+/** For data rather than pages: keeps browsers from executing or framing it. */
 export const DATA_POLICY: readonly string[] = [
   'Content-Security-Policy',
   "default-src 'none'; frame-ancestors 'none'",
@@ -79,7 +79,7 @@ export function failureOfTable(error: unknown): { code: ErrorCode; message: stri
 
 const isDetail = (detail: unknown): detail is FailureDetail => typeof detail === 'object' && detail !== null;
 
-/** What every answer needs. */
+/** The dependencies of every answer. */
 export interface ReplyContext {
   /** Counts every answer. */
   readonly requests: RequestCounts;
@@ -89,7 +89,7 @@ export interface ReplyContext {
 
 /** The answer to one exchange. */
 export class HttpReply {
-  /** The id of the operation that answers; empty: none. */
+  /** The id of the operation that answers; empty if none. */
   operation = '';
   readonly exchange: HttpExchange;
   /** The origin of an allowed extension or page, else empty. */

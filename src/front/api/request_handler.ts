@@ -53,7 +53,7 @@ const KEY_RULES: Readonly<Record<KeyKind, { pattern: RegExp; must: string } | nu
   id: null,
 };
 
-/** The headers of a request that a `relay` passes on. */
+/** The request headers that a `relay` passes on. */
 const RELAYED_HEADERS = [
   ...['content-type', 'accept', 'authorization', 'berth-cloud-token'],
   ...['mcp-protocol-version', 'mcp-method', 'mcp-name'],
@@ -76,12 +76,12 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
   throw fail(missing, `there is no ${missing.slice('unknown_'.length)} ${key}`);
 }
 
-/** What a route is called for, and by whom. */
+/** The parts of a request that decide whether it may be made: its target, and its caller. */
 type Called = Pick<RequestContext, 'key' | 'caller' | 'reach' | 'principal'>;
 
 /**
- * Whether `caller` may call `route` at all: a share is for a few. undefined: a path without a route, which is
- * no secret to others.
+ * Whether `caller` may call `route` at all: a share may call only a few. `route` is undefined for an unknown
+ * path, which other callers may see as such.
  */
 function mayCall(caller: Caller, route: Route | undefined, key: string | null): boolean {
   return caller.kind !== 'share' || (route?.isShared === true && key === caller.share.agent);
@@ -90,10 +90,13 @@ function mayCall(caller: Caller, route: Route | undefined, key: string | null): 
 const isOfToken = (route: Route, { caller }: Called): boolean =>
   caller.kind !== 'agent' && !route.isPublic && !route.path.startsWith('/k8s');
 
-/** Answers every request of one listener. The front has one per guard, and waits for it when it closes. */
+/**
+ * Answers every request of one listener. The front has one per guard, and waits for its pending calls on
+ * closing.
+ */
 export class RequestHandler {
   private readonly options: RequestHandlerOptions;
-  /** Calls without an answer so far. */
+  /** Calls that have not been answered yet. */
   readonly pending: PendingCalls;
   private readonly context: ReplyContext;
 
@@ -103,7 +106,7 @@ export class RequestHandler {
     this.context = { requests: options.app.requests, onDefect: options.onDefect };
   }
 
-  /** To be waited for before `handle`: see ServerOptions. */
+  /** Must be awaited before `handle`: see ServerOptions. */
   prepare(exchange: HttpExchange): Promise<boolean> | null {
     const verified = this.options.guard.verify(exchange);
     if (!verified) return null;
@@ -129,7 +132,7 @@ export class RequestHandler {
       }
       const { refusal, origin, caller } = guard.check(exchange);
       reply = new HttpReply(exchange, origin, this.context);
-      // A connection for another name was not meant for this daemon.
+      // A connection that names another host was not meant for this daemon.
       if (refusal) reply.fail(refusal, [], refusal.code === 'forbidden_host');
       else {
         if (!isPublicPath(exchange.path) && !isPreflight(exchange)) exchange.markTrusted();
@@ -256,7 +259,7 @@ export class RequestHandler {
     const request = { ...by, ...asker, app, query, body: null, host, accept, bearer, onGone, ...answered };
     const forced = by.reach ? null : forcedEvent(route, by.key, exchange.header('berth-agent'), app);
     const tell = () => app.ref('events').ask('append', { events: forced ? [forced] : [] });
-    // It is told before it is done.
+    // The forced change is recorded before it is made.
     const work = (): unknown => (forced ? tell().then(() => route.run(request)) : route.run(request));
     const change = isCloudChange(route) ? operationKey(exchange, by.principal) : null;
     const recorded = change ? (): unknown => runOperation(route, request, change, work) : work;

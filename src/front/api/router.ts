@@ -37,8 +37,8 @@ export class Router<R extends RoutePattern> {
       entry.rows.set(row.method, row);
       completeEntry(entry);
     }
-    // An agent may be called `spinup`: a fixed path inherits its missing methods from the pattern that also
-    // matches it.
+    // An agent may be called `spinup`, so a fixed path inherits the methods it lacks from the pattern that
+    // also matches it.
     for (const [path, found] of this.exact) {
       const other = this.findNamed(path);
       for (const [method, row] of other?.entry.rows ?? [])

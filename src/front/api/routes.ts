@@ -30,8 +30,8 @@ export interface RouteOf<K extends OperationKind> extends Operation<ResourceName
   /** The headers of a successful answer. */
   readonly headers: ResponseHeaders;
   /**
-   * Checks a body and fills in its defaults; of an operation without one, that the body says nothing. The
-   * shape is loaded with the first body. Rejects with invalid_spec. null: a body is not looked at.
+   * Checks a body and fills in its defaults; for an operation without a body, checks that there is none. The
+   * schema is loaded with the first body. Rejects with invalid_spec. null: the body is ignored.
    */
   readonly parseBody: ((value: unknown) => Promise<unknown>) | null;
 }
@@ -83,8 +83,8 @@ function routesOf(
   return Object.entries(operations).map(([name, operation]) => {
     const parseBody = bodyParser(operation);
     const headers = headersFor(operation);
-    // HANDLERS has a handler of the operation's kind under its name, which receives only the operation's own
-    // query and body.
+    // HANDLERS has a handler of the operation's kind under its name. It receives only that operation's query
+    // and body.
     return { ...operation, run: handlers[name], headers, parseBody } as Route;
   });
 }

@@ -3,7 +3,7 @@ import { isCloudPath } from './guard.ts';
 import { ROUTES, type Route } from './routes.ts';
 
 const HEALTH: readonly string[] = ['/livez', '/readyz'];
-/** Of a cloud server, beside /k8s: docs/reference.md "Cloud server". */
+/** The paths of a cloud server besides /k8s: docs/reference.md "Cloud server". */
 const SERVER: readonly string[] = [...HEALTH, '/metrics', '/openapi.json'];
 
 const cloudAnd = (paths: readonly string[]): readonly Route[] =>
@@ -12,7 +12,7 @@ const cloudAnd = (paths: readonly string[]): readonly Route[] =>
 export const SERVED = {
   /** The daemon's address, where /k8s is served too. */
   all: ROUTES,
-  /** The daemon's address, where /k8s has another. */
+  /** The daemon's address, when /k8s has an address of its own. */
   daemon: ROUTES.filter(({ path }) => !isCloudPath(path)),
   /** The address of /k8s. */
   cloud: cloudAnd(HEALTH),

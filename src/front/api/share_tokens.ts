@@ -1,12 +1,12 @@
-// The tokens with which an agent's terminal is shared: docs/reference.md "Shared terminals". They are kept in
-// memory alone, so they end with the daemon, and nothing on disk can make one.
+// The tokens by which an agent's terminal is shared: docs/reference.md "Shared terminals". They are kept only
+// in memory, so they end with the daemon and cannot be forged from anything on disk.
 import { randomBytes } from 'node:crypto';
 import type { AccessKey } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { SHARE } from '../../settings/agent_limits.ts';
 
-/** What a share token is good for. Times are epoch milliseconds. */
+/** What a share token gives access to. Times are epoch milliseconds. */
 export interface Share {
   readonly id: string;
   readonly agent: string;
@@ -18,14 +18,14 @@ export interface Share {
 interface OpenShare {
   share: Share;
   secret: string;
-  /** Monotonic time of its end: the wall clock may be set back. */
+  /** Monotonic time of its end, because the wall clock may be set back. */
   until: number;
   cancel: () => void;
 }
 
 const SHARE_ID = /^(?:berth\.)?(share-[A-Za-z0-9_-]{16})\./;
 
-/** The id of the share that a token, or a bearer, says it is of; null: it is of none. */
+/** The id of the share that a token or bearer claims to belong to; null if it does not claim any. */
 export const shareIdIn = (given: string): string | null => SHARE_ID.exec(given)?.[1] ?? null;
 
 export class ShareTokens {
@@ -55,7 +55,7 @@ export class ShareTokens {
     return { share, key: { id, secret } };
   }
 
-  /** The open share of that id, and its secret; null: there is none. */
+  /** The open share with this id, and its secret; null if there is none. */
   find(id: string): { share: Share; secret: string } | null {
     const found = this.open.get(id);
     if (!found) return null;
@@ -69,7 +69,7 @@ export class ShareTokens {
     return [...this.open.values()].map(({ share }) => share).filter((share) => share.agent === agent);
   }
 
-  /** Ends a share; false: there is none of that id. */
+  /** Ends a share; false: there is none with this id. */
   end(id: string): boolean {
     const found = this.open.get(id);
     if (!found) return false;
@@ -92,7 +92,7 @@ export class ShareTokens {
     return Math.min(share.expiresAt - this.clock.now(), until - this.clock.monotonic());
   }
 
-  /** Timers stand still while the machine sleeps, so the clock is looked at now and then. */
+  /** Timers pause while the machine is suspended, so the clock is checked from time to time. */
   private endInTime(opened: OpenShare): void {
     const left = this.left(opened);
     if (left <= 0) this.end(opened.share.id);

@@ -40,7 +40,9 @@ const one = (value: number, labels: Sample['labels']): Sample[] => [{ labels, va
 
 const COUNTS = ['replicas', 'ready_replicas', 'desired_replicas', 'asleep_seconds'] as const;
 
-/** More workloads than a monitoring system should have series for are added up per namespace. */
+/**
+ * If there are more workloads than a monitoring system should have series for, they are summed per namespace.
+ */
 function bounded(workloads: readonly WorkloadCounts[]): readonly WorkloadCounts[] {
   if (workloads.length <= METRICS.maxWorkloads) return workloads;
   const sums = new Map<string, WorkloadCounts>();
@@ -90,7 +92,7 @@ const perWorkload = (
 
 type SavedCount = 'podSeconds' | 'cpuSeconds' | 'memorySeconds';
 
-/** Of all months. More namespaces than there should be series are added up per cluster. */
+/** Sums all months. If there are more namespaces than there should be series, they are summed per cluster. */
 function savedSamples(savings: readonly StoredSavings[], count: SavedCount): Sample[] {
   const places = new Set(savings.map(({ clusterId, namespace }) => `${clusterId}/${namespace}`));
   const isWhole = places.size <= METRICS.maxWorkloads;
@@ -120,7 +122,7 @@ const perTether = (
     tethers.flatMap((tether) => one(value(tether), { tether: tether.tether_id, label: tether.label ?? '' })),
 });
 
-/** All of them, in the order of the text. */
+/** All metrics, in the order of the text. */
 export const CLOUD_METRICS: readonly Row[] = [
   perWorkload(
     { name: 'berth_workload_replicas', help: 'Replicas that the workload asks for.' },

@@ -63,7 +63,7 @@ const perLog = ({ name, help }: Pick<Row, 'name' | 'help'>, value: (log: LogByte
     system.host?.logs.flatMap((log) => one(value(log), { service: log.service })) ?? [],
 });
 
-/** A measurement of an earlier process says nothing about this one. */
+/** The latest measurement, unless it is of an earlier process. */
 const measuredOf = ({ state, stats }: ServiceParts) =>
   stats && stats.run === state?.process?.run ? stats : null;
 
@@ -159,7 +159,7 @@ const SERVICE_METRICS: readonly Row[] = [
 
 const NOTICE_RESULTS = ['delivered', 'failed', 'dropped'] as const;
 
-/** Two targets may look the same: the place in the configuration tells them apart. */
+/** Two targets may look the same, so their position in the configuration tells them apart. */
 const noticeLabels = ({ target }: { target: string }, index: number): Labels => ({
   notify: String(index),
   target,

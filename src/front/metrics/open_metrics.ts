@@ -28,8 +28,8 @@ function labelsText(labels: Sample['labels']): string {
 }
 
 /**
- * The values of `metrics` at `reading`. `isOpen`: as OpenMetrics, whose families are named without `_total`
- * and which says where the text ends.
+ * Formats `metrics` at `reading`. `isOpen`: as OpenMetrics, in which families are named without `_total` and
+ * the text has an end marker.
  */
 export function metricsText<R>(metrics: readonly Metric<R>[], reading: R, isOpen: boolean): string {
   const lines: string[] = [];

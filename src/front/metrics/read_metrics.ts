@@ -1,4 +1,4 @@
-// The moment that the metrics describe, and its text in the format that the client reads.
+// Collects the readings for the metrics, and formats them as the client asks.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { narrowed, type Principal } from '../../protocol/grants.ts';
 import { ALL_SAVINGS } from '../../protocol/savings.ts';

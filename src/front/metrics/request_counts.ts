@@ -3,7 +3,7 @@
 export class RequestCounts {
   private readonly byOperation = new Map<string, Map<number, number>>();
 
-  /** Counts an answer. `operation` is its id; empty: the request was for none. */
+  /** Counts an answer. `operation` is its id; empty if the request matched none. */
   add(operation: string, status: number): void {
     let counts = this.byOperation.get(operation);
     if (!counts) {

@@ -8,18 +8,18 @@ export interface StartHistogram {
   /** Starts that took no longer than each bound of START_BUCKETS. */
   buckets: number[];
   count: number;
-  /** Seconds of all starts. */
+  /** The total seconds of all starts. */
   sum: number;
 }
 
 export class StartTimes {
   private readonly histograms = new Map<string, StartHistogram>();
-  /** The run of each service that was seen running last. */
+  /** The run in which each service was last seen running. */
   private readonly runs = new Map<string, string>();
 
   /**
-   * Takes a changed state. `isKnown` false: the service was not known before, so it may have been running for
-   * long. Several changes may come as one, so `starting` may never be seen. `now`: epoch milliseconds.
+   * Processes a changed state. `isKnown` false: the service was unknown before, so it may have been running
+   * for long. Several changes may arrive as one, so `starting` may never be seen. `now`: epoch milliseconds.
    */
   observe(isKnown: boolean, { name, status, process: live }: ServiceState, now: number): void {
     if (status !== 'running' || !live || this.runs.get(name) === live.run) return;

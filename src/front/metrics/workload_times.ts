@@ -1,4 +1,4 @@
-// How long workloads have slept and what their wakes have taken, since the daemon was started.
+// How long workloads have slept and how long their wakes took, since the daemon started.
 import type { WorkloadRow } from '../../protocol/cloud.ts';
 
 /** The upper bounds of the buckets of wakes, in seconds. */
@@ -8,15 +8,15 @@ export interface WakeHistogram {
   /** Wakes that took no longer than each bound of WAKE_BUCKETS. */
   buckets: number[];
   count: number;
-  /** Seconds of all wakes. */
+  /** The total seconds of all wakes. */
   sum: number;
 }
 
 interface Observed {
   state: WorkloadRow['state'];
-  /** Monotonic milliseconds at which it got there. */
+  /** Monotonic milliseconds at which it entered its state. */
   since: number;
-  /** Milliseconds it has slept before. */
+  /** Milliseconds of earlier sleep. */
   asleepMs: number;
 }
 
@@ -24,7 +24,7 @@ export class WorkloadTimes {
   private readonly workloads = new Map<string, Observed>();
   private readonly wakes = new Map<string, WakeHistogram>();
 
-  /** Takes a row. A wake that was not seen to begin is not counted. `now`: monotonic milliseconds. */
+  /** Processes a row. A wake whose beginning was not seen is not counted. `now`: monotonic milliseconds. */
   observe({ id, clusterId, state }: Pick<WorkloadRow, 'id' | 'clusterId' | 'state'>, now: number): void {
     const before = this.workloads.get(id);
     if (before?.state === state) return;

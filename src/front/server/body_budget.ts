@@ -1,4 +1,4 @@
-// Bodies of requests while they are received, and the memory that all of them may take together:
+// Request bodies while they are received, and the memory that all of them together may use:
 // docs/reference.md "Bodies".
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
@@ -12,7 +12,7 @@ export interface BodyLimits {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A body of a request, which grows with what arrives: a length in the head reserves nothing. */
+/** A request body, which grows as data arrives: a length in the head reserves no memory. */
 export class IncomingBody {
   /** Everything has arrived, or the body has been given up. */
   isSettled = false;
@@ -42,7 +42,7 @@ export class IncomingBody {
     return this.kept.length;
   }
 
-  /** Copies `chunk`. More than may be is read and dropped up to a bound, so that its sender sees the 413. */
+  /** Copies `chunk`. Excess data is read and dropped up to a limit, so that its sender sees the 413. */
   add(chunk: Uint8Array): void {
     if (this.isSettled) return;
     const { bytes } = this.limits;
@@ -73,7 +73,7 @@ export class IncomingBody {
   }
 
   private append(chunk: Uint8Array, end: number): void {
-    // Most bodies come in one piece, and no room is left over for those.
+    // Most bodies come in one piece, which gets a buffer of exactly its size.
     const doubled = Math.min(this.limits.bytes, 2 * this.size);
     if (end > this.kept.length) this.resize(Buffer.allocUnsafeSlow(Math.max(end, doubled)));
     if (!this.isSettled) this.kept.set(chunk, this.size);
@@ -100,8 +100,8 @@ export class IncomingBody {
 }
 
 /**
- * The memory of all bodies that are being received. When it is used up, the body that has been on its way the
- * longest is given up with daemon_busy: whoever sends slowly to use up memory loses to whoever just sends.
+ * The memory of all bodies being received. When it is used up, the body that has been arriving the longest is
+ * given up with daemon_busy. So slow senders who try to exhaust memory lose to normal ones.
  */
 export class BodyBudget {
   private readonly maxBytes: number;

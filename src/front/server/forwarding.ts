@@ -1,4 +1,4 @@
-// Passes requests on to another Berth as they are, and its answers back: docs/reference.md "Shared database".
+// Forwards requests to another Berth unchanged, and its answers back: docs/reference.md "Shared database".
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { ERRORS } from '../../protocol/errors.ts';
 import { FORWARDING } from '../../settings/cloud_limits.ts';
@@ -9,13 +9,13 @@ export interface ForwardTarget {
   port: number;
 }
 
-/** Marks what another Berth has passed on. */
+/** Marks a request that another Berth has forwarded. */
 const PASSED_ON = 'berth-passed-on';
 
-/** Headers of one connection, which the next one has its own of. */
+/** Headers of a single connection; the next one sets its own. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'proxy-connection', 'expect']);
 
-/** Names and values in turn, as Node reads and writes them, without those of the connection. */
+/** Header names and values in turn, as Node reads and writes them, without those in `without`. */
 function passedHeaders(raw: readonly string[], without: ReadonlySet<string> = OF_CONNECTION): string[] {
   const passed: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
@@ -37,20 +37,20 @@ export class Forwarder {
     timeout: FORWARDING.idleMs,
   });
 
-  /** Those that have no whole answer yet. */
+  /** Requests whose answer is not complete yet. */
   private readonly open = new Set<http.ClientRequest>();
 
-  /** `target`: null while requests are answered here. `passes`: whether requests for a path are passed on. */
+  /** `target`: null while requests are answered here. `passes`: whether requests for a path are forwarded. */
   constructor(target: () => ForwardTarget | null, passes: (path: string) => boolean) {
     this.target = target;
     this.passes = passes;
   }
 
-  /** Passes a request on; false: it is to be answered here. `onTrusted`: the other Berth has accepted it. */
+  /** Forwards a request; false: it must be answered here. `onTrusted`: the other Berth has accepted it. */
   forward(req: IncomingMessage, res: ServerResponse, onTrusted: () => void): boolean {
     const target = this.target();
     const [path = ''] = (req.url ?? '').split('?');
-    // Two that take each other for the one that has the clusters would pass a request on for ever.
+    // Two Berths that each take the other for the holder of the clusters would forward a request forever.
     const isPassedOn = req.headers[PASSED_ON] !== undefined;
     if (target === null || isPassedOn || !this.passes(path)) return false;
     const upstream = http.request({
@@ -61,7 +61,7 @@ export class Forwarder {
       headers: [...passedHeaders(req.rawHeaders), PASSED_ON, '1'],
       setHost: false,
     });
-    // Of a peer that has gone without a word; an answer may take long.
+    // Only limits connecting, in case the peer is gone; an answer may take long.
     upstream.setTimeout(FORWARDING.connectTimeoutMs, () => {
       if (upstream.socket?.connecting) upstream.destroy(new Error('it does not accept connections'));
     });
@@ -69,7 +69,7 @@ export class Forwarder {
       const { statusCode: status = 502 } = answer;
       if (status !== 401 && status !== 403) onTrusted();
       res.writeHead(status, passedHeaders(answer.rawHeaders, ANSWER_WITHOUT));
-      // Heads of event streams are due before the first event.
+      // The head of an event stream must be sent before the first event.
       res.flushHeaders();
       answer.on('error', () => res.destroy());
       answer.pipe(res);
@@ -84,7 +84,7 @@ export class Forwarder {
     return true;
   }
 
-  /** Ends everything that was passed on: the clusters are another's now. The client is told to try again. */
+  /** Ends all forwarded requests, because the clusters have changed hands. Clients are told to try again. */
   cut(): void {
     for (const upstream of this.open) upstream.destroy(new Error("the clusters are another Berth's now"));
   }
@@ -96,7 +96,7 @@ export class Forwarder {
   }
 }
 
-/** The answer where the other Berth ends or does not answer: another one may have its place soon. */
+/** The answer when the other Berth ends or does not respond: another one may take over soon. */
 function refuse(res: ServerResponse): void {
   if (res.headersSent) {
     res.destroy();

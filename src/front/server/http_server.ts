@@ -55,18 +55,19 @@ export class ResponseHeaders {
   }
 }
 
-/** A body, or the length that the answer to a HEAD states (null: none). */
+/** A body, or the Content-Length in the answer to a HEAD (null: none). */
 export type ResponseBody = Uint8Array | string | { length: number | null };
 
-/** A streamed answer. Bytes that a slow reader has not taken are kept in memory: watch `bufferedBytes`. */
+/** A streamed answer. Bytes that a slow reader has not taken stay in memory: watch `bufferedBytes`. */
 export interface ResponseStream {
-  /** Until either side has ended the stream. */
+  /** True until either side ends the stream. */
   readonly isOpen: boolean;
   write(bytes: Uint8Array): void;
   /** An upper bound of the bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
   /**
-   * Writes bytes without meaning if necessary. Called every few seconds, it keeps a blocked connection alive.
+   * If necessary, writes bytes that have no meaning. Called every few seconds, it keeps a blocked connection
+   * alive.
    */
   keepAlive(): void;
   /** Called when `bufferedBytes` has fallen to 0. */
@@ -110,7 +111,7 @@ export interface HttpExchange {
   readonly path: string;
   /** Whether the request asks for a WebSocket on a path that has one. */
   readonly isHandshake: boolean;
-  /** What the headers say about the body, and whether the request could be read in two ways. */
+  /** The body according to the headers, and whether the request is ambiguous. */
   readonly head: HeadFacts;
   /** Without the question mark; empty when absent. */
   query(): string;
@@ -135,7 +136,7 @@ export interface HttpExchange {
   startStream(headers: ResponseHeaders, keepAliveBytes: Uint8Array): ResponseStream | null;
   /** Calls `onGone` when the client disconnects before its answer has begun; at once when it has. */
   whenGone(onGone: () => void): void;
-  /** The client has shown the token that its request needs. Its connection is no stranger's any more. */
+  /** The client has presented a valid token, so its connection no longer counts as a stranger's. */
   markTrusted(): void;
   /** Completes the handshake with `protocol` as the chosen subprotocol. */
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void;
@@ -145,8 +146,8 @@ export interface ServerOptions {
   /** Called once per request and per WebSocket handshake. An exception is answered with a bare 500. */
   handle: (exchange: HttpExchange) => void;
   /**
-   * Of node:http: called before `handle`, which waits for it, with the body unread. null: nothing to wait
-   * for. Resolves with false where the request has been answered. Never rejects.
+   * node:http only: called before `handle`, which waits for it, with the body unread. null: nothing to wait
+   * for. Resolves with false if the request has already been answered. Never rejects.
    */
   prepare?: (exchange: HttpExchange) => Promise<boolean> | null;
   /**
@@ -159,11 +160,11 @@ export interface ServerOptions {
   bodies: BodyBudget;
   /** The most connections that are open at once; further ones are closed at once. Absent: any number. */
   maxConnections?: number;
-  /** Of node:http: the most of them that are not marked as trusted; of more, the oldest is closed. */
+  /** node:http only: the most open connections not marked as trusted; above it, the oldest one is closed. */
   maxStrangers?: number;
-  /** Of node:http: what another Berth answers; absent: nothing. */
+  /** node:http only: forwards requests to another Berth; absent: none are. */
   forwarder?: Forwarder;
-  /** Of node:http: files in PEM; absent: plain HTTP. */
+  /** node:http only: PEM files; absent: plain HTTP. */
   tls?: { cert: string; key: string };
   /** Called with exceptions of `handle` and of WebSocket handlers. */
   onDefect: (error: unknown) => void;
@@ -176,7 +177,7 @@ export interface HttpServer {
   listen(host: string, port: number): Promise<{ port: number } | ListenRefusal>;
   /** Stops accepting connections; open ones continue. */
   stopListening(): void;
-  /** Cuts every connection. Afterwards nothing of the server keeps the event loop alive. */
+  /** Cuts every connection. Afterwards the server no longer keeps the event loop alive. */
   close(): void;
 }
 

@@ -24,7 +24,10 @@ export async function chooseServer(log: (line: string) => void, only?: ServerKin
 }
 
 export interface ListenOptions {
-  /** The address; 127.0.0.1 and 0.0.0.0 stand for ::1 too, or another user could take `localhost` there. */
+  /**
+   * The address. 127.0.0.1 and 0.0.0.0 include ::1, because another user could otherwise take `localhost`
+   * there.
+   */
   bind: string;
   /** 0: any free port. */
   port: number;

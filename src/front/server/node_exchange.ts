@@ -67,7 +67,7 @@ interface ExchangeOptions {
   onTrusted: () => void;
 }
 
-/** One for all requests, because each is read to its end at once. */
+/** Shared by all requests, because each is read completely in one go. */
 const headReader = new HeadReader();
 
 function readHead({ rawHeaders }: IncomingMessage): HeadFacts {

@@ -12,10 +12,10 @@ import { readTextFile } from '../../settings/state_files.ts';
 import { type CreateServer, type HttpServer, ResponseHeaders, type ServerOptions } from './http_server.ts';
 import { bindWebSocket, ignoreError, NodeExchange } from './node_exchange.ts';
 
-/** For the answer to a defect of the front, and to requests that the parser of the other server refuses. */
+/** For the answer to a defect of the front, and to requests that the other server's parser refuses. */
 const NO_HEADERS = new ResponseHeaders([]);
 const KEEP_ALIVE_MS = 10_000;
-/** Interval of Node's checks of its time limits. */
+/** How often Node checks its time limits. */
 const CHECK_MS = 1_000;
 /** Characters of a valid Sec-WebSocket-Key: 16 bytes in base64. */
 const KEY_LENGTH = 24;
@@ -33,7 +33,7 @@ class NodeServer implements HttpServer {
   readonly name = 'node:http';
   private readonly options: ServerOptions;
   private readonly servers: http.Server[] = [];
-  /** Connections that have left their server by an upgrade. */
+  /** Connections taken over from the HTTP server by an upgrade. */
   private readonly upgraded = new Set<Duplex>();
   private readonly webSocketPaths: readonly RegExp[];
   private readonly protocols = new WeakMap<IncomingMessage, string>();
@@ -108,7 +108,7 @@ class NodeServer implements HttpServer {
   }
 
   private serve(req: IncomingMessage, res: ServerResponse, exchange: NodeExchange): void {
-    // As the parser of the other server: neither HTTP/1.0 nor a target that is not a path.
+    // Like the parser of the other server, refuses HTTP/1.0 and targets that are not paths.
     if (req.httpVersion !== '1.1') {
       exchange.send(505, NO_HEADERS, '', true);
       return;
@@ -135,14 +135,14 @@ class NodeServer implements HttpServer {
       this.options.onDefect(error);
       exchange.send(500, NO_HEADERS, '');
     }
-    // An unread body is dropped, or the connection could not be used again.
+    // An unread body is discarded, so that the connection can be used again.
     if (req.listenerCount('data') === 0) req.resume();
     res.on('error', ignoreError);
   }
 
   /**
-   * With any Upgrade header node:http hands the connection over: what is not a WebSocket is answered on it
-   * and closed.
+   * node:http hands over the connection for any Upgrade header. A request that is not for a WebSocket is
+   * answered here, and the connection closed.
    */
   private upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.upgraded.add(socket);

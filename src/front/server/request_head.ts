@@ -1,8 +1,8 @@
-// Finds what would let the head of a request be read in two ways: docs/reference.md "Ambiguous requests".
+// Finds what makes the head of a request ambiguous: docs/reference.md "Ambiguous requests".
 
 /**
- * Headers of which a request may have one. Of two, a proxy in front might have obeyed the other, and so might
- * a check.
+ * Headers that may occur only once in a request. With two, a proxy in front or a check may have used the
+ * other one.
  */
 const SINGLE_HEADERS: readonly string[] = [
   'host',
@@ -18,7 +18,7 @@ const SINGLE_HEADERS: readonly string[] = [
 const INDEXES: ReadonlyMap<string, number> = new Map(SINGLE_HEADERS.map((name, index) => [name, index]));
 const LENGTH = /^[0-9]+$/;
 
-/** What the headers of a request say about its body. */
+/** Why the request is ambiguous; null: it is not. */
 export interface HeadFacts {
   /** Why the request could be read in two ways; null: it cannot. */
   readonly fault: string | null;
@@ -28,8 +28,8 @@ export interface HeadFacts {
 }
 
 /**
- * Reads the headers of one request after another: `begin`, `note` for each header, `finish`. Every request
- * passes here, so nothing is allocated for one without a body.
+ * Reads the headers of one request after another: `begin`, `note` for each header, `finish`. It is on the
+ * path of every request, so it allocates nothing for those without a body.
  */
 export class HeadReader {
   private readonly values: (string | null)[] = SINGLE_HEADERS.map(() => null);
@@ -52,13 +52,13 @@ export class HeadReader {
     this.values[index] = value;
     if (name === 'content-length') this.length = value;
     else if (name === 'transfer-encoding') this.coding = value;
-    // Elsewhere an empty header is as good as none, and the change would be made each time it is asked for.
+    // Other empty headers count as absent. An empty key would repeat the change each time it is retried.
     else if (name === 'idempotency-key' && value === '') this.fault ??= 'its Idempotency-Key is empty';
   };
 
   /**
-   * The value of a header of the request that was read last; empty: it has none. undefined: not kept, because
-   * a request may have several of that name.
+   * The value of a header of the last request read; empty if absent. undefined: not kept, because a request
+   * may have several headers of that name.
    */
   value(name: string): string | undefined {
     const index = INDEXES.get(name);

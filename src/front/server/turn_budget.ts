@@ -1,16 +1,16 @@
-// What one turn of the event loop does for clients: docs/reference.md "Connections". uWebSockets.js reads up
-// to 512 KiB of each connection in a turn, which is thousands of requests or frames, and calls a handler for
-// each before anything else runs.
+// The time one turn of the event loop spends on clients: docs/reference.md "Connections". uWebSockets.js
+// reads up to 512 KiB of each connection in a turn, which is thousands of requests or frames, and calls a
+// handler for each before anything else runs.
 
-/** After so much of a turn, what comes in thousands is cut off. */
+/** After this much of a turn, floods are cut off. */
 const TURN_MS = 20;
 
-/** Calls between two looks at the clock, which costs as much as a small request. */
+/** The number of calls between two readings of the clock, each of which costs as much as a small request. */
 const CALLS_PER_LOOK = 16;
 
-/** The turn under way, of one server. */
+/** The current turn of one server. */
 export class TurnBudget {
-  /** Rises with each turn that does something for clients. */
+  /** Increases with each turn that serves clients. */
   number = 0;
   private isUnderWay = false;
   private begunAt = 0;
@@ -18,7 +18,7 @@ export class TurnBudget {
   private answeredBytes = 0;
   private isSpent = false;
 
-  /** Counts a request or a message. Whether the turn has lasted so long that the rest has to wait. */
+  /** Counts a request or a message. Returns whether the turn is over its time, so that the rest must wait. */
   count(): boolean {
     this.begin();
     this.calls += 1;
@@ -27,7 +27,7 @@ export class TurnBudget {
     return this.isSpent;
   }
 
-  /** Counts bytes of an answer. Returns those of all answers of this turn. */
+  /** Counts bytes of an answer. Returns the total of this turn. */
   answer(bytes: number): number {
     this.begin();
     this.answeredBytes += bytes;

@@ -49,23 +49,23 @@ const EXCLUSIVE = 1;
 /** For the answer to a defect of the front. */
 const NO_HEADERS = new ResponseHeaders([]);
 
-/** At most what uWebSockets.js adds to the head of an answer: the words around the status, and the length. */
+/** The most that uWebSockets.js adds to the head of an answer: the status line and the length. */
 const HEAD_BYTES = 128;
 /**
- * What uWebSockets.js collects of a connection's answers before it writes. It loses the piece that no longer
- * fits if the connection does not take what was collected. An `end` that is lost this way leaves the request
- * unanswered, which ends the process; `tryEnd` says so, and is repeated.
+ * How much of a connection's answers uWebSockets.js collects before it writes. If the connection does not
+ * take all of that, it loses the piece that no longer fits. An `end` lost in this way leaves the request
+ * unanswered, which ends the process; `tryEnd` reports it and is repeated.
  */
 const CORK_BYTES = 16 * KIB;
-/** Chunks after which a body in a turn that has lasted too long closes its connection. */
+/** In a turn over its time, a body with more chunks than this closes its connection. */
 const CHUNKS_AT_ONCE = 4_096;
 const nextSampleDistance = (): number => Math.random() * 2 * HTTP.readCheckBytes;
 let bytesUntilSample = nextSampleDistance();
 
 /**
- * Whether to check at this answer of `bytes` that its client reads what it asks for: a check at each answer
- * would cost a tenth of the throughput. The distance is random, or one connection could get all checks while
- * another piles up answers.
+ * Whether to check at this answer of `bytes` that its client reads what it asks for. A check at each answer
+ * would cost a tenth of the throughput. The distance is random, because otherwise one connection could get
+ * all the checks while another piles up answers.
  */
 function isSampled(bytes: number): boolean {
   bytesUntilSample -= bytes;
@@ -74,7 +74,7 @@ function isSampled(bytes: number): boolean {
   return true;
 }
 
-/** One for all requests, because each is read to its end at once. */
+/** Shared by all requests, because each is read completely in one go. */
 const headReader = new HeadReader();
 
 function readHead(req: HttpRequest): HeadFacts {
@@ -83,7 +83,7 @@ function readHead(req: HttpRequest): HeadFacts {
   return headReader.finish();
 }
 
-/** uWebSockets.js asks for an upgrade wherever there is a key. */
+/** uWebSockets.js treats every request with a Sec-WebSocket-Key as an upgrade. */
 const isUpgrade = (req: HttpRequest): boolean =>
   req.getHeader('upgrade').toLowerCase() === 'websocket' &&
   /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(req.getHeader('connection'));
@@ -96,14 +96,14 @@ class UwsExchange implements HttpExchange {
   private readonly res: HttpResponse;
   private readonly bodies: BodyBudget;
   private readonly turn: TurnBudget;
-  /** The turn has done enough: this is answered in the next one. */
+  /** The turn is over its time: this request is answered in the next one. */
   private readonly isLate: boolean;
-  /** null once the handler has returned: uWebSockets.js takes the request away then. */
+  /** null once the handler has returned, when uWebSockets.js frees the request. */
   private req: HttpRequest | null;
   private readonly context: us_socket_context_t | null;
-  /** The request has been answered, or the client has gone. */
+  /** The request has been answered, or the client has disconnected. */
   private ended = false;
-  /** uWebSockets.js still holds the response, so it demands a listener for the client's going. */
+  /** uWebSockets.js still holds the response, so it requires a listener for a disconnect. */
   private needsAbortHandler = true;
   private onAborted: (() => void) | null = null;
   private body: IncomingBody | null = null;
@@ -133,7 +133,8 @@ class UwsExchange implements HttpExchange {
 
   header(name: string): string {
     const request = this.request();
-    // The reader has read no request since: handlers run one after another. A call of the binary costs more.
+    // The head reader still holds this request, because handlers run one after another. Asking the binary
+    // costs more.
     return headReader.value(name) ?? request.getHeader(name);
   }
 
@@ -192,13 +193,17 @@ class UwsExchange implements HttpExchange {
     else this.onAborted = onGone;
   }
 
-  /** Strangers are not bounded here: uWebSockets.js does not say which connection a request came on. */
+  /**
+   * The number of strangers is not limited here: uWebSockets.js does not say which connection a request came
+   * on.
+   */
   markTrusted(): void {}
 
   acceptWebSocket(protocol: string, open: (socket: ServerWebSocket) => WebSocketHandlers): void {
     const { req, context } = this;
     if (this.ended || !context) return;
-    // A later upgrade would need a cork, and at its end this binary takes the upgraded socket for a response.
+    // A later upgrade would need a cork, at whose end this binary mistakes the upgraded socket for a
+    // response.
     if (!req) throw new Error('a WebSocket is accepted before its handler returns');
     this.ended = true;
     this.needsAbortHandler = false;
@@ -208,18 +213,18 @@ class UwsExchange implements HttpExchange {
   }
 
   /**
-   * Whether the connection ends with this answer. uWebSockets.js takes an empty size for the last chunk, and
-   * any two bytes for the line end after a chunk, and nothing here can see that. What follows chunks might
-   * therefore belong to them for a proxy in front, so it is never read as a request.
+   * Whether the connection ends with this answer. uWebSockets.js takes an empty chunk size for the last
+   * chunk, and any two bytes for the line end after a chunk, neither of which can be detected here. A proxy
+   * in front might see what follows as part of the body, so it is never read as a request.
    */
   private isLast(): boolean {
     return this.head.isChunked || this.body !== null;
   }
 
   /**
-   * Answers in a later turn, because promises settle while uWebSockets.js still parses what has arrived.
-   * Meanwhile the response is open, and a connection on which another request follows is closed. So this also
-   * ends floods of pipelined requests, and delays a client that waits for its answer by a turn.
+   * Answers in a later turn, because promises settle while uWebSockets.js is still parsing what has arrived.
+   * Meanwhile the response is open, and a connection on which another request follows is closed. This also
+   * stops floods of pipelined requests, and delays a client that waits for its answer by a turn.
    */
   private sendLater(status: number, head: ResponseHeaders, body: ResponseBody, close: boolean): void {
     let isOpen = true;
@@ -233,11 +238,11 @@ class UwsExchange implements HttpExchange {
     });
   }
 
-  /** The handler has returned. If it has not answered yet, this listens for the client's going. */
+  /** The handler has returned. Unless it has answered, listens for a disconnect. */
   onHandlerReturned(): void {
     this.req = null;
     if (!this.needsAbortHandler) return;
-    // For requests answered at once as well, the listener would cost a quarter of all requests per second.
+    // Adding the listener to requests that are answered at once, too, would cost a quarter of all throughput.
     this.res.onAborted(() => {
       this.ended = true;
       this.onAborted?.();
@@ -262,8 +267,8 @@ class UwsExchange implements HttpExchange {
       else this.end(body);
       return;
     }
-    // With a length `endWithoutBody` does not end the response and the process aborts, so the length is our
-    // own header.
+    // With a length, `endWithoutBody` would not end the response and the process would abort. So the length
+    // is sent as a header of our own.
     const length = isData ? null : body.length;
     const full = length === null ? head : head.with('Content-Length', String(length));
     if (close || isSampled(HEAD_BYTES))
@@ -275,8 +280,8 @@ class UwsExchange implements HttpExchange {
   }
 
   /**
-   * uWebSockets.js does not say whether the connection has taken an answer without a body. So this answer is
-   * the last on its connection, which is closed after it. The response stays open, and a further request
+   * uWebSockets.js does not report whether the connection has taken an answer without a body. So this answer
+   * is the last on its connection, which is closed after it. The response stays open, so another request
    * closes the connection too.
    */
   private endAndClose(block: string): void {
@@ -291,8 +296,8 @@ class UwsExchange implements HttpExchange {
   }
 
   /**
-   * Ends the answer when the connection has taken it; the rest is not copied meanwhile. A client that sends
-   * its next request before that does not read what it asks for, and uWebSockets.js closes its connection.
+   * Ends the answer once the connection has taken it; the rest is not copied meanwhile. A client that sends
+   * its next request before that is not reading, and uWebSockets.js closes its connection.
    */
   private end(body: Uint8Array | string): void {
     const { res } = this;
@@ -376,12 +381,12 @@ class UwsServer implements HttpServer {
   }
 }
 
-/** The reason why uWebSockets.js could not listen, which only node:net tells. */
+/** Why uWebSockets.js could not listen, which only node:net reports. */
 function listenRefusal(host: string, port: number): Promise<ListenRefusal> {
   return new Promise((resolve) => {
     const probe = net.createServer();
     probe.on('error', (error: NodeJS.ErrnoException) => resolve({ refused: error.code ?? 'EADDRINUSE' }));
-    // The port was released meanwhile, or is held in a way that bars only uWebSockets.js.
+    // The port was released meanwhile, or is held in a way that excludes only uWebSockets.js.
     probe.listen({ host, port, exclusive: true }, () =>
       probe.close(() => resolve({ refused: 'EADDRINUSE' })),
     );

@@ -1,24 +1,24 @@
-// Answers that go on after their head, on uWebSockets.js.
+// Streamed answers on uWebSockets.js.
 import type { HttpResponse } from 'uWebSockets.js';
 import { KIB } from '../../settings/limits.ts';
 import type { ResponseStream } from './http_server.ts';
 
 /**
- * Largest piece in one write: uWebSockets.js buffers of it what is not taken, and does not say how much. With
- * its framing a piece must fit into the 16 KiB that are collected before a write: of a larger one, everything
- * is lost if the connection does not take the framing at once.
+ * The largest piece in one write. uWebSockets.js buffers what the connection does not take, and does not say
+ * how much. With its framing a piece must fit into the 16 KiB collected before a write: a larger one is lost
+ * entirely if the connection does not take the framing at once.
  */
 const SLICE_BYTES = 15 * KIB;
 
 /**
- * `blocked`: the last write was not taken whole. uWebSockets.js would buffer what follows without bound, so
+ * `blocked`: the last write was not fully taken. uWebSockets.js would buffer further data without limit, so
  * it is queued here until the response is writable.
  */
 type StreamState = 'open' | 'blocked' | 'closed';
 
 /**
- * A write smaller than the cork buffer of uWebSockets.js may be blocked and still return true; the next one
- * shows it.
+ * A write smaller than the cork buffer of uWebSockets.js may be blocked and still return true; only the next
+ * one shows it.
  */
 export class UwsStream implements ResponseStream {
   bufferedBytes = 0;
@@ -36,7 +36,7 @@ export class UwsStream implements ResponseStream {
 
   /**
    * `closesConnection`: the connection ends with the stream. `onEnded` is called when this side ends the
-   * stream: the response may not be used any more.
+   * stream; the response must not be used afterwards.
    */
   constructor(res: HttpResponse, keepAliveBytes: Uint8Array, closesConnection: boolean, onEnded: () => void) {
     this.res = res;
@@ -101,12 +101,12 @@ export class UwsStream implements ResponseStream {
     this.onClose?.();
   }
 
-  // One closure for the life of the stream instead of one per write: fan-outs write a million times.
+  // One closure for the whole stream instead of one per write: fan-outs write a million times.
   private readonly writeCorked = (): void => {
     this.wasAccepted = this.res.write(this.nextWrite);
   };
 
-  /** Whether everything written so far has been taken. */
+  /** Writes `bytes`, and returns whether everything written so far has been taken. */
   private tryWrite(bytes: Uint8Array): boolean {
     this.nextWrite = bytes;
     this.res.cork(this.writeCorked);
@@ -115,8 +115,8 @@ export class UwsStream implements ResponseStream {
   }
 
   /**
-   * Continues writing. Only a write makes uWebSockets.js empty its own buffer, so there is one even without a
-   * queue.
+   * Continues writing. uWebSockets.js empties its own buffer only during a write, so this writes even without
+   * a queue.
    */
   private drainQueue(): boolean {
     while (this.state !== 'closed') {
@@ -130,7 +130,7 @@ export class UwsStream implements ResponseStream {
     return true;
   }
 
-  /** The next queued bytes: at most `SLICE_BYTES`, of one write or of several. */
+  /** The next queued bytes, at most `SLICE_BYTES`, from one write or several. */
   private takeSlice(): Uint8Array {
     const [first] = this.queue;
     if (first && first.length > SLICE_BYTES) {

@@ -3,16 +3,16 @@ import type { WebSocket, WebSocketBehavior } from 'uWebSockets.js';
 import type { ServerWebSocket, WebSocketHandlers } from './http_server.ts';
 import type { TurnBudget } from './turn_budget.ts';
 
-/** The close code of a defect of ours, of RFC 6455. */
+/** The RFC 6455 close code for an internal error. */
 const INTERNAL_ERROR = 1011;
-/** Messages of a WebSocket that are taken in a turn that has lasted too long. */
+/** The most messages of one WebSocket accepted in a turn over its time. */
 const MESSAGES_AT_ONCE = 256;
 /** Seconds without a message or a pong after which a connection is closed. */
 const IDLE_SECONDS = 120;
 
 /**
- * What uWebSockets.js carries through the handshake. It copies the fields, so there is one that clashes with
- * none.
+ * What uWebSockets.js carries through the handshake. It copies the fields into its own object, so a single
+ * field avoids name clashes.
  */
 export interface UpgradeData {
   upgraded: UwsWebSocket;
@@ -22,12 +22,12 @@ type SocketState =
   | { phase: 'handshake'; open: (socket: ServerWebSocket) => WebSocketHandlers }
   /** `handlers` is null until `open` has returned, and stays so when it throws. */
   | { phase: 'open'; ws: WebSocket<UpgradeData>; handlers: WebSocketHandlers | null }
-  /** A closed WebSocket of uWebSockets.js throws when it is used. */
+  /** A closed WebSocket of uWebSockets.js throws on any use. */
   | { phase: 'closed' };
 
 export class UwsWebSocket implements ServerWebSocket {
   private state: SocketState;
-  /** The last turn in which a message has come, and how many. */
+  /** The last turn in which a message arrived, and their number in it. */
   private turnNumber = 0;
   private messagesInTurn = 0;
 
@@ -68,7 +68,7 @@ export class UwsWebSocket implements ServerWebSocket {
     this.state = { phase: 'closed' };
   }
 
-  /** Whether a message may be handled: not one of very many in a turn that has lasted too long. */
+  /** Whether to handle a message: false for one of very many in a turn over its time. */
   takeMessage(turn: TurnBudget): boolean {
     const isSpent = turn.count();
     if (this.turnNumber !== turn.number) {
@@ -80,7 +80,7 @@ export class UwsWebSocket implements ServerWebSocket {
   }
 }
 
-/** What uWebSockets.js does with the WebSockets of one path. Whatever a handler throws goes to `onDefect`. */
+/** The behaviour of the WebSockets of one path. Exceptions of handlers go to `onDefect`. */
 export function webSocketBehavior(
   maxMessageBytes: number,
   turn: TurnBudget,
@@ -106,7 +106,8 @@ export function webSocketBehavior(
         if (socket.takeMessage(turn)) socket.handlers?.message(new Uint8Array(message.slice(0)), isBinary);
         else ws.close();
       }),
-    // It is answered before this. Only here can a flood of pings be seen.
+    // uWebSockets.js has already answered the ping. This is the only place where a flood of pings can be
+    // seen.
     ping: (ws) =>
       endAfterDefect(ws, (socket) => {
         if (!socket.takeMessage(turn)) ws.close();

@@ -1,4 +1,4 @@
-// The open streams and terminals that came in with the token of an agent: they end with it.
+// The open streams and terminals opened with an agent's token, which end with it.
 // docs/reference.md "Token of an agent".
 import type { Reach } from '../api/reach.ts';
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
@@ -14,12 +14,14 @@ interface AgentConnection {
 export class AgentConnections {
   private readonly connections = new Set<AgentConnection>();
 
-  /** Cuts `stream` when the token of `reach` ends. */
+  /** Cuts `stream` when the token of `reach` expires. */
   addStream(reach: Reach, stream: ResponseStream): void {
     this.add({ reach, isOpen: () => stream.isOpen, cut: () => stream.destroy() });
   }
 
-  /** `open`, for a socket that is closed when the token of `reach` ends; nothing passes from then on. */
+  /**
+   * Wraps `open` for a socket that is closed when the token of `reach` expires; nothing passes from then on.
+   */
   guardSocket(
     reach: Reach,
     open: (socket: ServerWebSocket) => WebSocketHandlers,
@@ -45,7 +47,7 @@ export class AgentConnections {
     };
   }
 
-  /** Cuts those whose token has ended. Called after each change of a service. */
+  /** Cuts connections whose token has expired. Called after each change of a service. */
   check(): void {
     for (const connection of this.connections) {
       if (connection.isOpen() && connection.reach.isCurrent) continue;
@@ -57,7 +59,8 @@ export class AgentConnections {
   private add(connection: AgentConnection): void {
     this.check();
     this.connections.add(connection);
-    // It may have ended while the request was under way. Its owner has its handlers only after this turn.
+    // The token may have expired during the request. The socket's owner gets its handlers only after this
+    // turn.
     queueMicrotask(() => this.check());
   }
 }

@@ -1,10 +1,10 @@
-// Clients that wait for what agents are doing: docs/reference.md "Waiting for agents". The views know it, so
-// nothing is asked of the agents.
+// Clients waiting for agents to reach a state: docs/reference.md "Waiting for agents". The views know the
+// states, so no agent is asked.
 import type { AgentStateName } from '../../protocol/agent_state.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 
-/** The part of an agent that is waited for. */
+/** The state of an agent, as far as waits need it. */
 interface Standing {
   name: string;
   state: AgentStateName;
@@ -13,33 +13,33 @@ interface Standing {
 export interface AgentWait {
   names: readonly string[];
   for: readonly AgentStateName[];
-  /** Whether one agent, or each, has to be in one of the states. */
+  /** Whether any agent or all of them must be in one of the states. */
   mode: 'any' | 'all';
   timeoutMs: number;
-  /** Has its argument called when the client has gone. */
+  /** Registers `listener`, called when the client disconnects. */
   onGone(listener: () => void): void;
 }
 
 export class AgentWaits<S extends Standing> {
   private readonly clock: Clock;
   private readonly standingOf: (name: string) => S | null;
-  /** Each looks whether it is over, or ends with an error. */
+  /** Each call rechecks one wait, or ends it with an error. */
   private readonly open = new Set<(error?: unknown) => void>();
 
-  /** `standingOf`: what an agent is doing; null: there is none of that name. */
+  /** `standingOf`: an agent's state; null: there is none with that name. */
   constructor(clock: Clock, standingOf: (name: string) => S | null) {
     this.clock = clock;
     this.standingOf = standingOf;
   }
 
-  /** How many clients wait. */
+  /** The number of waiting clients. */
   get count(): number {
     return this.open.size;
   }
 
   /**
-   * Resolves with what the agents are doing as soon as that is what is waited for. Rejects with wait_timeout,
-   * unknown_agent, and daemon_busy when the daemon ends.
+   * Resolves with the agents' states once they are as asked. Rejects with wait_timeout, unknown_agent, and
+   * daemon_busy when the daemon shuts down.
    */
   wait(wait: AgentWait): Promise<S[]> {
     return new Promise((resolve, reject) => {
@@ -66,7 +66,7 @@ export class AgentWaits<S extends Standing> {
     });
   }
 
-  /** Settles as `work` does, or with daemon_busy when the daemon ends before that. */
+  /** Settles as `work` does, or with daemon_busy if the daemon shuts down first. */
   whileServing<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const end = (error?: unknown): void => {
@@ -77,12 +77,12 @@ export class AgentWaits<S extends Standing> {
     });
   }
 
-  /** What agents are doing has changed, or which agents there are. */
+  /** The states of agents, or the set of agents, have changed. */
   look(): void {
     for (const look of [...this.open]) look();
   }
 
-  /** The daemon ends. */
+  /** The daemon is shutting down. */
   end(): void {
     for (const look of [...this.open]) look(fail('daemon_busy', 'the daemon is shutting down'));
   }

@@ -1,5 +1,5 @@
-// A long answer that is composed and sent a part at a time. The front answers other requests in between, and
-// a client that reads slowly, or not at all, costs the memory of one part.
+// A long answer that is composed and sent in parts. The front answers other requests in between, and a client
+// that reads slowly, or not at all, takes the memory of one part.
 import type { ResponseStream } from '../server/http_server.ts';
 
 /** An answer of JSON in parts, each ending between two values; an empty part is a pause. */
@@ -11,12 +11,12 @@ export class AnswerParts {
   }
 }
 
-/** Between two values of JSON it means nothing. */
+/** Has no meaning between two JSON values. */
 export const BLANK_LINE = Buffer.from('\n');
 
 /**
- * Writes `answer` to `stream`, one part per turn of the event loop, as the client reads. A client that reads
- * nothing is cut off by the server's own deadline for writes.
+ * Writes `answer` to `stream` at the client's pace, one part per turn of the event loop. A client that does
+ * not read is cut off by the server's own write timeout.
  */
 export function sendParts({ parts }: AnswerParts, stream: ResponseStream): void {
   const sendNext = (): void => {

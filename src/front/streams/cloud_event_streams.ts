@@ -1,5 +1,5 @@
-// The streams of cloud events. The front follows the journal from the first stream on; what is older than its
-// copy of the newest events is read from the history on disk, a batch at a time.
+// The streams of cloud events. The front follows the journal once the first stream is opened. Events older
+// than its copy of the newest ones are read from the history on disk, in batches.
 import {
   type CloudEventFilter,
   type CloudEventRecord,
@@ -12,9 +12,9 @@ import type { ResponseStream } from '../server/http_server.ts';
 import { EventFeed } from './event_feed.ts';
 import { frameOf, resetFrame, type StreamFilter } from './event_hub.ts';
 
-/** Who follows, if there are events that it may not know of. */
+/** A follower whose view of events is restricted. */
 export interface EventViewer {
-  /** No two that see different events have the same. */
+  /** Different for viewers who see different events. */
   readonly key: string;
   sees(event: EventPlace): boolean;
 }
@@ -31,7 +31,7 @@ function streamFilter(
   };
 }
 
-/** Resolves when the client has taken what was sent, or has gone. */
+/** Resolves when the client has taken everything sent, or has disconnected. */
 function drained(stream: ResponseStream): Promise<void> {
   return new Promise((resolve) => {
     stream.onDrain = resolve;
@@ -55,7 +55,7 @@ export class CloudEventStreams {
     this.feed.receive(events);
   }
 
-  /** The cloud thread has ended: its next incarnation does not know of this subscriber. */
+  /** The cloud thread has ended. After its restart it does not know this subscriber. */
   onCloudLost(): void {
     if (this.isFollowing) void this.feed.restore();
   }
@@ -68,8 +68,9 @@ export class CloudEventStreams {
   }
 
   /**
-   * Sends the events after `after` that `filter` has, oldest first, and from then on every new one. `after`
-   * null: only new ones. `viewer` null: it may know of all; what it may not is not in `filter` either.
+   * Sends the events after `after` selected by `filter`, oldest first, and from then on every new one.
+   * `after` null: only new ones. `viewer` null: unrestricted. A restricted viewer's `filter` must exclude
+   * what it may not see.
    */
   async send(
     stream: ResponseStream,
@@ -82,7 +83,7 @@ export class CloudEventStreams {
     while (from !== null && stream.isOpen && !hub.covers(from)) {
       const limit = CLOUD_EVENTS.replayBatch;
       const { events, lookedTo, oldest } = await this.journal.ask('replay', { filter, after: from, limit });
-      // An id that was never given, or an event that is no longer kept.
+      // The id was never assigned, or the event is no longer stored.
       const isUnknown = from > lookedTo || from + 1 < oldest;
       if (isUnknown) stream.write(resetFrame(oldest));
       if (from > lookedTo) {

@@ -1,4 +1,4 @@
-// Keeps the hub in step with the journal. The feed reads the journal's events once; then the journal sends
+// Keeps the hub in sync with the journal. The feed reads the journal's events once; then the journal sends
 // new ones. If some are missing in between, the feed reads the journal again.
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { EventHub, type StreamedEvent } from './event_hub.ts';
@@ -13,10 +13,10 @@ export interface EventSource<R extends StreamedEvent> {
   subscribe(): Promise<{ kept: R[]; lastId: number; completeFrom: number }>;
 }
 
-/** The journal is being asked. */
+/** The journal is being read. */
 interface Restoring<R> {
   phase: 'restoring';
-  /** Events that arrived from the journal meanwhile. */
+  /** Events that arrived meanwhile. */
   backlog: R[];
   done: Promise<void>;
   /** Ends the pause before a retry; null: no pause. */

@@ -8,9 +8,9 @@ import type { StreamFilter } from './event_hub.ts';
 export interface EventSelection {
   types: readonly string[] | null;
   names: readonly string[] | null;
-  /** Whether `at` and `run` are added to the data. */
+  /** Whether the data includes `at` and `run`. */
   detail: boolean;
-  /** Which of them it may see. */
+  /** Restricts the events to what the subscriber may see. */
   reach: Reach | null;
 }
 
@@ -24,7 +24,7 @@ export function eventFilter({ types, names, detail, reach }: EventSelection): St
   const wantedTypes = types && new Set(types);
   const wantedNames = names && new Set(names);
   return {
-    // Agents of one stack see the same.
+    // Agents of one stack see the same events.
     key: JSON.stringify([types, names, detail, reach && [reach.stack]]),
     matches: (event) =>
       (wantedTypes === null || wantedTypes.has(event.type)) &&

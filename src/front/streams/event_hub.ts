@@ -20,7 +20,7 @@ export interface StreamFilter<R extends StreamedEvent> {
   /** Equal for filters that want the same. */
   readonly key: string;
   matches(record: R): boolean;
-  /** The data with more fields than the record's; null: as it is. */
+  /** Formats the data with additional fields; null: as stored. */
   readonly detailOf: ((record: R) => string) | null;
 }
 
@@ -29,7 +29,7 @@ interface EventEntry<R extends StreamedEvent> {
   type: string;
   record: R;
   frame: Buffer;
-  /** The frame with more fields, formatted at its first use. */
+  /** The frame with additional fields, formatted at its first use. */
   detailed: Buffer | null;
 }
 
@@ -39,7 +39,7 @@ interface FilterChannel<R extends StreamedEvent> {
   streams: Set<ResponseStream>;
 }
 
-/** Shorter pauses are below the resolution of a timer. */
+/** Timers cannot resolve shorter pauses. */
 const MIN_FLUSH_PAUSE_MS = 1;
 
 const RETRY_FRAME = Buffer.from(`retry: ${EVENTS.reconnectDelayMs}\n\n`);
@@ -76,8 +76,8 @@ export class EventHub<R extends StreamedEvent> {
   }
 
   /**
-   * Takes the events of the journal's memory; known ones are skipped. If events between the known ones and
-   * these are lost, subscribers learn that their stream is incomplete.
+   * Adds the events from the journal's memory; known ones are skipped. If events between the known ones and
+   * these are lost, subscribers are told that their stream is incomplete.
    */
   restore(kept: readonly R[], lastId: number, completeFrom: number): void {
     const hasGap = completeFrom > this.lastId + 1;
@@ -137,7 +137,7 @@ export class EventHub<R extends StreamedEvent> {
     };
   }
 
-  /** Keeps quiet connections alive. Called every `EVENTS.heartbeatMs`. */
+  /** Keeps idle connections alive. Called every `EVENTS.heartbeatMs`. */
   keepAlive(): void {
     for (const { streams } of this.channels.values()) for (const stream of streams) stream.keepAlive();
   }
@@ -148,7 +148,7 @@ export class EventHub<R extends StreamedEvent> {
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.end();
   }
 
-  /** Cuts every stream: its client may see no more. */
+  /** Cuts every stream, because its client may no longer see the events. */
   cut(): void {
     for (const { streams } of this.channels.values()) for (const stream of [...streams]) stream.destroy();
   }
@@ -182,9 +182,9 @@ export class EventHub<R extends StreamedEvent> {
   }
 
   /**
-   * Flushes at the end of this turn or, after a flush that took long, once as much time has passed again. So
-   * half of the thread's time is left for other work, and events that arrive meanwhile go out in one write
-   * per subscriber.
+   * Flushes at the end of this turn or, after a slow flush, once the same time has passed again. This leaves
+   * half of the thread's time for other work, and events that arrive meanwhile go out in one write per
+   * subscriber.
    */
   private schedule(): void {
     if (this.scheduledFlush) return;

@@ -1,15 +1,15 @@
-// Small pieces of work for many clients, done so that the thread stays free for other requests.
+// Runs small pieces of work for many clients while keeping the thread responsive.
 
-/** How long pieces are done in one turn of the event loop. */
+/** The time spent on pieces in one turn of the event loop. */
 const SLICE_MS = 2;
 
 /**
- * Does pieces in the order in which they were added, and stops after a few milliseconds for whatever else has
- * arrived, however many pieces wait.
+ * Runs pieces in the order they were added. Every few milliseconds it yields to whatever else has arrived,
+ * however many pieces are waiting.
  */
 export class FairQueue {
   private pieces: (() => void)[] = [];
-  /** Pieces at the head of `pieces` that are done. */
+  /** The number of pieces at the head of `pieces` that are done. */
   private done = 0;
   private isScheduled = false;
 

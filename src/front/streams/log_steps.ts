@@ -1,5 +1,5 @@
-// Steps through a log that is followed. Followers at the same place of a log take the same step: it is read
-// and formatted once, however many of them there are.
+// Steps through a log that is followed. Followers at the same position share a step: the log is read and
+// formatted once, however many there are.
 import { LineCutter, NO_PARTIAL_LINE, type PartialLine } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
 import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
@@ -9,32 +9,33 @@ import { KIB, LOGS } from '../../settings/limits.ts';
 import type { FairQueue } from './fair_queue.ts';
 
 /**
- * Bytes of log per request to the service, and lines of them in a step: formatting takes a few milliseconds,
- * for long lines by their bytes and for short ones by their number. Four times as many are read in two thirds
- * of the time, but cost twice the memory with a thousand followers that do not read.
+ * How many bytes of log to read per request to the service, and format in a step. Formatting takes a few
+ * milliseconds, depending on bytes for long lines and on their number for short ones. Four times as much
+ * would be read in two thirds of the time, but take twice the memory with a thousand followers that do not
+ * read.
  */
 const READ_BYTES = 16 * KIB;
 const NEWLINE = 0x0a;
-/** Bytes counted for a step besides its text. */
+/** The memory assumed for a step besides its text. */
 const ENTRY_BYTES = 512;
 
-/** A place in a log, between two steps. */
+/** A position in a log, between two steps. */
 export interface LogPosition {
   offset: number;
-  /** The run that printed what came before; null: not known, and there is no beginning of a line. */
+  /** The run that printed the output before it; null: unknown, and `partial` is empty. */
   run: string | null;
-  /** The beginning of a line before the offset. */
+  /** The unfinished line before the offset. */
   partial: PartialLine;
 }
 
 export const positionAt = (offset: number): LogPosition => ({ offset, run: null, partial: NO_PARTIAL_LINE });
 
-/** What comes after a position. */
+/** The output that follows a position. */
 export interface LogStep {
   /** The lines as frames of an event stream; may be empty. */
   frames: Buffer;
   next: LogPosition;
-  /** null: there is more. A number: the end of the log, at this count of growths. */
+  /** null: there is more output. A number: this is the end of the log, after this many growths. */
   endAt: number | null;
 }
 
@@ -55,7 +56,7 @@ function timeLookup(times: LogSlice['times']): (offset: number) => number {
   };
 }
 
-/** As much of `slice` as one step takes. */
+/** The part of `slice` that fits into one step. */
 function firstLines(slice: LogSlice): LogSlice {
   let lines = 0;
   for (const [index, { offset, bytes }] of slice.parts.entries()) {
@@ -69,7 +70,7 @@ function firstLines(slice: LogSlice): LogSlice {
   return slice;
 }
 
-/** The step from `from` through the first lines of `whole`, without its end. */
+/** The step from `from` over `slice`, the first lines of `whole`. */
 function formatStep(
   from: LogPosition,
   whole: LogSlice,
@@ -79,7 +80,7 @@ function formatStep(
   const { start, end, run, parts, times } = firstLines(whole);
   const cutter = new LineCutter(from.partial);
   const isOther = run !== null && run !== from.run;
-  // The last line of an ended run stays incomplete, as does a line whose next part is lost.
+  // The last line of an ended run stays unfinished, as does a line whose next part is lost.
   const isOver = start > from.offset || isOther || (end <= from.offset && !isRunning);
   const incomplete = isOver ? cutter.flush() : undefined;
   let frames = incomplete ? lineFrame(lineText(incomplete, format), from.offset) : '';
@@ -91,7 +92,7 @@ function formatStep(
   return { frames: Buffer.from(frames), next };
 }
 
-/** Steps that were taken lately, of all logs, and the reads that are under way. */
+/** The latest steps of all logs, and the reads under way. */
 export class LogStepCache {
   private readonly queue: FairQueue;
   private readonly steps = new Map<string, { step: Promise<LogStep>; bytes: number }>();
@@ -105,13 +106,13 @@ export class LogStepCache {
     this.queue = queue;
   }
 
-  /** A number for a log that no other has. */
+  /** A number that identifies a log. */
   nextLog(): number {
     this.lastLog += 1;
     return this.lastLog;
   }
 
-  /** The step of `key`: the one that is known or under way, or else that of `take`. */
+  /** The step of `key`: a known one or one under way, otherwise the result of `take`. */
   share(key: string, take: () => Promise<LogStep>): Promise<LogStep> {
     const known = this.steps.get(key);
     if (known) return known.step;
@@ -120,7 +121,7 @@ export class LogStepCache {
     entry.step.then(
       (step) => {
         if (this.steps.get(key) !== entry) return;
-        // What comes after the end of a log changes.
+        // What follows the end of a log changes, so it is not kept.
         if (step.endAt === null) this.keep(key, entry, step);
         else this.steps.delete(key);
       },
@@ -129,7 +130,7 @@ export class LogStepCache {
     return entry.step;
   }
 
-  /** Runs `read` when few others are under way, so that the services' thread has time for other requests. */
+  /** Runs `read` when few others are under way, so that the services thread has time for other requests. */
   async limited<T>(read: () => Promise<T>): Promise<T> {
     if (this.reads >= LOGS.maxConcurrentReads)
       await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -137,14 +138,14 @@ export class LogStepCache {
     try {
       return await read();
     } finally {
-      // The place goes to the next one.
+      // Passes the slot on to the next one.
       const next = this.waiting.shift();
       if (next) next();
       else this.reads -= 1;
     }
   }
 
-  /** Does `work` when it is its turn. */
+  /** Runs `work` when its turn comes. */
   inTurn<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.queue.add(() => {
@@ -178,7 +179,7 @@ export interface FollowedLogOptions {
 
 /** One log, as all followers with the same query see it. */
 export class FollowedLog {
-  /** How often the log is known to have grown. */
+  /** How many times the log is known to have grown. */
   growths = 0;
   private readonly id: number;
   private readonly cache: LogStepCache;
@@ -206,7 +207,7 @@ export class FollowedLog {
     const { stream, timestamps } = this.query;
     let endAt = 0;
     const slice = await this.cache.limited(() => {
-      // What grows from here on may be missing in the answer.
+      // Output added from here on may be missing from the answer.
       endAt = this.growths;
       return this.service.ask('read', { offset: position.offset, limit: READ_BYTES, stream, timestamps });
     });

@@ -1,5 +1,5 @@
-// Logs as they are written. Each follower continues from its own position when the log has grown and its
-// client has taken the bytes sent so far, so a slow client costs nothing and misses nothing.
+// Logs as they are written. Each follower continues from its own position once the log has grown and its
+// client has taken the bytes sent so far. So a slow client costs nothing and misses nothing.
 import { fail } from '../../protocol/errors.ts';
 import { isFailure } from '../../runtime/actor.ts';
 import { EVENTS } from '../../settings/limits.ts';
@@ -57,7 +57,7 @@ class LogFollower {
     this.log.stepFrom(this.position).then(
       (step) => this.queue.add(() => this.take(step)),
       (error: unknown) => {
-        // Whatever happened to the service, the client reconnects with its offset.
+        // Whatever happened to the service, the client can reconnect with its offset.
         this.end();
         if (!isFailure(error)) this.onDefect(error);
       },
@@ -108,7 +108,7 @@ export class LogStreams {
   private readonly steps = new LogStepCache(this.queue);
   private readonly groups = new Map<string, FollowerGroup>();
   private readonly onDefect: (error: unknown) => void;
-  /** How often all streams were cut. */
+  /** The number of times all streams were cut. */
   private cuts = 0;
 
   constructor(onDefect: (error: unknown) => void) {
@@ -170,12 +170,12 @@ export class LogStreams {
   keepAlive(): void {
     for (const group of this.groups.values()) {
       for (const follower of group.followers) follower.keepAlive();
-      // A restarted service does not know that its log is followed.
+      // A restarted service has lost its followers, so it will not report growth.
       this.wakeGroup(group);
     }
   }
 
-  /** Cuts every stream, also those that are being opened: their clients may see no more. */
+  /** Cuts every stream, including those being opened: their clients may no longer see the logs. */
   cut(): void {
     this.cuts += 1;
     for (const { followers } of this.groups.values()) for (const follower of [...followers]) follower.cut();
@@ -185,7 +185,7 @@ export class LogStreams {
     for (const { followers } of this.groups.values()) for (const follower of [...followers]) follower.end();
   }
 
-  /** The group of all who follow this log with this query. A group ends with its last follower. */
+  /** The group of followers of this log with this query. A group ends with its last follower. */
   private groupOf(request: FollowLogRequest): FollowerGroup {
     const { stream, timestamps, raw } = request.query;
     const key = JSON.stringify([request.name, stream, timestamps, raw]);

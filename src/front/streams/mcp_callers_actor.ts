@@ -4,7 +4,7 @@ import type { McpCallersProtocol } from '../../protocol/mcp.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { McpRelay } from './mcp_relay.ts';
 
-/** What is refused here would be missing from an answer, and passing it on takes no time. */
+/** A refused message would be missing from an answer, and forwarding one takes almost no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
 /** At `mcpcallers`, on the thread of the front. */

@@ -1,4 +1,4 @@
-// Passes requests to /mcp on to the thread that answers them, and the parts of a streamed answer back.
+// Forwards requests for /mcp to the thread that answers them, and returns the parts of streamed answers.
 import type { McpCallersProtocol, McpRequest } from '../../protocol/mcp.ts';
 import type { Handlers, Node } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -7,10 +7,10 @@ import type { ResponseStream } from '../server/http_server.ts';
 
 /** A request that is passed on. */
 export interface RelayedRequest {
-  /** Those of its headers that matter. */
+  /** The relevant headers. */
   readonly headers: [name: string, value: string][];
   readonly body: Uint8Array;
-  /** Aborted when the client goes. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
   /** Begins a streamed answer. null: the client has disconnected. */
   open(): ResponseStream | null;
@@ -27,9 +27,9 @@ export interface RelayedAnswer {
 /** Where the API of this daemon is, for the calls of the tools. */
 export type OwnAddress = Pick<McpRequest, 'url' | 'cloudUrl'>;
 
-/** A request without the end of its answer. */
+/** A request whose answer is not complete. */
 interface OpenCall {
-  /** Parts that came before the head was sent. */
+  /** Parts that arrived before the head was sent. */
   early: Uint8Array[];
   hasEnded: boolean;
   stream: ResponseStream | null;
@@ -38,7 +38,7 @@ interface OpenCall {
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 export class McpRelay {
-  /** Starts the thread if need be. Rejects with a Failure. */
+  /** Starts the thread if necessary. Rejects with a Failure. */
   readonly ready: () => Promise<void>;
   /** Null until the daemon listens. */
   address: OwnAddress | null = null;
@@ -55,7 +55,7 @@ export class McpRelay {
     this.ready = ready;
   }
 
-  /** Answers a request; null: with a stream, which has begun. Fails as the thread does. */
+  /** Answers a request; null: with a stream that has already begun. Fails as the thread does. */
   async serve({ headers, body, signal, open }: RelayedRequest): Promise<RelayedAnswer | null> {
     if (!this.address) throw new Error('a request came before the daemon listens');
     this.lastId += 1;
@@ -81,7 +81,7 @@ export class McpRelay {
     }
   }
 
-  /** Cuts every stream: its thread has ended, or its client may see no more. */
+  /** Cuts every stream, because the thread has ended or clients may no longer see the answer. */
   cut(): void {
     for (const { stream } of this.open.values()) stream?.destroy();
   }
@@ -91,7 +91,7 @@ export class McpRelay {
     for (const { stream } of this.open.values()) stream?.end();
   }
 
-  /** Sends the head, and what came before it. */
+  /** Sends the head and the parts that arrived before it. */
   private begin(id: number, call: OpenCall, stream: ResponseStream | null): void {
     const forget = (): void => {
       this.open.delete(id);
@@ -112,7 +112,7 @@ export class McpRelay {
     if (!call?.stream) call?.early.push(bytes);
     else {
       call.stream.write(bytes);
-      // A client that reads nothing gets no more.
+      // A client that does not read is cut off.
       if (call.stream.bufferedBytes > MCP.maxUnreadBytes) call.stream.destroy();
     }
     return null;

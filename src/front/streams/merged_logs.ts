@@ -1,6 +1,6 @@
-// Streams of many logs: docs/reference.md "Logs of many services". The job threads read and format what has
-// grown since the last look. Each follower goes on from its own places when its client has taken the bytes
-// sent so far; followers at the same places share what is read for them.
+// Streams of many logs: docs/reference.md "Logs of many services". Job threads read and format new output.
+// Each follower continues from its own positions when its client has taken the bytes sent so far; followers
+// at the same positions share the reads.
 import { placeOf, placesCursor } from '../../logs/log_places.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { LogFilterSpec, LogJobs, LogPlace, LogReadAnswer, LogReadTask } from '../../protocol/logs.ts';
@@ -19,25 +19,25 @@ export interface MergedLogsOptions {
   /** The folder of all logs. */
   folder: string;
   isRunning: (name: string) => boolean;
-  /** Starts or stops the notices that the log of a service has grown. */
+  /** Starts or stops notifications that the log of a service has grown. */
   notify: (name: string, on: boolean) => void;
   onDefect: (error: unknown) => void;
 }
 
 /** A request to follow many logs. */
 export interface FollowLogsRequest {
-  /** The names of the services; asked again when services were added or removed. */
+  /** The names of the services; called again when services were added or removed. */
   select: () => string[];
   filter: LogFilterSpec;
   run: string | null;
   ansi: boolean;
   /** Whether the stream ends when none of its services is left. */
   endsWithServices: boolean;
-  /** The last lines of each that come first; null: all since `filter.since`. */
+  /** The number of last lines of each log to begin with; null: all since `filter.since`. */
   lines: number | null;
-  /** Where to go on; null: `lines` says it. */
+  /** Where to continue; null: `lines` decides. */
   cursor: ((name: string) => number | undefined) | null;
-  /** false: the stream ends where the logs end now. */
+  /** false: the stream ends at the current end of the logs. */
   follow: boolean;
   /** null: the client has disconnected. */
   open: () => ResponseStream | null;
@@ -73,7 +73,7 @@ class MergedFollower {
     stream.onDrain = () => this.read();
   }
 
-  /** Takes services that were added and drops those that were removed. Ends when all of them were. */
+  /** Adds new services and drops removed ones. Ends when none are left. */
   reselect(): void {
     const names = new Set(this.request.select());
     for (const name of this.logs.keys()) if (!names.has(name)) this.logs.delete(name);
@@ -96,7 +96,7 @@ class MergedFollower {
 
   keepAlive(): void {
     this.stream.keepAlive();
-    // A restarted service does not know that its log is followed.
+    // A restarted service has lost its followers, so it will not report growth.
     for (const name of this.logs.keys()) if (this.owner.options.isRunning(name)) this.wake(name);
   }
 
@@ -114,7 +114,7 @@ class MergedFollower {
     this.cancelRest();
   }
 
-  /** Reads on, if something has grown and the client has taken the bytes sent so far. */
+  /** Continues reading if something has grown and the client has taken the bytes sent so far. */
   read(): void {
     if (this.state !== 'idle' || this.stream.bufferedBytes > 0 || this.grown.size === 0) return;
     this.state = 'queued';
@@ -131,7 +131,7 @@ class MergedFollower {
     this.owner.read(this.request, this.logs, grown).then(
       (answer) => this.owner.queue.add(() => this.take(answer)),
       (error: unknown) => {
-        // The client reconnects with its places.
+        // The client reconnects with its positions.
         this.end();
         if (!isFailure(error)) this.owner.options.onDefect(error);
       },
@@ -155,7 +155,7 @@ class MergedFollower {
     else this.rest(LOGS.followIntervalMs);
   }
 
-  /** Reads again after a pause, in which more may be written that is read at once. */
+  /** Reads again after a pause, to collect more output for a single read. */
   private rest(ms: number): void {
     this.state = 'pausing';
     const go = (): void => {
@@ -171,14 +171,14 @@ class MergedFollower {
 /** All streams of many logs. */
 export class MergedLogs {
   readonly options: MergedLogsOptions;
-  /** The work for single clients. */
+  /** The queue of work for individual clients. */
   readonly queue = new FairQueue();
   private readonly followers = new Set<MergedFollower>();
-  /** Services that give notice. */
+  /** The services that send notifications. */
   private readonly noticed = new Set<string>();
-  /** What is being read, by what it is. */
+  /** The reads under way, keyed by what they read. */
   private readonly readings = new Map<string, Promise<LogReadAnswer>>();
-  /** How often all streams were cut. */
+  /** The number of times all streams were cut. */
   private cuts = 0;
 
   constructor(options: MergedLogsOptions) {
@@ -243,7 +243,7 @@ export class MergedLogs {
     this.updateNotices();
   }
 
-  /** The services have forgotten that they give notice. */
+  /** The services have restarted and lost their notification settings. */
   onServicesLost(): void {
     this.noticed.clear();
   }
@@ -262,7 +262,7 @@ export class MergedLogs {
     for (const follower of [...this.followers]) follower.end();
   }
 
-  /** Only services with a process give notice: the others print nothing. */
+  /** Only services with a process need to notify: the others print nothing. */
   private updateNotices(): void {
     const { isRunning, notify } = this.options;
     const wanted = new Set<string>();

@@ -1,5 +1,4 @@
-// All event and log streams that are open, and what their clients have not read yet, together:
-// docs/reference.md "Streams".
+// All open event and log streams, and their total unread data: docs/reference.md "Streams".
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { STREAMS } from '../../settings/limits.ts';
@@ -12,7 +11,7 @@ export type StreamLimits = Readonly<Record<keyof typeof STREAMS, number>>;
 
 const IGNORE = (): void => {};
 
-/** Bounds their number and the memory of what is unread. Each kind of stream bounds its own besides. */
+/** Limits their number and the memory of unread data. Each kind of stream also has limits of its own. */
 export class OpenStreams {
   private readonly clock: Clock;
   private readonly limits: StreamLimits;
@@ -25,7 +24,7 @@ export class OpenStreams {
     this.limits = limits;
   }
 
-  /** Streams that have been opened and were not seen to be closed. */
+  /** The number of streams opened and not yet seen to be closed. */
   get open(): number {
     return this.streams.size;
   }
@@ -49,7 +48,7 @@ export class OpenStreams {
     this.stopChecks();
   }
 
-  /** Cuts off the clients that have left most unread, until the rest fits. */
+  /** Cuts off the clients with the most unread data until the rest fits. */
   private check(): void {
     let unread = 0;
     for (const stream of this.streams) {

@@ -17,7 +17,7 @@ import { TerminalViewer, type Viewing } from './terminal_viewer.ts';
 /** Close codes of RFC 6455. */
 const CLOSE_CODES = { done: 1000, badData: 1007, refused: 1008, failed: 1011, restarted: 1012 } as const;
 
-/** `text` as far as a close frame has room for it: 123 bytes. */
+/** `text` cut to the 123 bytes that fit into a close frame. */
 const closeReason = (text: string): string =>
   Buffer.from(text)
     .subarray(0, 120)
@@ -50,7 +50,7 @@ function parseControl(text: string): ViewerControl | undefined {
 
 type TerminalSize = MessageOf<TerminalProtocol, 'resize'>;
 
-/** Of a viewer that has not said what it wants. */
+/** For a viewer that has not said how it wants to attach. */
 const SHARED_VIEWING: Viewing = { mode: 'shared', takesOver: false, share: null };
 
 /** A terminal that was resized within the last `AGENT.resizeIntervalMs`. */
@@ -65,7 +65,7 @@ interface RecentResize {
 export class TerminalSockets {
   private readonly clock: Clock;
   private readonly viewers = new Map<string, TerminalViewer>();
-  /** By the address of the service. */
+  /** Keyed by the address of the service. */
   private readonly recentResizes = new Map<string, RecentResize>();
   /** The viewer with mode `write`, by the address of the service. */
   private readonly writers = new Map<string, string>();
@@ -102,8 +102,8 @@ export class TerminalSockets {
   };
 
   /**
-   * Checks before the upgrade whether there is room. Throws writer_attached when another one writes, and
-   * daemon_busy when its share has all the viewers that it may have.
+   * Checks before the upgrade whether there is room. Throws writer_attached when another viewer has the right
+   * to write, and daemon_busy when its share has all the viewers allowed.
    */
   assertRoom({ address }: Ref<TerminalProtocol>, viewing: Viewing): void {
     if (viewing.mode === 'write' && !viewing.takesOver && this.writers.has(address))
@@ -144,16 +144,16 @@ export class TerminalSockets {
     };
   }
 
-  /** How many have come by the share `id`. */
+  /** The number of viewers who came by the share `id`. */
   viewersBy(id: string): number {
     return [...this.viewers.values()].filter(({ viewing }) => viewing.share === id).length;
   }
 
-  /** The share has ended: nothing more passes to those who came by it. */
+  /** The share has ended: its viewers get nothing more. */
   endShare(id: string): void {
     for (const [name, { viewing, service }] of this.viewers) {
       if (viewing.share !== id) continue;
-      // Its socket may stay open for as long as the other side likes.
+      // The client may keep its socket open for as long as it likes.
       service.tell('detach', { viewer: name });
       this.drop(name, CLOSE_CODES.refused, 'the share has ended');
     }
@@ -167,7 +167,7 @@ export class TerminalSockets {
       socket.close(CLOSE_CODES.restarted, 'the services restart');
   }
 
-  /** Ends every session: nothing more passes, whenever the other side closes its socket. */
+  /** Ends every session. Nothing more passes, whenever clients close their sockets. */
   cut(): void {
     for (const { socket } of this.viewers.values())
       socket.close(CLOSE_CODES.refused, 'the token has changed');
@@ -190,7 +190,7 @@ export class TerminalSockets {
       socket.close(CLOSE_CODES.refused, 'the program does not read what was sent');
   }
 
-  /** From now on `name` is the only writer of the terminal; the one before is told, and closed. */
+  /** Makes `name` the only writer of the terminal. The previous one is told, and closed. */
   private makeWriter(name: string, { address }: Ref<TerminalProtocol>): void {
     const before = this.writers.get(address);
     this.writers.set(address, name);
@@ -201,7 +201,7 @@ export class TerminalSockets {
     this.drop(before, TAKEN_OVER_CODE, 'another viewer has taken over');
   }
 
-  /** Closes a viewer, from which nothing more is taken, whenever the other side closes its socket. */
+  /** Closes a viewer. Nothing more is taken from it, whenever it closes its socket. */
   private drop(name: string, code: number, reason: string): void {
     const viewer = this.viewers.get(name);
     this.viewers.delete(name);
@@ -209,8 +209,8 @@ export class TerminalSockets {
   }
 
   /**
-   * Sends the first size at once, and only the last of those that follow closely: each redraws the whole
-   * screen.
+   * Sends the first size at once, but only the last of those that follow closely, because each redraws the
+   * whole screen.
    */
   private resize(service: Ref<TerminalProtocol>, size: TerminalSize): void {
     const { address } = service;

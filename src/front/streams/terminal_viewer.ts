@@ -1,4 +1,5 @@
-// One viewer of a terminal: what it may send, and what it has really read. docs/reference.md "Attach".
+// One viewer of a terminal: the input it may send, and the output it has really read.
+// docs/reference.md "Attach".
 import type { TerminalProtocol, ViewerMode } from '../../protocol/terminal.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { KIB } from '../../settings/limits.ts';
@@ -10,9 +11,9 @@ const ACK_STEP_BYTES = 32 * KIB;
 /** How a viewer attaches. */
 export interface Viewing {
   readonly mode: ViewerMode;
-  /** Of a writer: whether it takes over from the one there is. */
+  /** For a writer: whether it takes over from the present one. */
   readonly takesOver: boolean;
-  /** The id of the share by which it comes; null: none. */
+  /** The id of the share it came by; null: none. */
   readonly share: string | null;
 }
 
@@ -21,11 +22,11 @@ export class TerminalViewer {
   readonly viewing: Viewing;
   readonly service: Ref<TerminalProtocol>;
   private readonly name: string;
-  /** Bytes of output: given to the socket, acknowledged by the client, and passed on to the service. */
+  /** Bytes of output given to the socket, acknowledged by the client, and passed on to the service. */
   private sent = 0;
   private acknowledged = 0;
   private passedOn = 0;
-  /** Input that waits until the service has passed on what it got before. */
+  /** Input that waits until the service has passed on the input before it. */
   private typed: Uint8Array[] = [];
   private typedBytes = 0;
   private isInputUnderWay = false;
@@ -48,7 +49,7 @@ export class TerminalViewer {
   }
 
   /**
-   * Passes on what is acknowledged and no longer in the buffer of the socket: a viewer that acknowledges
+   * Passes on what is both acknowledged and no longer in the socket's buffer. So a viewer that acknowledges
    * without reading gets no more than one that acknowledges nothing.
    */
   passAcknowledgements(): void {
@@ -80,7 +81,7 @@ export class TerminalViewer {
     this.typedBytes = 0;
   }
 
-  /** Sends what is left of the input, and detaches from the terminal. */
+  /** Sends the remaining input, and detaches from the terminal. */
   leave(): void {
     this.sendTyped();
     this.service.tell('detach', { viewer: this.name });

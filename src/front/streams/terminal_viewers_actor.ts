@@ -4,7 +4,7 @@ import type { TerminalViewersProtocol } from '../../protocol/terminal.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { TerminalSockets } from './terminal_sockets.ts';
 
-/** Output refused here would be missing from a terminal, and passing it on takes no time. */
+/** A refused message would be missing from a terminal, and forwarding one takes almost no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
 /** At `viewers`, on the thread of the front. */

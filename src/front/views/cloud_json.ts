@@ -41,7 +41,7 @@ export const clusterDetail = (row: ClusterRow) => ({
 
 const DENIED_NAMESPACE = / in namespace (\S+)$/;
 
-/** The JSON of a cluster, for who may know of some of its namespaces alone. */
+/** The JSON of a cluster, for viewers restricted to some of its namespaces. */
 export function clusterWithin(json: string, isKnown: (namespace: string) => boolean): string {
   const cluster: ReturnType<typeof clusterDetail> = JSON.parse(json);
   const { capabilities, scope, namespaces } = cluster;

@@ -1,6 +1,6 @@
-// The source of the front's answers to reads of the cloud. The JSON of a row is composed when the row
-// arrives: the owner sends few rows at a time, so no read of a long list has to compose all of it, and the
-// text takes less memory than the row.
+// The source of the front's answers to reads of the cloud part. The JSON of a row is composed when the row
+// arrives. Owners send few rows at a time, so no read has to compose a long list, and the text takes less
+// memory than the row.
 
 import {
   type AutoSleepReply,
@@ -59,9 +59,9 @@ function workloadEntry(row: WorkloadRow): WorkloadEntry {
 export class CloudViews {
   readonly times = new WorkloadTimes();
   readonly principals = new Principals();
-  /** Gets every event as it happens; set by the front. */
+  /** Receives every event as it happens; set by the front. */
   onEvents: (events: readonly CloudEventRecord[]) => void = () => undefined;
-  /** Called when another Berth has the clusters, or has them no more; set by the front. */
+  /** Called when another Berth takes over or gives up the clusters; set by the front. */
   onHolder: () => void = () => undefined;
   /** ULIDs sort by age. */
   private readonly clusterEntries = new JsonCollection<ClusterEntry>();
@@ -69,13 +69,13 @@ export class CloudViews {
   private readonly workloadsByCluster = new Map<string, JsonCollection<WorkloadEntry>>();
   /** The collection that holds a workload, by the workload's id. */
   private readonly collectionOf = new Map<string, JsonCollection<WorkloadEntry>>();
-  /** Lists of all clusters, tethers and workloads; null: something has changed since. */
+  /** Lists of all clusters, tethers and workloads; null: outdated. */
   private clusterList: Buffer | null = null;
   private tetherList: Buffer | null = null;
   private workloadList: Buffer | null = null;
   /** Why the cloud part is unavailable. */
   private unavailable: Failure | null = null;
-  /** The Berth that has the clusters meanwhile. */
+  /** The Berth that holds the clusters meanwhile. */
   private otherHolder: HolderAddress | null = null;
 
   markUnavailable(
@@ -99,12 +99,12 @@ export class CloudViews {
     if (!isSame) this.onHolder();
   }
 
-  /** Where the Berth listens that has the clusters; null: they are here, or nobody's. */
+  /** Where the Berth that holds the clusters listens; null: it is this one, or none does. */
   holder(): HolderAddress | null {
     return this.otherHolder;
   }
 
-  /** Why the cloud part is unavailable; null: it is not. */
+  /** Why the cloud part is unavailable; null: it is available. */
   unavailableReason(): string | null {
     return this.unavailable?.message ?? null;
   }
@@ -191,7 +191,7 @@ export class CloudViews {
     return this.clusterList;
   }
 
-  /** As `clusters`, of those that `isShown`. */
+  /** Like `clusters`, but only those that `isShown` accepts. */
   clustersWhere(isShown: (id: string) => boolean): Buffer {
     return listWhere(this.clusterEntries, ({ id }) => isShown(id));
   }
@@ -245,7 +245,7 @@ export class CloudViews {
     return entry ? autoSleepSettings(entry) : null;
   }
 
-  /** What an event is about, as far as it is known: a cluster, a workload of one, or a tether to that. */
+  /** The subject of an event, as far as known: a cluster, a workload in it, or a tether to that. */
   subject(given: Partial<Pick<CloudSubject, 'clusterId' | 'workloadId' | 'tetherId'>>): CloudSubject {
     const tether = this.tetherEntries.get(given.tetherId ?? '');
     const workloadId = given.workloadId ?? tether?.workloadId ?? '';
@@ -272,7 +272,7 @@ export class CloudViews {
     return this.tetherEntries.get(id)?.workloadId ?? '';
   }
 
-  /** As `tethers`, of those whose workload `isShown`. */
+  /** Like `tethers`, but only those whose workload `isShown` accepts. */
   tethersWhere(isShown: (place: PlacedWorkload) => boolean): Buffer {
     return listWhere(this.tetherEntries, ({ workloadId }) => {
       const place = this.placeOf(workloadId);

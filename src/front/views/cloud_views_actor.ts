@@ -4,7 +4,7 @@ import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { actor } from '../../runtime/actor.ts';
 import type { CloudViews } from './cloud_views.ts';
 
-/** A refused message would be a change that is never shown, and handling one takes no time. */
+/** A refused message would be a change that is never shown, and handling one takes almost no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
 /** The actor at `cloudviews`, on the thread of the front. */

@@ -1,7 +1,7 @@
-// Resources as JSON texts in the order of their keys. The text of the list is joined when first asked for and
-// kept until an entry changes.
+// Resources as JSON texts in the order of their keys. The text of the whole list is joined at its first use
+// and kept until an entry changes.
 
-/** A resource with its JSON. `key` gives its place in the list and never changes. */
+/** A resource with its JSON. `key` determines its position in the list and never changes. */
 export interface JsonEntry {
   id: string;
   key: string;
@@ -13,7 +13,7 @@ export class JsonCollection<E extends JsonEntry> {
   private order: readonly E[] = [];
   /** Entries that are not in `order` yet. */
   private added: E[] = [];
-  /** True while `order` has entries that were removed: a removal costs nothing until the next read. */
+  /** True while `order` still has removed entries: a removal costs nothing until the next read. */
   private hasRemoved = false;
   private joined: string | null = null;
 
@@ -55,8 +55,8 @@ export class JsonCollection<E extends JsonEntry> {
   inOrder(): readonly E[] {
     if (this.hasRemoved || this.added.length > 0) {
       const live = [...this.order, ...this.added].filter((entry) => this.entries.get(entry.id) === entry);
-      // The part that was sorted before is one run to the sort and costs little more than one comparison per
-      // entry.
+      // The part that was sorted before is a single run for the sort, and costs little more than one
+      // comparison per entry.
       this.order = live.sort((one, other) => (one.key < other.key ? -1 : 1));
       this.added = [];
       this.hasRemoved = false;

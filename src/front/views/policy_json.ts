@@ -35,7 +35,7 @@ export function policyItem(report: PolicyReport): Policy {
 
 const switchItem = ({ at, to }: PreviewRow['switches'][number]) => ({ at: time(at), to });
 
-/** What governs a workload. */
+/** The policy of a workload, as clients see it. */
 export const workloadPolicy = (policy: WorkloadPolicy): WorkloadPolicyShape => ({
   schedule: policy.schedule,
   idle: policy.idle,

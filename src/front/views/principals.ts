@@ -1,5 +1,5 @@
-// The tokens and grants, as the front knows them: who shows a token, and what is open by it.
-// docs/reference.md "API tokens".
+// The API tokens and grants as the front knows them: who presents a token, and which connections depend on
+// it. docs/reference.md "API tokens".
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { apiTokenId } from '../../protocol/api_token.ts';
 import { Principal, type StoredGrant } from '../../protocol/grants.ts';
@@ -10,11 +10,11 @@ interface KnownToken {
   readonly row: StoredToken;
   readonly hash: Buffer;
   readonly principal: Principal;
-  /** What the principal is made of. */
+  /** The rights that the principal was made from. */
   readonly rights: string;
 }
 
-/** Something that is open by the rights of a principal. */
+/** A connection that depends on the rights of a principal. */
 interface OpenByRights {
   readonly isOpen: boolean;
   /** Cuts it. */
@@ -23,7 +23,7 @@ interface OpenByRights {
 
 const isLive = ({ expiresAt }: StoredToken): boolean => expiresAt === null || expiresAt > Date.now();
 
-/** Somebody whose token an issuer has signed. */
+/** A user whose token was signed by an issuer. */
 export interface IssuedUser {
   subject: string;
   groups: readonly string[];
@@ -31,9 +31,9 @@ export interface IssuedUser {
   expiresAt: number;
 }
 
-/** Who checks the tokens of an issuer. */
+/** Verifies an issuer's tokens. */
 export interface UserVerifier {
-  /** null: it is no good. Rejects where the issuer does not answer. */
+  /** null: the token is invalid. Rejects if the issuer does not answer. */
   verify(token: string): Promise<IssuedUser | null>;
 }
 
@@ -45,7 +45,7 @@ interface KnownUser {
 
 const MAX_JWT_LENGTH = 8_192;
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
-/** Verified tokens that are remembered. */
+/** The most verified tokens to remember. */
 const MAX_USERS = 10_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -54,25 +54,25 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 export class Principals {
   /** null: there is no issuer. */
   verifier: UserVerifier | null = null;
-  /** Called once it is known that there are tokens. */
+  /** Called once the tokens and grants are known. */
   onLoaded: () => void = () => undefined;
-  /** Gets the use of a token, once in a while. */
+  /** Receives the use of a token, occasionally. */
   onUsed: (id: string, at: number) => void = () => undefined;
-  /** Whether there may be some that are not known yet, as the cloud part has been used before. */
+  /** Whether there may be tokens not loaded yet, because the cloud part has been used before. */
   isExpected = false;
-  /** Whether what there are is known. */
+  /** Whether tokens and grants have been loaded. */
   isLoaded = false;
-  /** In the order of their making. */
+  /** In order of creation. */
   private known = new Map<string, KnownToken>();
   private grantRows: readonly StoredGrant[] = [];
-  /** When the use of each was told (epoch milliseconds). */
+  /** When the last use of each was reported (epoch milliseconds). */
   private readonly toldAt = new Map<string, number>();
   private readonly lastUsed = new Map<string, number>();
   private readonly open = new Map<OpenByRights, Principal>();
-  /** By the hash of their token. */
+  /** Keyed by the hash of the token. */
   private users = new Map<string, KnownUser>();
 
-  /** Takes all tokens and grants that there are, and cuts what is open by rights that have changed. */
+  /** Replaces all tokens and grants, and cuts the connections whose rights have changed. */
   set({ tokens, grants }: { tokens: readonly StoredToken[]; grants: readonly StoredGrant[] }): void {
     const before = this.known;
     this.grantRows = grants;
@@ -91,7 +91,7 @@ export class Principals {
     if (!wasLoaded && tokens.length > 0) this.onLoaded();
   }
 
-  /** Who shows `given`, the text of a token; null: it is no good. */
+  /** The principal for the token `given`; null: it is not valid. */
   find(given: string): Principal | null {
     const token = this.known.get(apiTokenId(given) ?? '');
     if (!token) return null;
@@ -101,17 +101,17 @@ export class Principals {
     return token.principal;
   }
 
-  /** Whether `given` has the form of a token of an issuer, and there is one. */
+  /** Whether there is an issuer and `given` has the form of its tokens. */
   isIssuedForm(given: string): boolean {
     return this.verifier !== null && given.length <= MAX_JWT_LENGTH && JWT.test(given);
   }
 
-  /** Whether `given` may be the token of an issuer that has yet to be verified. */
+  /** Whether `given` may be an issuer's token that has not been verified yet. */
   isUnverified(given: string): boolean {
     return this.isLoaded && this.isIssuedForm(given) && !this.findUser(given);
   }
 
-  /** Verifies the token of an issuer: `findUser` knows it afterwards. Rejects where that does not answer. */
+  /** Verifies an issuer's token, so that `findUser` knows it. Rejects if the issuer does not answer. */
   async verify(given: string): Promise<void> {
     const user = await this.verifier?.verify(given);
     if (!user) return;
@@ -120,7 +120,7 @@ export class Principals {
     this.users.set(sha256(given).toString('base64url'), this.knownUser(user, undefined));
   }
 
-  /** Who shows `given`, a verified token of an issuer; null: it is none, or has expired. */
+  /** The principal for the verified issuer token `given`; null: unknown or expired. */
   findUser(given: string): Principal | null {
     const hash = sha256(given).toString('base64url');
     const known = this.users.get(hash);
@@ -130,7 +130,7 @@ export class Principals {
     return null;
   }
 
-  /** What proves that this daemon knows the token; null: there is none of this id. */
+  /** The hash of a token; null: there is no token with this id. */
   hashOf(id: string): string | null {
     const row = this.known.get(id)?.row;
     return row && isLive(row) ? row.hash : null;
@@ -141,7 +141,7 @@ export class Principals {
     for (const [other] of this.open) if (!other.isOpen) this.open.delete(other);
     this.open.set(opened, principal);
     if (principal.until !== null) this.closeAt(principal.until, opened);
-    // They may have changed while the request was under way.
+    // The rights may have changed during the request.
     if (this.isStale(principal)) opened.destroy();
   }
 
@@ -156,7 +156,7 @@ export class Principals {
     return this.grantRows;
   }
 
-  /** The name of the token that `subject` is; null: there is none. */
+  /** The name of the token with grant subject `subject`; null: there is none. */
   tokenNameOf(subject: string): string | null {
     for (const { row } of this.known.values()) if (tokenSubject(row.id) === subject) return row.name;
     return null;

@@ -31,14 +31,14 @@ export interface ServiceParts {
   state: ServiceState | null;
   stats: StatsRow | null;
   schedule: ScheduleRow | null;
-  /** null: it is no agent, or its actor has not started. */
+  /** null: not an agent, or its actor has not started. */
   agent: AgentStatus | null;
 }
 
-/** A live process has the port it was started with. */
+/** The effective port. A running process keeps the port it was started with. */
 const effectivePort = ({ spec, state }: ServiceParts): number | null => (state?.process ?? spec).port;
 
-/** What a task with a schedule has besides. */
+/** The additional fields of a task with a schedule. */
 function scheduleFields({ spec, schedule }: ServiceParts) {
   if (!spec.schedule) return {};
   const { nextRunAt = null, skipped = 0 } = schedule ?? {};
@@ -47,13 +47,13 @@ function scheduleFields({ spec, schedule }: ServiceParts) {
 
 const statusOf = ({ state }: ServiceParts): ServiceStatus => state?.status ?? 'stopped';
 
-/** The project and stack of a service with its name there; null for what was not registered by a project. */
+/** The project and stack of a service, and its name there; null if not registered by a project. */
 function placeOf({ name, stack }: SpecRow): Pick<Service, 'project' | 'stack' | 'service'> {
   if (!stack) return { project: null, stack: null, service: null };
   return { project: projectOfStack(stack), stack, service: shortName(name, stack) };
 }
 
-/** The host name at which the gateway serves it: docs/reference.md "Host names". Null: it has none. */
+/** The host name under which the gateway serves it: docs/reference.md "Host names". null: it has none. */
 export function gatewayHostname({ name, agent, stack }: SpecRow): string | null {
   if (agent) return agent.hostname;
   if (!stack) return serviceHostname(name, []);
@@ -84,7 +84,7 @@ export function serviceItem(parts: ServiceParts, gatewayPort: number | null): Se
   };
   const running = state?.process;
   if (running) {
-    // Measurements of an earlier process say nothing about this one.
+    // Measurements of an earlier process do not apply to this one.
     const measured = stats?.run === running.run ? stats : { cpu: 0, rssMB: running.rssMB };
     const { cpu, rssMB } = measured;
     const startedAt = localTime(running.startedAt);
@@ -111,12 +111,12 @@ type DetailField = Exclude<
 >;
 const IN_EVERY_ITEM: readonly string[] = ['name', 'port', 'group', 'stack', 'protocol'];
 const NEVER_SHOWN: readonly string[] = ['env', 'agent'];
-/** The fields that a service has only when it is read on its own. */
+/** The fields shown only when a service is read on its own. */
 const DETAIL_FIELDS = SPEC_FIELD_NAMES.filter(
   (field): field is DetailField => !IN_EVERY_ITEM.includes(field) && !NEVER_SHOWN.includes(field),
 );
 
-/** A service read on its own. No row of the front has the values of its environment. */
+/** A service read on its own. The front never has the values of its environment. */
 export function serviceDetail(parts: ServiceParts, gatewayPort: number | null): ServiceDetail {
   const { spec, state } = parts;
   return {
@@ -135,7 +135,7 @@ export function resolutionItem(parts: ServiceParts): Resolution {
   return { name: parts.spec.name, url: serviceUrl(port), port, status: statusOf(parts) };
 }
 
-/** The standing of an agent with this status. */
+/** The state of an agent with this status, as waits see it. */
 export const standingOf = ({ name, question, reason, since, state }: AgentStatus): AgentStanding => ({
   name,
   state,
@@ -144,13 +144,13 @@ export const standingOf = ({ name, question, reason, since, state }: AgentStatus
   question,
 });
 
-/** The standing of the agent with these parts. */
+/** The state of the agent with these parts, as waits see it. */
 export function agentStanding(parts: ServiceParts): AgentStanding {
   const { state, stateSince, stateReason, question } = stateOfAgent(parts);
   return { name: parts.spec.name, state, stateSince, stateReason, question };
 }
 
-/** What an agent is doing. One whose actor has not started has no process. */
+/** The state of an agent. One whose actor has not started has no process. */
 function stateOfAgent({ agent, state }: ServiceParts) {
   if (!agent) {
     const end = state?.end ?? null;

@@ -1,4 +1,4 @@
-// The source of the front's answers to reads of services: a row per service and the bytes of its JSON. A row
+// The source of the front's answers to reads of services: a row per service with the bytes of its JSON. A row
 // has three sources and changes often, so its JSON is composed at its first use and kept until a part
 // changes.
 
@@ -35,7 +35,7 @@ interface ServiceRow {
   stats: StatsRow | null;
   schedule: ScheduleRow | null;
   agent: AgentStatus | null;
-  /** Processor time so far, as far as it was measured. */
+  /** The processor time measured so far, in seconds. */
   cpuSeconds: number;
   item: Buffer | null;
   detail: Buffer | null;
@@ -60,7 +60,7 @@ function jsonList(key: string, items: readonly Buffer[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Says of which services the caller may see something. */
+/** Selects the services that the caller may see. */
 type SpecFilter = (spec: SpecRow) => boolean;
 
 const listAgents = (rows: readonly ServiceRowWithSpec[]): Buffer =>
@@ -106,7 +106,7 @@ export class ServiceViews {
     this.invalidateLists();
   }
 
-  /** Takes what agents are doing now. */
+  /** Updates the states of agents. */
   setAgents(rows: readonly AgentStatus[]): void {
     for (const row of rows) this.invalidate(row.name).agent = row;
     this.agentList = null;
@@ -118,7 +118,7 @@ export class ServiceViews {
     this.serviceList = null;
   }
 
-  /** Takes measurements; those of unknown services are ignored. */
+  /** Adds measurements; those of unknown services are ignored. */
   setStats(stats: readonly StatsRow[]): void {
     for (const measured of stats) {
       if (!this.rows.has(measured.name)) continue;
@@ -161,7 +161,7 @@ export class ServiceViews {
       .filter((spec) => groupOf(spec) === group);
   }
 
-  /** What the services of each stack use. */
+  /** The resource usage of each stack's services. */
   stackUsage(): Map<string, StackUsage> {
     const found = new Map<string, StackUsage>();
     for (const { spec, state, stats } of this.rowsWithSpec()) {
@@ -198,13 +198,13 @@ export class ServiceViews {
     return row.detail;
   }
 
-  /** What an agent is doing; null for an unknown name, and for a service that is no agent. */
+  /** The state of an agent; null for an unknown name or a service that is not an agent. */
   standing(name: string): AgentStanding | null {
     const row = this.rows.get(name);
     return row && hasSpec(row) && row.spec.agent ? agentStanding(row) : null;
   }
 
-  /** One agent in its full form; null for an unknown name, and for a service that is no agent. */
+  /** One agent in its full form; null for an unknown name or a service that is not an agent. */
   agent(name: string): Buffer | null {
     const row = this.rows.get(name);
     if (!row || !hasSpec(row) || !row.spec.agent) return null;
@@ -220,7 +220,7 @@ export class ServiceViews {
     return row.resolution;
   }
 
-  /** The list of services; `isShown` null: of all of them. So too the following lists. */
+  /** The list of services; `isShown` null: all of them. The same applies to the lists below. */
   services(isShown: SpecFilter | null = null): Buffer {
     if (isShown) return this.listServices(this.rowsOf(isShown));
     this.serviceList ??= this.listServices(this.rowsWithSpec());

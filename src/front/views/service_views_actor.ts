@@ -16,11 +16,11 @@ interface ViewTargets {
   events: EventFeed<EventRecord>;
   /** Called after specs or states have changed. */
   onServicesChanged: () => void;
-  /** Called after what agents are doing has changed. */
+  /** Called after the states of agents have changed. */
   onAgentsChanged: () => void;
 }
 
-/** A refused message would be a change that is never shown, and handling one takes no time. */
+/** A refused message would be a change that is never shown, and handling one takes almost no time. */
 const LIMITS = { mailbox: 1_000_000 };
 
 /** The actor at `views`, on the thread of the front. */

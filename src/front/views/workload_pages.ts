@@ -1,5 +1,5 @@
-// Lists of workloads by filter and in pages: docs/reference.md "Lists of workloads". A list is looked through
-// a slice at a time: the front answers other requests in between, however many workloads there are.
+// Lists of workloads, filtered and in pages: docs/reference.md "Lists of workloads". A list is processed in
+// slices, so that the front answers other requests in between, however many workloads there are.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WorkloadSelection } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -9,7 +9,7 @@ import type { CloudViews, WorkloadEntry } from './cloud_views.ts';
 /** The place of a workload in the list of all. */
 export type WorkloadPlace = readonly [clusterId: string, key: string];
 
-/** Some 2 ms of looking, or of copying their JSON. */
+/** About 2 ms of filtering, or of copying JSON. */
 const SLICE = 1_024;
 
 /** The index of the first entry after `key`. */
@@ -51,9 +51,9 @@ function* slicesOf(
 }
 
 /**
- * The workloads after `after` (null: from the first on) that `selection` has, by cluster and key; one array
- * for each slice of the list, which may be empty. What is added or removed later may be missing or still
- * there. Throws invalid_spec for a selector that is none.
+ * The workloads after `after` (null: from the first on) selected by `selection`, by cluster and key, as one
+ * array per slice of the list; arrays may be empty. Later additions and removals may or may not be included.
+ * Throws invalid_spec for an invalid selector.
  */
 export function workloadSlices(
   views: CloudViews,
@@ -77,7 +77,7 @@ export function* arrayParts(slices: Iterable<readonly WorkloadEntry[]>): Generat
 /** The token of a page that begins after `place`: opaque to clients. */
 const pageToken = (place: WorkloadPlace): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 
-/** Reads a token. Throws invalid_spec for one that no page had. */
+/** Reads a token. Throws invalid_spec for a token that no page returned. */
 export function readPageToken(token: string): WorkloadPlace {
   try {
     const place: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());

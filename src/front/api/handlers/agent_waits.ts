@@ -11,9 +11,9 @@ import { PROMPT } from '../../../settings/agent_limits.ts';
 import { standingOf } from '../../views/service_json.ts';
 import type { AppContext } from '../app_context.ts';
 
-/** The states in which an agent goes no further by itself. */
+/** The states in which an agent does not continue by itself. */
 const RESTING: readonly AgentStateName[] = ['idle', 'blocked', 'asleep', 'exited'];
-/** Time for the answer beyond that of the prompt itself. */
+/** Extra time for the answer, beyond that of the prompt itself. */
 const ANSWER_MARGIN_MS = 30_000;
 
 interface WaitRequest {
@@ -36,7 +36,7 @@ export const waitForAgents = (
     onGone,
   });
 
-/** What becomes of a prompt whose actor has not answered. */
+/** Failures after which it is unknown whether the prompt was typed. */
 const UNKNOWN_CODES: ReadonlySet<string> = new Set(['gone', 'crashed', 'deadline']);
 
 /** Types a prompt into the terminal of `name`. */
@@ -50,7 +50,7 @@ export async function promptAgent(
   const id = newRunId(Date.now());
   const limit = { deadlineMs: body.timeoutMs + PROMPT.stalledMs + ANSWER_MARGIN_MS };
   const asked = service.ask('prompt', { id, ...body }, limit).catch((error: unknown) => {
-    // No code that a client tries again: the prompt may have been typed.
+    // The code must not be one that clients retry: the prompt may already have been typed.
     if (!isFailure(error) || !UNKNOWN_CODES.has(error.code)) throw error;
     throw fail('agent_stalled', `whether the prompt was typed is not known: ${error.message}`);
   });

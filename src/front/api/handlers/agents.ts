@@ -151,7 +151,7 @@ export const agentHandlers: HandlersOf<typeof agents> = {
     return promptAgent(app, name, body, onGone);
   },
 
-  // The views know whether there is a terminal: no actor need be asked.
+  // The views know whether there is a terminal, so no actor needs to be asked.
   attach: ({ app, key: name, query, caller }) => {
     const viewing = viewingOf(caller, query);
     findRunning(app, name);

@@ -23,7 +23,7 @@ const invalid = (path: string, must: string) => {
 function timeOf(path: string, text: string | null): number | null {
   if (text === null) return null;
   const time = parseTime(text, Date.now());
-  // Beyond this there is no date.
+  // JavaScript has no dates beyond this.
   if (time === null || Math.abs(time) > 8.64e15)
     throw invalid(path, 'a time (RFC 3339) or a duration such as 15m');
   return time;
@@ -44,7 +44,7 @@ const withinOf = async (viewer: Principal, views: CloudViews) => ({
   within: await eventScopes(viewer, views),
 });
 
-/** Whether `principal` may know of an operation: one of its own, or one that it would see the event of. */
+/** Whether `principal` may see an operation: its own, or one whose event it may see. */
 function isKnown(
   { who, askedAt, subject }: StoredOperation,
   principal: Principal | null,
@@ -52,7 +52,7 @@ function isKnown(
 ): boolean {
   const viewer = narrowed(principal);
   if (!viewer) return true;
-  // Who had the name before was somebody else.
+  // Before `since`, the same name belonged to someone else.
   if (who === viewer.who && askedAt >= viewer.since) return true;
   const { clusterId, namespace, workloadId } = subject;
   return seesEvent(viewer, views, { cluster_id: clusterId, namespace, workload_id: workloadId });
@@ -60,7 +60,7 @@ function isKnown(
 
 const ID = /^(?:0|[1-9]\d{0,14})$/;
 
-/** The id that a page ends before. Throws invalid_spec for a token that no page had. */
+/** The event id before which a page ends. Throws invalid_spec for a token that no page returned. */
 function pageEnd(token: string | null): number | null {
   if (token === null) return null;
   if (!ID.test(token)) throw invalid('continue', 'the value from the Link of the page before');
@@ -70,7 +70,7 @@ function pageEnd(token: string | null): number | null {
 export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
   follow: async ({ app, query, lastEventId, principal, open }) => {
     const { after: given, ...selection } = query;
-    // What no daemon has given asks for everything, as one of an earlier state directory does.
+    // An id that no daemon has assigned, such as one of an earlier state directory, replays everything.
     const after = lastEventId === '' ? given : ID.test(lastEventId) ? Number(lastEventId) : 0;
     const { views } = app.cloud;
     const viewer = narrowed(principal);
@@ -95,7 +95,7 @@ export const cloudEventHandlers: HandlersOf<typeof cloudEvents> = {
     const { rows, next } = await request.app.ref('cloudevents').ask('page', message);
     if (next !== null) {
       const { path } = cloudEvents.history;
-      // A duration counts from now: the next page is to mean the same times.
+      // A duration counts from now; the next page must cover the same period.
       const query = { ...request.query, since: utcTime(filter.since), until: utcTime(filter.until) };
       request.headers = withNextPage(request.headers, path, query, String(next));
     }

@@ -5,7 +5,7 @@ import { HTTP } from '../../../settings/limits.ts';
 import { detailedData, eventFilter } from '../../streams/event_filter.ts';
 import type { HandlersOf } from '../handler.ts';
 
-/** As the journal cuts its answer: the newest events, or the first after `since`. */
+/** Trims the events as the journal does: the newest ones, or the first ones after `since`. */
 const pageOf = (
   events: readonly EventRecord[],
   since: number | null,
@@ -21,7 +21,7 @@ export const eventHandlers: HandlersOf<typeof events> = {
       app.hub.subscribe(stream, eventFilter({ types, names, detail: detail ?? false, reach }), after);
   },
 
-  // Concatenated as text, because an event's data is JSON text already.
+  // Concatenated as text, because an event's data is already JSON.
   history: async ({ app, query, reach }) => {
     const { types, names, since, limit } = query;
     const wanted = limit ?? HTTP.defaultHistoryEvents;

@@ -10,7 +10,7 @@ import type { HandlersOf } from '../handler.ts';
 import { filterOf, namesSelector, selectedNames } from './logs_selection.ts';
 import { assertStackExists } from './stacks.ts';
 
-/** Parts of a search that run beside each other. */
+/** The number of parts of a search that run in parallel. */
 const PARTS = 2;
 
 /** Reads a cursor. Throws invalid_spec. */
@@ -24,13 +24,13 @@ function cursorOf(path: string, text: string): (name: string) => number | undefi
 interface Page {
   /** The newest first. */
   entries: FoundEntry[];
-  /** Of each log: everything from this key on is in this page or an earlier one, or not wanted. */
+  /** For each log: every wanted entry from this key on is in this page or an earlier one. */
   taken: Map<string, number>;
-  /** No entry that is left is later; null: none is left. */
+  /** No remaining entry is later than this; null: none remain. */
   bound: number | null;
 }
 
-/** Merges the answers about several logs each into one page, the newest entry first. */
+/** Merges the answers, each about several logs, into one page, newest entry first. */
 export function mergeAnswers(answers: readonly LogSearchAnswer[], limit: number): Page {
   const taken = new Map(answers.flatMap((answer) => answer.taken.map(({ name, key }) => [name, key])));
   const heads = answers.map(() => 0);
@@ -43,7 +43,7 @@ export function mergeAnswers(answers: readonly LogSearchAnswer[], limit: number)
   while (lines < limit) {
     const part = newestPart();
     const entry = answers[part]?.entries[heads[part] ?? 0];
-    // Something newer may be left in a log that was not searched far enough.
+    // A log that was not searched far enough may still have something newer.
     if (!entry) break;
     heads[part] = (heads[part] ?? 0) + 1;
     entries.push(entry);
@@ -63,14 +63,14 @@ function deal<T>(items: readonly T[], count: number): T[][] {
 }
 
 export const logHandlers: HandlersOf<typeof logs> = {
-  // Concatenated as text, because an entry is JSON text already.
+  // Concatenated as text, because an entry is already JSON.
   search: async ({ app, query, reach }) => {
     const { limit: asked, before, run, ansi } = query;
     const limit = asked ?? LOGS.defaultPageLines;
     const filter = filterOf(query, Date.now());
     if (query.stack !== null) await assertStackExists(app, query.stack);
     const cursor = before === null ? null : cursorOf('before', before);
-    // What a cursor does not have is searched to its end.
+    // Logs that the cursor does not mention are searched from their end.
     const wanted = selectedNames(app, query, reach).map((name) => ({
       name,
       before: cursor ? (cursor(name) ?? 0) : null,
@@ -104,7 +104,7 @@ export const logHandlers: HandlersOf<typeof logs> = {
     const { limit, since, run, ansi, follow } = query;
     const asked = filterOf(query, now);
     if (query.stack !== null) await assertStackExists(app, query.stack);
-    // What is written from now on is later.
+    // Lines written from now on are later than `until`.
     const isFollowing = follow !== false && (asked.until === null || asked.until > now);
     const filter = { ...asked, until: isFollowing ? asked.until : (asked.until ?? now) };
     const after = lastEventId || query.lastEventId;

@@ -20,7 +20,7 @@ const logsQuery = ({ lines, stream, timestamps, raw }: LogsInput, defaultLines: 
   raw: raw ?? false,
 });
 
-/** The bytes of an answer with the last lines of a log. The owner returns the lines as JSON. */
+/** The answer with the last lines of a log. The owner returns the lines as JSON. */
 export async function readLogs(app: AppContext, spec: SpecRow, query: LogsInput): Promise<Uint8Array> {
   const lines = await serviceRef(app, spec.name).ask('logs', logsQuery(query, LOGS.defaultLines));
   const port = (app.views.state(spec.name)?.process ?? spec).port;
@@ -28,7 +28,7 @@ export async function readLogs(app: AppContext, spec: SpecRow, query: LogsInput)
   return Buffer.concat([Buffer.from(`${head},"lines":`), lines, CLOSING_BRACE]);
 }
 
-/** Follows the log of a service. Rejects before the stream is open, or not at all. */
+/** Follows the log of a service. Only rejects before the stream is open. */
 export const streamLogs = ({
   app,
   key: name,

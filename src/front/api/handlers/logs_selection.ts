@@ -1,4 +1,4 @@
-// What a query of many logs asks for: docs/reference.md "Logs of many services".
+// Parses a query over many logs: docs/reference.md "Logs of many services".
 import type { logs } from '../../../api/logs.ts';
 import type { QueryOf } from '../../../api/operation.ts';
 import { fail } from '../../../protocol/errors.ts';
@@ -23,7 +23,7 @@ function wantedNames(app: AppContext, { names, stack, agents }: LogSelection, re
 }
 
 /**
- * The names of the services that a query asks for; without names, what the caller does not reach is left out.
+ * The names of the services that a query selects; without explicit names, only those the caller may reach.
  * Throws unknown_service, forbidden_owner, and invalid_spec for too many.
  */
 export function selectedNames(app: AppContext, selection: LogSelection, reach: Reach | null): string[] {
@@ -62,7 +62,8 @@ export function filterOf(selection: LogSelection, now: number): LogFilterSpec {
 }
 
 /**
- * As `selectedNames`, for a stream: later calls leave out services that were removed, and take only so many.
+ * Like `selectedNames`, for a stream: later calls skip services that were removed, and return at most the
+ * allowed number.
  */
 export function namesSelector(app: AppContext, selection: LogSelection, reach: Reach | null): () => string[] {
   const { names } = selection;

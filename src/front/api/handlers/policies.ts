@@ -1,4 +1,4 @@
-// The handlers of policies. Their owner is asked: it knows what they select now.
+// The handlers of policies. They ask the owner, which knows what each policy currently selects.
 import type { policies } from '../../../api/policies.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { narrowed, type Principal } from '../../../protocol/grants.ts';
@@ -7,7 +7,7 @@ import { policyItem, policyPreview } from '../../views/policy_json.ts';
 import { assertCluster } from '../cloud_rights.ts';
 import type { HandlersOf, RequestContext } from '../handler.ts';
 
-/** Whether one grant has all that a policy may select: of others not even the name is known. */
+/** Whether a single grant covers everything a policy may select. Otherwise even its name is hidden. */
 function isKnown({ policy: { selector } }: PolicyReport, principal: Principal | null): boolean {
   const viewer = narrowed(principal);
   if (!viewer) return true;
@@ -22,7 +22,7 @@ function isKnown({ policy: { selector } }: PolicyReport, principal: Principal | 
     );
 }
 
-/** The report of a policy. Throws unknown_policy, also for one that `principal` may not know. */
+/** The report of a policy. Throws unknown_policy, also for one hidden from `principal`. */
 async function knownPolicy({ app, key: name, principal }: RequestContext): Promise<PolicyReport> {
   const report = await app.ref('policies').ask('read', { name });
   if (!isKnown(report, principal)) throw fail('unknown_policy', `there is no policy ${name}`);

@@ -4,7 +4,7 @@ import { fail } from '../../../protocol/errors.ts';
 import type { HandlersOf } from '../handler.ts';
 
 export const relayHandlers: HandlersOf<typeof relay> = {
-  // It is no change of the cloud part, and its answer is a secret: it is not recorded as an operation.
+  // Not recorded as an operation: it changes nothing in the cloud part, and its answer is a secret.
   admit: async ({ app, principal }) => {
     if (!app.cloud.hasRelay) throw fail('relay_off', 'this Berth has no relay');
     const holder = principal && { subjects: principal.subjects, expiresAt: principal.until };

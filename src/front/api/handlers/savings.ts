@@ -1,4 +1,4 @@
-// The handler of savings. Their owner is asked: those of what sleeps grow all the time.
+// The handler of savings. It asks the owner, because the savings of sleeping workloads grow all the time.
 import { CSV_TYPE, type savings } from '../../../api/savings.ts';
 import { fail } from '../../../protocol/errors.ts';
 import { isMonth, savingsCsv } from '../../../protocol/savings.ts';

@@ -19,19 +19,19 @@ export function findService(app: AppContext, name: string): SpecRow {
 export const serviceRef = (app: AppContext, name: string): Ref<ServiceProtocol> =>
   app.ref(serviceAddress(name));
 
-/** The longest duration of a stop, in milliseconds. `grace` null: the service's own. */
+/** The longest time a stop may take, in milliseconds. `grace` null: the service's own. */
 export const stopMs = (spec: SpecRow, grace: number | null): number =>
-  // A stop command may take as long again.
+  // A stop command may take as long again as the grace period.
   (grace ?? spec.stopGrace) * (spec.stop === null ? 1 : 2) + SERVICE.killTimeoutMs + THREADS.askDeadlineMs;
 
 /**
- * The longest duration of a start, including the stop after a timeout. `timeout` null: the service's own; a
- * task has none, and its start waits for its end.
+ * The longest time a start may take, including the stop after a timeout. `timeout` null: the service's own;
+ * for a task, whose start waits for its end, a fixed one.
  */
 export const startMs = (spec: SpecRow, timeout: number | null): number =>
   (timeout ?? (spec.kind === 'task' ? SERVICE.taskWaitMs : spec.startTimeout)) + stopMs(spec, null);
 
-/** The deadline of an ask whose parts take `parts` milliseconds one after the other. */
+/** The deadline of an ask that takes the sum of `parts` milliseconds. */
 export const deadline = (...parts: number[]): { deadlineMs: number } => ({
   deadlineMs: Math.min(
     SERVICE.askDeadlineMs,

@@ -12,7 +12,9 @@ import { deadline, findService, serviceRef, startMs, stopMs } from './service_lo
 
 const registryOf = (app: AppContext) => app.ref('registry');
 
-/** Wakes a service with all that it depends on, each within `timeout` milliseconds; null: its own time. */
+/**
+ * Wakes a service and everything it depends on, each within `timeout` milliseconds; null: its own time limit.
+ */
 async function wakeService(app: AppContext, name: string, timeout: number | null): Promise<StartReply> {
   findService(app, name);
   const times = app.views.withDependencies(name).map((spec) => startMs(spec, timeout));

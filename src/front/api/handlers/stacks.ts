@@ -10,7 +10,7 @@ import { deadline, stopMs } from './service_lookup.ts';
 
 const stacksOf = (app: AppContext) => app.ref('stacks');
 
-/** Those with a record, and those that only services name. `wanted`: that one alone; null: all. */
+/** Stacks with a record, and those that are only named by services. `wanted`: that one only; null: all. */
 async function readStacks(app: AppContext, wanted: string | null): Promise<Stack[]> {
   const { stacks: rows } = await stacksOf(app).ask('list', { name: wanted });
   const records = new Map<string, StackRow>(rows.map((row) => [row.name, row]));
@@ -38,7 +38,7 @@ async function findStack(app: AppContext, name: string): Promise<Stack> {
   return found;
 }
 
-/** Throws unknown_stack unless there is this stack. */
+/** Throws unknown_stack unless the stack exists. */
 export async function assertStackExists(app: AppContext, name: string): Promise<void> {
   if (app.views.stackMembers(name).length === 0) await findStack(app, name);
 }

@@ -9,7 +9,7 @@ import { DAEMON_METRICS } from '../../metrics/daemon_metrics.ts';
 import { answerMetrics, readDaemon } from '../../metrics/read_metrics.ts';
 import type { HandlersOf } from '../handler.ts';
 
-/** What is known of a thread that does not answer. */
+/** The values for a thread that does not answer. */
 const SILENT = {
   ...{ lagMs: null, busyMs: null, messages: null, openAsks: null, missedDeadlines: null, crashes: null },
   actors: [],
