@@ -1,5 +1,5 @@
-// The last use of workloads, written on the objects themselves: another Berth that may put them to sleep
-// cannot see the connections through this one. docs/reference.md "Auto-sleep".
+// Writes the last use of workloads on the objects themselves, because another Berth that may put them to
+// sleep cannot see the connections through this one. docs/reference.md "Auto-sleep".
 import { ACTIVITY_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { ObservedWorkload, StoredWorkload } from '../../protocol/cloud.ts';
@@ -7,14 +7,14 @@ import type { WorkloadActivity } from '../../protocol/receipts.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { annotationSteps, sameObject } from './sleep.ts';
 
-/** Least interval of the writes to one workload; a third of its idle timeout if that is shorter. */
+/** The shortest interval between writes to one workload; a third of its idle timeout if that is shorter. */
 const MAX_INTERVAL_MS = 300_000;
 
 export interface ActivityReportsOptions {
   clock: Clock;
   /** The name of this Berth. */
   self: string;
-  /** Makes a change of the workload and records what comes of it. Never rejects but for a defect. */
+  /** Changes the workload and records the result. Rejects only for defects. */
   change(
     row: StoredWorkload,
     change: (cluster: KubeCluster) => Promise<ObservedWorkload | null>,
@@ -22,13 +22,13 @@ export interface ActivityReportsOptions {
   onDefect(error: unknown): void;
 }
 
-/** The shortest idle timeout of those that may put it to sleep; null: nobody does. */
+/** The shortest idle timeout set for it in any Berth; null if there is none. */
 function idleMinutesOf({ autoSleep, idleMinutes, seen }: StoredWorkload): number | null {
   const known = [...(autoSleep ? [idleMinutes] : []), ...(seen.activity ? [seen.activity.minutes] : [])];
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** `withdrawal`: this Berth puts it to sleep no longer. */
+/** `withdrawal`: this Berth no longer puts it to sleep. */
 interface Write {
   row: StoredWorkload;
   kind: 'use' | 'withdrawal';
@@ -36,16 +36,16 @@ interface Write {
 
 export class ActivityReports {
   private readonly options: ActivityReportsOptions;
-  /** When each was last written (monotonic milliseconds). */
+  /** When each workload was last written (monotonic milliseconds). */
   private readonly writtenAt = new Map<string, number>();
-  /** What waits to be written, by cluster and workload: one is written after the other. */
+  /** Pending writes by cluster and workload. They are made one after the other. */
   private readonly waiting = new Map<string, Map<string, Write>>();
 
   constructor(options: ActivityReportsOptions) {
     this.options = options;
   }
 
-  /** Has the use of a workload written, unless that was done a short while ago or interests nobody. */
+  /** Writes the use of a workload, unless that was done recently or no Berth needs it. */
   report(row: StoredWorkload): void {
     const minutes = idleMinutesOf(row);
     if (minutes === null || row.seen.replicas === 0) return;
@@ -62,7 +62,7 @@ export class ActivityReports {
     if (autoSleep && seen.replicas > 0 && !isKnown) this.report(row);
   }
 
-  /** This Berth puts it to sleep no longer. Those that still do announce themselves at their next sweep. */
+  /** This Berth no longer puts it to sleep. Others that still do announce themselves at their next sweep. */
   withdraw(row: StoredWorkload): void {
     this.writtenAt.delete(row.id);
     if (row.seen.activity !== null) this.enqueue(row, 'withdrawal');
@@ -92,7 +92,7 @@ export class ActivityReports {
     this.waiting.delete(clusterId);
   }
 
-  /** Resolves with null when the object is gone, asleep, or another one. */
+  /** Resolves with null when the object is gone, asleep, or was recreated. */
   private async annotate(cluster: KubeCluster, { row, kind }: Write): Promise<ObservedWorkload | null> {
     const fresh = await cluster.getWorkload(row.seen);
     const minutes = idleMinutesOf({ ...row, seen: fresh?.seen ?? row.seen });

@@ -1,5 +1,5 @@
-// A sleep or wake that a policy decides, as an operation: it is on disk before it is made, and its end is in
-// the audit log with the policy as who has asked. docs/reference.md "Policies".
+// A sleep or wake decided by a policy, as an operation: it is stored before it is made, and its end is in the
+// audit log with the policy as the one who asked. docs/reference.md "Policies".
 import { NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import type { OperationResult } from '../../protocol/cloud_operations.ts';
 import { isErrorCode } from '../../protocol/errors.ts';
@@ -12,7 +12,7 @@ export interface AutomaticChange {
   subject: WorkloadSubject;
   /** The policy or annotation that decides. */
   who: string;
-  /** The same for the same change, also after a restart; null: it is never tried again. */
+  /** Identifies the change, also after a restart; null: it is never tried again. */
   key: string | null;
 }
 
@@ -25,8 +25,8 @@ const failed = ({ code, message }: Failure): OperationResult => ({
 });
 
 /**
- * Makes the change by `work`, which gets the id of its operation and resolves with its answer. What was done
- * under its key is not done again. Resolves with the failure; null: it was made.
+ * Makes the change by calling `work`, which gets the operation's id and resolves with its answer. A key that
+ * has already been done is not done again. Resolves with the failure; null: the change was made.
  */
 export async function runAutomatic(
   context: Context,

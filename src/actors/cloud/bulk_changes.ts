@@ -1,4 +1,4 @@
-// Sleeps and wakes of many workloads, asked for at once: docs/reference.md "Sleep and wake of many".
+// Requests to put many workloads to sleep or wake them: docs/reference.md "Sleep and wake of many".
 import type { BulkChange, BulkResult, StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';
@@ -9,7 +9,7 @@ import { isSleptBy, isWokenBy } from './sleep.ts';
 
 export interface BulkChangesOwner {
   rows(): StoredWorkload[];
-  /** Resolves with the count of replicas after the change. */
+  /** Resolves with the replica count after the change. */
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
   wake(id: string, operation: string | undefined): Promise<number>;
 }
@@ -25,8 +25,8 @@ const byPlace = (one: StoredWorkload, other: StoredWorkload): number =>
 export class BulkChanges {
   private readonly owner: BulkChangesOwner;
   /**
-   * Some changes of a cluster at once, all others behind them: the queue of calls to a cluster is short, and
-   * has room for those of everybody else.
+   * Runs a few changes per cluster at a time. The queue of calls to a cluster is short, and must leave room
+   * for other callers.
    */
   private readonly lanes = new KeyedMutex();
   private count = 0;
@@ -36,8 +36,8 @@ export class BulkChanges {
   }
 
   /**
-   * Makes the change, each workload for itself, and resolves with one result per workload in the order of the
-   * list. Fails invalid_spec when it selects too many, before anything is changed.
+   * Changes each workload independently, and resolves with one result per workload in the order of the list.
+   * Fails invalid_spec when too many are selected, before anything is changed.
    */
   run(change: BulkChange): Promise<BulkResult[]> {
     const isSelected = selectorOfWorkloads(change);
@@ -63,7 +63,7 @@ export class BulkChanges {
     const { kind, namespace, name, replicas } = seen;
     const subject = { id, clusterId, kind, namespace, name };
     const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
-    // Done before for this very operation: it is answered as it was then.
+    // Already done for this operation, so the answer is the same as then.
     if (isThere(replicas) && (isSleptBy(seen, operation) || isWokenBy(seen, operation)))
       return { ...subject, outcome: 'changed', replicas, code: null, message: null };
     if (isThere(replicas)) return { ...subject, outcome: 'unchanged', replicas, code: null, message: null };

@@ -1,17 +1,17 @@
-// How many changes of its workloads a cluster may have recorded: docs/reference.md "Cloud events".
+// Limits how many workload changes are recorded per cluster: docs/reference.md "Cloud events".
 import type { NewCloudEvent } from '../../protocol/cloud_events.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
 
 interface Allowance {
   left: number;
-  /** When `left` was counted; monotonic milliseconds. */
+  /** When `left` was last updated; monotonic milliseconds. */
   at: number;
-  /** Changes since the last event that were not recorded. */
+  /** Changes not recorded since the last recorded one. */
   dropped: number;
 }
 
-/** Keeps a cluster that changes without end from pushing everything else out of the history. */
+/** Keeps a cluster with endless changes from crowding everything else out of the history. */
 export class ChangeAllowances {
   private readonly clock: Pick<Clock, 'monotonic'>;
   private readonly byCluster = new Map<string, Allowance>();
@@ -21,8 +21,8 @@ export class ChangeAllowances {
   }
 
   /**
-   * What is to be recorded of the `events` of one change: all or none of them. The first after some that were
-   * not recorded comes with an event that counts those.
+   * The events to record for one change: all of `events` or none. The first recorded change after omitted
+   * ones is preceded by an event that counts those.
    */
   admit(clusterId: string, events: NewCloudEvent[]): NewCloudEvent[] {
     if (events.length === 0) return events;

@@ -30,11 +30,14 @@ export interface CloudEventsConfig {
   openHistory: () => CloudHistory | Promise<CloudHistory>;
   /** Writes a line to the daemon's log. */
   report: (text: string) => void;
-  /** Whether the front has subscribed, once; it outlives a crash of this actor. */
+  /** Whether the front has subscribed. Kept outside the actor, because it outlives a crash. */
   subscribed: boolean;
 }
 
-/** Longest wait for the names of clusters; without it only an event from before a kill lacks one. */
+/**
+ * The longest wait for the names of clusters. After it, events from before a kill are recorded without a
+ * name.
+ */
 const NAMES_WAIT_MS = 5_000;
 
 interface WaitingEvent {
@@ -52,11 +55,11 @@ class CloudEvents {
   private waiting: WaitingEvent[] = [];
   /** The names of clusters. */
   private readonly names = new Map<string, string>();
-  /** Resolves when the names of all clusters have come, after the start. */
+  /** Resolves once the names of all clusters have arrived after the start. */
   private readonly namesKnown = deferred<void>();
-  /** Events that found no room on the disk, nor among those that wait for it. */
+  /** The number of events lost because neither the disk nor memory had room. */
   private lost = 0;
-  /** Settles when `waiting` has been written, or could not be. */
+  /** Settles when `waiting` has been written, or the write has failed. */
   private nextWrite: Promise<boolean> | null = null;
   private lastWrite: Promise<unknown> = Promise.resolve();
   private cancelRetry: (() => void) | null = null;
@@ -150,9 +153,9 @@ class CloudEvents {
     return { kept: this.kept, lastId, completeFrom: this.kept[0]?.id ?? lastId + 1 };
   }
 
-  /** Those of `events` that are neither in the journal nor about to be written. */
+  /** The events that are neither in the journal nor about to be written. */
   private async missingOf(events: readonly CommittedCloudEvent[]): Promise<CommittedCloudEvent[]> {
-    // An event has the name that its cluster has when it is written.
+    // An event contains the name its cluster has when the event is written.
     await withTimeout(NAMES_WAIT_MS, this.namesKnown.promise, this.context.clock);
     await this.lastWrite;
     const missing = new CommittedEvents(events);
@@ -170,13 +173,13 @@ class CloudEvents {
     return { ...event, cluster: this.names.get(clusterId) ?? null };
   }
 
-  /** What has been synced: newer events are on their way to the disk, and nobody may see them yet. */
+  /** The synced range. Newer events are still on their way to the disk and must not be seen yet. */
   private shown(): { firstId: number; lastId: number } {
     const { firstId, lastId } = this.history;
     return { firstId, lastId: this.kept.at(-1)?.id ?? lastId };
   }
 
-  /** All that are appended while one write is under way are the next one. */
+  /** Writes in batches: everything appended during one write goes into the next. */
   private write(): Promise<boolean> {
     if (this.nextWrite) return this.nextWrite;
     const write = this.lastWrite.then(() => this.writeWaiting());
@@ -216,7 +219,7 @@ class CloudEvents {
     return true;
   }
 
-  /** Keeps what found no room on the disk, the newest of it, and tries again later. */
+  /** Keeps the newest events that found no room on the disk, and tries again later. */
   private keepWaiting(waiting: readonly WaitingEvent[], error: Error): void {
     const all = [...waiting, ...this.waiting];
     this.waiting = all.slice(-CLOUD_EVENTS.maxWaiting);
@@ -263,8 +266,8 @@ async function init(context: Context, config: CloudEventsConfig): Promise<Handle
 }
 
 /**
- * At `cloudevents`: the journal of the cloud part. Nobody sees an event before it is on disk, so no id is
- * given twice, whatever the daemon or the machine dies of. docs/reference.md "Cloud events".
+ * At `cloudevents`: the journal of the cloud part. No one sees an event before it is on disk, so no id is
+ * assigned twice, however the daemon or the machine dies. docs/reference.md "Cloud events".
  */
 export const cloudEventsActor = actor<CloudEventsProtocol, CloudEventsConfig>('cloudevents', init, {
   mailbox: THREADS.mailboxCapacity,

@@ -1,5 +1,5 @@
-// State: the operations of the last day, those under way, the ends that are not in the journal yet. Rebuilt
-// from: the store; what was under way when the daemon ended is looked up in the clusters.
+// State: the operations of the last day, those under way, and the ends not yet in the journal. Rebuilt from:
+// the store; what was under way when the daemon ended is looked up in the clusters.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import type {
@@ -27,13 +27,16 @@ export interface CloudOperationsConfig {
   store: CloudStore;
 }
 
-/** What became of an operation that was cut off: its answer, or that it was not done; null: nobody knows. */
+/** The outcome of an interrupted operation: its answer, or that it was not done; null: unknown. */
 type Outcome = { answer: object } | 'not_done' | null;
 
 const MAX_REASON_LENGTH = 1_000;
 const CUT_OFF = 'the daemon ended before it had answered';
 
-/** Whether a retry may end otherwise, so that it is made: docs/reference.md "Operations and retries". */
+/**
+ * Whether a retry may have another result, so that it is carried out:
+ * docs/reference.md "Operations and retries".
+ */
 const mayRetry = ({ failure }: OperationResult): boolean =>
   failure !== null && ERRORS[failure.code].status >= 500;
 
@@ -46,7 +49,7 @@ function endEvent(row: StoredOperation): NewCloudEvent {
   return { ...subject, type, who, from, action, operationId: id, result: failure?.code ?? 'ok', reason };
 }
 
-/** The event of an operation that the end of the daemon has cut off. */
+/** The event of an operation interrupted by the end of the daemon. */
 const cutOffEvent = (row: StoredOperation, isDone: boolean | null): NewCloudEvent => ({
   ...endEvent(row),
   type: 'operation.interrupted',
@@ -61,13 +64,13 @@ class CloudOperations {
   /** Oldest first. */
   private readonly rows = new Map<string, StoredOperation>();
   private readonly idOfKey = new Map<string, string>();
-  /** Those under way; settles at their end. */
+  /** Operations under way; each settles at its end. */
   private readonly runs = new Map<string, Deferred<void>>();
-  /** Operations whose end is yet to be told. */
+  /** Operations whose end is not in the journal yet. */
   private readonly untold = new Set<string>();
-  /** Those of an earlier life, whose end may be in the journal already. */
+  /** Operations of an earlier daemon, whose end may already be in the journal. */
   private readonly uncertain = new Set<string>();
-  /** By workload: settles when it is known what became of the operations on it that were cut off. */
+  /** By workload: settles once the outcome of the interrupted operations on it is known. */
   private readonly lookups = new Map<string, Promise<void>>();
   private keptBytes = 0;
 
@@ -84,7 +87,7 @@ class CloudOperations {
       this.uncertain.add(row.id);
       if (row.state !== 'asked') this.untold.add(row.id);
     }
-    // Not awaited: a cluster that does not answer must not hold up the others.
+    // Not awaited, because a cluster that does not answer must not delay the others.
     const cutOff = [...this.rows.values()].filter(({ state }) => state === 'asked');
     for (const row of cutOff) {
       this.startRun(row.id);
@@ -99,7 +102,7 @@ class CloudOperations {
 
   async begin(request: OperationRequest): Promise<ReplyOf<CloudOperationsProtocol, 'begin'>> {
     const { key, subject } = request;
-    // What was cut off comes before everything that is asked for later.
+    // Interrupted operations come before later requests.
     if (subject.workloadId !== null) await this.lookups.get(subject.workloadId);
     for (;;) {
       const known = this.find(key);
@@ -129,7 +132,7 @@ class CloudOperations {
     const row = this.rows.get(id);
     if (!row) return null;
     const settledAt = this.context.clock.now();
-    // Without a key nobody can ask for the answer again.
+    // Without a key, the answer cannot be requested again.
     const kept = row.key === null ? { ...result, answer: null } : result;
     const state = mayRetry(result) ? 'failed' : 'done';
     const settled: StoredOperation = { ...row, subject, state, settledAt, result: kept, isTold: false };
@@ -137,7 +140,8 @@ class CloudOperations {
       this.keep(settled);
       await this.save(settled);
     } finally {
-      // Not before: what is told is on disk, so that the next daemon does not tell it again.
+      // Only now, because events are journaled from stored results, so that the next daemon does not repeat
+      // them.
       this.untold.add(id);
       this.endRun(id);
     }
@@ -149,7 +153,7 @@ class CloudOperations {
     return { operation: this.rows.get(id) ?? null };
   }
 
-  /** The operation of a key, unless it is too old. */
+  /** The operation with this key, unless it is too old. */
   private find(key: string | null): StoredOperation | undefined {
     const row = key === null ? undefined : this.rows.get(this.idOfKey.get(key) ?? '');
     return row && (this.runs.has(row.id) || !this.isExpired(row)) ? row : undefined;
@@ -196,7 +200,7 @@ class CloudOperations {
     if (key !== null && this.idOfKey.get(key) === id) this.idOfKey.delete(key);
   }
 
-  /** Saves a row, and removes in the same commit what is past the bounds. */
+  /** Saves a row, and in the same commit removes those beyond the limits. */
   private save(row: StoredOperation): Promise<void> {
     const removed: string[] = [];
     for (const old of this.rows.values()) {
@@ -210,7 +214,7 @@ class CloudOperations {
     return this.store.saveOperation(row, removed);
   }
 
-  /** Writes the ends that the journal may lack, each once. What cannot be told now is told with the next. */
+  /** Writes the ends that the journal may lack, each once. Those that fail now are written with the next. */
   private async tellUntold(): Promise<void> {
     const ids = [...this.untold];
     this.untold.clear();
@@ -225,7 +229,7 @@ class CloudOperations {
     );
   }
 
-  /** Resolves with whether the end of an operation is in the journal. */
+  /** Writes the end of an operation to the journal. Resolves with whether it is there. */
   private async tell(row: StoredOperation): Promise<boolean> {
     const event = endEvent(row);
     const end = { operationId: row.id, result: event.result ?? 'ok' };
@@ -235,7 +239,7 @@ class CloudOperations {
     return isStored;
   }
 
-  /** Nobody waits for this: what is not marked is looked up in the journal by the next daemon. */
+  /** Not awaited: unmarked ends are looked up in the journal by the next daemon. */
   private markTold(row: StoredOperation): void {
     const told = { ...row, isTold: true };
     this.keep(told);
@@ -244,7 +248,7 @@ class CloudOperations {
     );
   }
 
-  /** Finds out what became of an operation that the end of the daemon has cut off. */
+  /** Finds out the outcome of an operation interrupted by the end of the daemon. */
   private async lookUp(row: StoredOperation): Promise<void> {
     const outcome = await tolerateFailure(this.outcomeOf(row), () => null);
     if (outcome !== null && outcome !== 'not_done') {
@@ -296,8 +300,8 @@ async function init(
 }
 
 /**
- * At `operations`: what is asked of the cloud part. A change is on disk before it is made, so that it is made
- * once and told once, whenever the daemon is killed. docs/reference.md "Operations and retries".
+ * At `operations`: the requests to the cloud part. A change is on disk before it is made, so that it is made
+ * once and reported once, whenever the daemon is killed. docs/reference.md "Operations and retries".
  */
 export const cloudOperationsActor = actor<CloudOperationsProtocol, CloudOperationsConfig>(
   'operations',

@@ -1,4 +1,4 @@
-// What a registration says of the access to a cluster, checked: nothing is connected to.
+// Checks the access to a cluster given in a registration, without connecting.
 import { isIP } from 'node:net';
 import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
@@ -14,18 +14,18 @@ export interface ClusterAccessConfig {
   rule: AddressRule;
   /** The setting `cloud.allow_in_cluster`. */
   allowInCluster: boolean;
-  /** Whether this runs in a pod with a service account. */
+  /** Whether the daemon runs in a pod with a service account. */
   inPod: boolean;
 }
 
-/** An access with what is shown of its credentials. */
+/** An access, with what is shown of its credentials. */
 export interface CheckedAccess {
   access: ClusterAccess;
   credentialEndsAt: number | null;
   renewal: TokenRenewal | null;
 }
 
-/** Names that lead to the own machine everywhere (RFC 6761). */
+/** Names that always resolve to the local machine (RFC 6761). */
 const LOOPBACK_NAME = /^(.+\.)?localhost\.?$/i;
 
 /** The failure of one field. */
@@ -40,8 +40,8 @@ export async function checkAccess(
 ): Promise<CheckedAccess> {
   const access = await parse(kubeconfig);
   const host = unbracketedHost(new URL(access.server));
-  // A name is checked when it is dialled. An address can be refused at once, and so can a name that is
-  // always one.
+  // Names are checked when they are dialled. Addresses, and names that always stand for the same address, can
+  // be refused at once.
   const address = LOOPBACK_NAME.test(host) ? '127.0.0.1' : host;
   const reason = isIP(address) === 0 ? null : addressCheck(rule)(address);
   if (reason !== null) throw invalidField('kubeconfig', `names the server ${host}: it ${reason}`);
@@ -53,7 +53,7 @@ export async function checkAccess(
   return { access, credentialEndsAt, renewal };
 }
 
-/** The access that a registration gives; null: the own one of this pod. Fails invalid_spec. */
+/** The access given in a registration; null: this pod's own. Fails invalid_spec. */
 export async function accessOfInput(
   config: ClusterAccessConfig,
   { kubeconfig, inCluster, renewToken }: ClusterInput,

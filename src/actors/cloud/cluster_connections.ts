@@ -1,4 +1,4 @@
-// The connections to all clusters in use, each opened when first needed, with the access that the vault has
+// The connections to all clusters in use, each opened when first needed with the access sealed in the vault.
 // sealed.
 
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ import { ClusterInformer, type ClusterInformerOwner } from './cluster_informer.t
 export interface ClusterConnectionsConfig {
   store: CloudStore;
   vault: Vault;
-  /** Makes the client of a cluster; it connects when it is first used. */
+  /** Makes the client of a cluster. It connects at its first use. */
   open: (access: ClusterAccess) => KubeCluster;
   /** The access to the pod's own cluster; null outside of a pod. */
   podAccess: ClusterAccess | null;
@@ -28,11 +28,11 @@ export interface ClusterConnectionsConfig {
 interface Connection {
   informer: ClusterInformer;
   access: ClusterAccess;
-  /** Where an account without rights on all namespaces may have some; null: that is not known. */
+  /** Namespaces in which an account without rights on all of them may have some; null: unknown. */
   namespaces: readonly string[] | null;
 }
 
-/** Marks an API server: versions of one say nothing of another. */
+/** Identifies an API server: versions of one mean nothing to another. */
 const originOf = ({ server, ca }: ClusterAccess): string =>
   createHash('sha256')
     .update(`${server}\n${ca ?? ''}`)
@@ -44,7 +44,8 @@ export class ClusterConnections {
   private readonly owner: ClusterInformerOwner;
   private readonly entries = new Map<string, Connection>();
   /**
-   * Clusters removed, or being removed: they are not opened again, whatever was read from the store before.
+   * Clusters that are removed or being removed. They are not opened again, whatever was read from the store
+   * before.
    */
   private readonly removed = new Set<string>();
   private isClosed = false;
@@ -55,37 +56,38 @@ export class ClusterConnections {
   }
 
   /**
-   * Begins to watch these clusters, a few at a time. One that was never synced is left out, and one whose
-   * access cannot be opened is noted as unreachable. Rejects with defects alone.
+   * Begins to watch these clusters, a few at a time. Skips clusters that were never synced, and marks those
+   * whose access cannot be unsealed as unreachable. Rejects only for defects.
    */
   async start(clusterIds: readonly string[]): Promise<void> {
     const queue = [...clusterIds];
     const lane = async (): Promise<void> => {
       for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-        // Opening a connection takes a while of the thread.
+        // Opening a connection blocks the thread for a while.
         await nextTurn();
         if (this.isClosed) return;
-        // A cluster that is down must not hold up the others.
+        // A cluster that is down must not delay the others.
         await withTimeout(CLOUD.beginning.slowMs, this.begin(id), this.owner.clock);
       }
     };
     await Promise.all(Array.from({ length: CLOUD.beginning.lanes }, lane));
   }
 
-  /** Fails unknown_cluster, or as the access to it cannot be opened. */
+  /** Fails unknown_cluster, or when the access cannot be unsealed. */
   async informer(clusterId: string): Promise<ClusterInformer> {
     return (await this.entry(clusterId)).informer;
   }
 
   /**
-   * The cluster's address and credentials, a secret. Fails unknown_cluster, or when they cannot be opened.
+   * The cluster's address and credentials, a secret. Fails unknown_cluster, or when they cannot be unsealed.
    */
   async access(clusterId: string): Promise<ClusterAccess> {
     return (await this.entry(clusterId)).access;
   }
 
   /**
-   * Calls a cluster and notes its health. What goes wrong is a Failure for the client; a defect is thrown.
+   * Calls a cluster and records its health. Errors of the cluster become Failures for the client; defects are
+   * thrown.
    */
   async call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R> {
     const { informer } = await this.entry(clusterId);
@@ -100,8 +102,8 @@ export class ClusterConnections {
   }
 
   /**
-   * The rights of the account in `namespaces`: null, in all; none, in those that its first sync looks in
-   * where it may not look in all. Fails as `call`.
+   * The account's rights in `namespaces`; null: in all of them; empty: where its first sync would look if it
+   * may not list all. Fails as `call`.
    */
   async rights(clusterId: string, namespaces: readonly string[] | null): Promise<ReviewedRight[]> {
     const { namespaces: likely } = await this.entry(clusterId);
@@ -109,7 +111,7 @@ export class ClusterConnections {
     return this.call(clusterId, (cluster) => cluster.rights(where));
   }
 
-  /** Connects anew, with what the store says now, if it is connected. */
+  /** Reconnects with the stored record, if connected. */
   async reconnect(clusterId: string): Promise<void> {
     const entry = this.entries.get(clusterId);
     if (!entry) return;
@@ -122,7 +124,7 @@ export class ClusterConnections {
     return this.entries.has(clusterId);
   }
 
-  /** Closes the connection and opens no other, until `restore`. */
+  /** Closes the connection, and refuses new ones until `restore`. */
   async remove(clusterId: string): Promise<void> {
     this.removed.add(clusterId);
     const entry = this.entries.get(clusterId);
@@ -130,7 +132,7 @@ export class ClusterConnections {
     await entry?.informer.close();
   }
 
-  /** Lets a cluster that was removed be opened again. */
+  /** Allows a removed cluster to be opened again. */
   restore(clusterId: string): void {
     this.removed.delete(clusterId);
   }
@@ -154,7 +156,9 @@ export class ClusterConnections {
     return record === null || this.removed.has(clusterId) ? undefined : record;
   }
 
-  /** Watches a cluster that was synced before, unless it is watched. Resolves as `ClusterInformer.begin`. */
+  /**
+   * Watches a previously synced cluster, unless it is already watched. Resolves as `ClusterInformer.begin`.
+   */
   private async begin(clusterId: string): Promise<void> {
     const record = await this.read(clusterId);
     if (!record || record.lastSyncAt === null || this.isClosed) return;

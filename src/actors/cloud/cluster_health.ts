@@ -1,5 +1,5 @@
-// What the calls since the start have told of each cluster, and the events of what clients should know
-// without asking; docs/reference.md "Event types".
+// What calls have shown about each cluster since the start, and the events that clients should learn without
+// asking; docs/reference.md "Event types".
 import type { ClusterFacts, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
 import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import { expiryWarningTime } from '../../protocol/cluster_account.ts';
@@ -21,7 +21,7 @@ export class ClusterHealth {
   private readonly events: Ref<EventsProtocol>;
   private readonly cloudEvents: Ref<CloudEventsProtocol>;
   private readonly contacts = new Map<string, Contact>();
-  /** The end of the credentials that was warned of, by cluster. */
+  /** The expiry that was last warned about, by cluster. */
   private readonly warnedOf = new Map<string, number>();
 
   constructor(clock: Clock, events: Ref<EventsProtocol>, cloudEvents: Ref<CloudEventsProtocol>) {
@@ -34,7 +34,7 @@ export class ClusterHealth {
     return this.contacts.get(id) ?? NO_CONTACT;
   }
 
-  /** Nothing is known any more: the cluster has other credentials, or is gone. */
+  /** Discards what is known, because the cluster has other credentials or is gone. */
   forget(id: string): void {
     this.contacts.delete(id);
   }
@@ -60,7 +60,7 @@ export class ClusterHealth {
     this.contacts.set(id, { ...this.get(id), renewalError });
   }
 
-  /** Warns, once per start and end, of credentials that end soon. */
+  /** Warns of credentials that expire soon, once per start and expiry. */
   warnOfExpiry(rows: Iterable<StoredCluster>): void {
     const now = this.clock.now();
     for (const row of rows) {

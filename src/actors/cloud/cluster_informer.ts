@@ -1,5 +1,5 @@
-// What Berth knows of one cluster: listings on request, then an endless watch of each scope, and whether the
-// cluster answers and accepts the account.
+// What Berth knows about one cluster: listings on request followed by an endless watch of each scope, and
+// whether the cluster answers and accepts the account.
 
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
@@ -22,16 +22,16 @@ import {
 /** Keeps the rows of all clusters. */
 export interface ClusterInformerOwner {
   readonly clock: Clock;
-  /** Everything there is of `scope`, from a listing begun at `startedAt` (monotonic milliseconds). */
+  /** All workloads of `scope`, from a listing begun at `startedAt` (monotonic milliseconds). */
   onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void;
-  /** Nothing but these scopes is listed from now on. */
+  /** From now on only these scopes are listed. */
   onScopes(clusterId: string, scopes: readonly WorkloadScope[]): void;
   onWatchEvent(clusterId: string, row: ObservedWorkload, isDeleted: boolean): void;
-  /** What was told of a scope so far is everything up to this version. */
+  /** Everything in the scope up to this version has been reported. */
   onPosition(position: WatchPosition): void;
-  /** What the last `onPosition` of a scope has said, if that is of the API server `origin`. */
+  /** The last `onPosition` of a scope, if it is from the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null;
-  /** From when on changes of `scope` may be missing (epoch milliseconds); null: it is current. */
+  /** Since when changes of `scope` may have been missed (epoch milliseconds); null: it is up to date. */
   onStale(clusterId: string, scope: WorkloadScope, since: number | null): void;
   onFacts(clusterId: string, facts: ClusterFacts): void;
   /** The namespaces of the cluster; null: the account may not list them. */
@@ -40,22 +40,22 @@ export interface ClusterInformerOwner {
   onDefect(error: unknown): void;
 }
 
-/** What an informer starts with: the record of its cluster. */
+/** The record of its cluster, as far as an informer needs it. */
 export interface InformerOptions {
   id: string;
   cluster: KubeCluster;
-  /** Marks its API server. */
+  /** Identifies its API server. */
   origin: string;
   owner: ClusterInformerOwner;
-  /** Where an account without rights on all namespaces may have some. */
+  /** Namespaces in which an account without rights on all of them may have some. */
   namespaces: readonly string[];
-  /** What the last sync could list; null: everything. */
+  /** What the last sync was able to list; null: everything. */
   scope: readonly ClusterScope[] | null;
   /** When the workloads were last seen. */
   lastSyncAt: number | null;
 }
 
-/** A scope, with where its watch begins (null: with a listing), and when it was last seen (epoch ms). */
+/** A scope, with where its watch begins (null: with a listing) and when it was last current (epoch ms). */
 interface ScopeStart {
   scope: WorkloadScope;
   from: WatchStart | null;
@@ -64,7 +64,7 @@ interface ScopeStart {
 
 type InformerState = { kind: 'idle' } | { kind: 'watching'; abort: AbortController } | { kind: 'closed' };
 
-/** `value`, or undefined when the call fails; a defect is rethrown. */
+/** `value`, or undefined when the call fails. Defects are rethrown. */
 async function valueIfAnswered<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
@@ -81,7 +81,7 @@ export class ClusterInformer {
   private readonly owner: ClusterInformerOwner;
   private state: InformerState = { kind: 'idle' };
   private syncing: Promise<number> | null = null;
-  /** What the last call has told; null: there was none. */
+  /** The result of the last call; null: there was none. */
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
   private stopChecks = (): void => undefined;
@@ -96,7 +96,7 @@ export class ClusterInformer {
   }
 
   /**
-   * Lists everything anew and watches from there. Joins a sync that is under way. Resolves with the number of
+   * Lists everything again and watches from there. Joins a sync under way. Resolves with the number of
    * workloads; fails as `kubeFailure` says.
    */
   sync(): Promise<number> {
@@ -107,8 +107,8 @@ export class ClusterInformer {
   }
 
   /**
-   * Watches what the last sync could list, unless it is watched: from where an earlier watch has come to,
-   * else with a listing first. Resolves when every watch has begun, or has had to wait for the cluster.
+   * Watches what the last sync was able to list, unless it is already watched: from an earlier watch's
+   * position, or after a new listing. Resolves when every watch is open or waiting for the cluster.
    */
   async begin(): Promise<void> {
     if (this.syncing) await valueIfAnswered(this.syncing);
@@ -117,7 +117,7 @@ export class ClusterInformer {
     const begun = this.watch(
       scopesOf(scope).map((one) => {
         const position = this.owner.position(this.id, one, origin);
-        // Meanwhile the server may have been restored from a backup.
+        // The server may have been restored from a backup meanwhile.
         const from = position && { version: position.version, isDoubtful: true };
         const seenAt = position?.at ?? lastSyncAt ?? 0;
         this.owner.onStale(this.id, one, seenAt);
@@ -128,12 +128,12 @@ export class ClusterInformer {
   }
 
   /**
-   * Notes how a call has ended, null: well. The owner is told when that changes whether the cluster is
-   * reachable, or accepts the account.
+   * Records the result of a call (null: success). The owner is told when that changes whether the cluster is
+   * reachable or accepts the account.
    */
   reportHealth(error: unknown): void {
     const reachable = error === null || kubeFailure(error).code !== 'cluster_unreachable';
-    // Without an answer nothing is known of the account.
+    // Without an answer, nothing is known about the account.
     const authenticated = reachable ? !isUnauthenticated(error) : this.authenticated;
     const isNews = reachable !== this.reachable || authenticated !== this.authenticated;
     if (!isNews || this.state.kind === 'closed') return;
@@ -156,7 +156,7 @@ export class ClusterInformer {
 
   private async syncNow(): Promise<number> {
     const startedAt = this.owner.clock.monotonic();
-    // What the account may do explains a listing that is denied, and never fails one.
+    // The account's rights explain a denied listing, but never make one fail.
     const facts = this.readFacts();
     const [count] = await Promise.all([this.listAndFollow(startedAt, facts), facts]);
     return count;
@@ -215,12 +215,12 @@ export class ClusterInformer {
     owner.onPosition({ ...scope, clusterId, origin: options.origin, version, at: owner.clock.now() });
   }
 
-  /** Resolves for each scope when its watch has begun, or has had to wait. */
+  /** Resolves for each scope when its watch is open or has to wait. */
   private watch(starts: readonly ScopeStart[]): Promise<void>[] {
     const abort = new AbortController();
     this.become({ kind: 'watching', abort });
     const { clock } = this.owner;
-    // An open watch goes on although the account has ended, and a quiet one although the cluster is gone.
+    // An open watch outlives the account, and a silent one outlives the cluster. So both are checked.
     this.stopChecks = clock.every(CLOUD.accountCheckMs, () => {
       this.inBackground(this.checkAccount());
       if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
@@ -241,7 +241,7 @@ export class ClusterInformer {
     work.catch((error: unknown) => this.owner.onDefect(error));
   }
 
-  /** Reads the annotations of the namespaces; one that fails is tried again with the next check. */
+  /** Reads the annotations of the namespaces. After a failure the next check tries again. */
   private async readNamespaces(): Promise<void> {
     const startedAt = this.owner.clock.monotonic();
     const rows = await listNamespaces(this.cluster).catch((error: unknown) => {
@@ -263,8 +263,8 @@ export class ClusterInformer {
   }
 
   /**
-   * Takes what comes of `scope`, and notes from when on something may be missing. `onBegun` is called, maybe
-   * repeatedly, when the watch is open or an attempt at it has failed.
+   * Receives the events of `scope`, and records since when changes may have been missed. `onBegun` is called,
+   * perhaps repeatedly, when the watch is open or an attempt has failed.
    */
   private follower(
     scope: WorkloadScope,
@@ -273,7 +273,7 @@ export class ClusterInformer {
   ): ListWatchHandler<ObservedWorkload> {
     const { owner, id } = this;
     let isLive = false;
-    /** The last sign of what is shown. */
+    /** The last confirmation that the records are current. */
     let seenAt = listedAt;
     const onSign = (): void => {
       seenAt = owner.clock.now();

@@ -1,5 +1,5 @@
-// The records of the registered clusters: in memory, in the store, and as clients are shown them. Nothing of
-// a record is shown before it is on disk; whether a cluster answers is not stored, and is shown at once.
+// The records of the registered clusters: in memory, in the store, and as shown to clients. Nothing in a
+// record is shown before it is on disk; whether a cluster answers is not stored, and is shown at once.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CloudStore, StoredFacts } from '../../adapters/storage/cloud_store.ts';
@@ -8,7 +8,7 @@ import { fail } from '../../protocol/errors.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import type { ClusterHealth } from './cluster_health.ts';
 
-/** What is kept of the facts. */
+/** The stored part of the facts. */
 const storedFacts = ({
   version,
   capabilities,
@@ -36,12 +36,12 @@ export class ClusterRecords {
   private readonly rows: Map<string, StoredCluster>;
   /** As they are on disk. */
   private readonly committed: Map<string, StoredCluster>;
-  /** Names of registrations and renamings under way. */
+  /** Names reserved by registrations and renamings under way. */
   private readonly reserved = new Set<string>();
-  /** Settles when the latest facts of a cluster are on disk. */
+  /** Settles when the latest facts are on disk. */
   private factsSaved: Promise<void> = Promise.resolve();
 
-  /** Shows `rows`, which are those of the store; the views forget all others. */
+  /** Publishes `rows`, those in the store; the views drop all others. */
   constructor(context: Context, store: CloudStore, health: ClusterHealth, rows: readonly StoredCluster[]) {
     this.context = context;
     this.store = store;
@@ -68,7 +68,7 @@ export class ClusterRecords {
     return row;
   }
 
-  /** Runs `work`, during which no other cluster gets the name. Fails name_in_use. */
+  /** Runs `work` while no other cluster can get the name. Fails name_in_use. */
   async withName<R>(input: Pick<ClusterInput, 'name' | 'inCluster'>, work: () => Promise<R>): Promise<R> {
     const isTaken = [...this.rows.values()].some(
       (row) => row.name === input.name || (row.inCluster && input.inCluster),
@@ -89,14 +89,14 @@ export class ClusterRecords {
     this.onCommitted(row);
   }
 
-  /** Stores a changed record. Fails name_in_use, storage_full; nothing is changed then. */
+  /** Stores a changed record. On failure nothing is changed. Fails name_in_use, storage_full. */
   async save(row: StoredCluster): Promise<void> {
     if (!(await this.store.saveCluster(row))) throw nameInUse({ ...row, inCluster: false });
     this.rows.set(row.id, row);
     this.onCommitted(row);
   }
 
-  /** Takes what was found out of a cluster. Nobody waits for the disk: the next sync finds it again. */
+  /** Records what was found out about a cluster. Not awaited, because the next sync finds it again. */
   noteFacts(id: string, facts: ClusterFacts): void {
     const row = this.rows.get(id);
     if (!row) return;
@@ -105,9 +105,9 @@ export class ClusterRecords {
     const found = storedFacts(facts);
     const next = { ...row, ...found };
     if (isDeepStrictEqual(next, row)) return;
-    // Facts that follow are added to these.
+    // Later facts are merged into these.
     this.rows.set(id, next);
-    // What else has changed meanwhile was committed before.
+    // All other changes made meanwhile have already been committed.
     const saved = this.store
       .saveFacts(id, found)
       .then(() => this.onCommitted({ ...(this.committed.get(id) ?? next), ...found }));
@@ -120,7 +120,7 @@ export class ClusterRecords {
     return this.factsSaved;
   }
 
-  /** Fails storage_full; the cluster is then still registered. */
+  /** Fails storage_full, and the cluster then stays registered. */
   async remove(id: string): Promise<void> {
     await this.store.removeCluster(id);
     this.rows.delete(id);
@@ -128,7 +128,7 @@ export class ClusterRecords {
     this.context.ref('cloudviews').tell('clusterRemoved', { id });
   }
 
-  /** Shows what is on disk, with the present health. */
+  /** Publishes the stored record with the current health. */
   publish(id: string): void {
     const row = this.committed.get(id);
     if (!row) return;
@@ -148,7 +148,7 @@ export class ClusterRecords {
     this.context.ref('cloudevents').tell('named', { names });
   }
 
-  /** What the front may know of a cluster: everything but its secret. */
+  /** What the front may know about a cluster: everything but its secret. */
   private shownRow({ access: _secret, ...row }: StoredCluster): ClusterRow {
     return { ...row, ...this.health.get(row.id) };
   }

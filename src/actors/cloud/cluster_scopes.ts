@@ -1,4 +1,4 @@
-// The part of a cluster that an account may list: a kind of workload in all namespaces, or in some.
+// The part of a cluster that an account may list: each kind of workload in all namespaces, or in some.
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type NamespaceRow, namespacesResource } from '../../adapters/kube/namespaces.ts';
@@ -8,7 +8,7 @@ import { fail } from '../../protocol/errors.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
-/** Everything there is of a scope. */
+/** All workloads of a scope. */
 export interface ScopeListing {
   scope: WorkloadScope;
   rows: ObservedWorkload[];
@@ -18,7 +18,7 @@ export interface ScopeListing {
 
 const isDenied = (error: unknown): boolean => error instanceof KubeError && error.status.status === 403;
 
-/** The scopes of what a cluster's record shows; null: everything. */
+/** The scopes in a cluster's record; null: everything. */
 export const scopesOf = (scope: readonly ClusterScope[] | null): WorkloadScope[] =>
   scope === null
     ? WORKLOAD_KINDS.map((kind) => ({ kind, namespace: null }))
@@ -26,7 +26,7 @@ export const scopesOf = (scope: readonly ClusterScope[] | null): WorkloadScope[]
         (namespaces ?? [null]).map((namespace) => ({ kind, namespace })),
       );
 
-/** What a cluster's record shows of its scopes: each kind with its namespaces, null for all. */
+/** The form of scopes in a cluster's record: each kind with its namespaces, null for all. */
 export const clusterScopeOf = (scopes: readonly WorkloadScope[]): ClusterScope[] =>
   WORKLOAD_KINDS.map((kind) => {
     const own = scopes.filter((scope) => scope.kind === kind);
@@ -55,7 +55,7 @@ async function listScope(cluster: KubeCluster, scope: WorkloadScope): Promise<Sc
   return { scope, rows, version };
 }
 
-/** The listing of a scope; null where the account may not list it. */
+/** The listing of a scope; null if the account may not list it. */
 async function listIfAllowed(cluster: KubeCluster, scope: WorkloadScope): Promise<ScopeListing | null> {
   try {
     return await listScope(cluster, scope);
@@ -65,7 +65,7 @@ async function listIfAllowed(cluster: KubeCluster, scope: WorkloadScope): Promis
   }
 }
 
-/** Of one kind, whatever the account may list: everything, else namespace by namespace. */
+/** Lists one kind as far as the account may: in all namespaces, or else namespace by namespace. */
 async function listKind(
   cluster: KubeCluster,
   kind: WorkloadKind,
@@ -76,7 +76,7 @@ async function listKind(
   } catch (error) {
     if (!(error instanceof KubeError && isDenied(error))) throw error;
     const listings: ScopeListing[] = [];
-    // One after the other: a cluster takes few calls at once.
+    // One after the other, because a cluster takes few calls at a time.
     for (const namespace of await namespaces()) {
       const listing = await listIfAllowed(cluster, { kind, namespace });
       if (listing) listings.push(listing);
@@ -90,8 +90,8 @@ const NAME_NAMESPACES =
   'name these in `namespaces` of the cluster (POST or PATCH /k8s/clusters).';
 
 /**
- * Lists both kinds as far as the account may: in all namespaces, else in those of `given`, else in those of
- * the cluster's own list. Fails cluster_denied when it may list nothing, and as `KubeCluster.list`.
+ * Lists both kinds as far as the account may: in all namespaces, or else in those of `given`, or else in
+ * those that the cluster lists. Fails cluster_denied when it may list nothing, and as `KubeCluster.list`.
  * docs/reference.md "Sync".
  */
 export async function listScopes(cluster: KubeCluster, given: readonly string[]): Promise<ScopeListing[]> {

@@ -43,7 +43,7 @@ export interface ClustersConfig extends ClusterAccessConfig {
   vault: Vault;
 }
 
-/** Interval of the check for credentials that end soon. */
+/** How often to check for credentials that expire soon. */
 const EXPIRY_CHECK_MS = 3_600_000;
 
 type RemovedCluster = { removed: true; id: string };
@@ -129,10 +129,7 @@ class Clusters {
     return { id, name };
   }
 
-  /**
-   * Has everybody use the new access. The next sync, or a tether's next connection, shows whether it
-   * works.
-   */
+  /** Makes everyone use the new access. The next sync or tether connection shows whether it works. */
   private async renew(id: string): Promise<void> {
     this.health.forget(id);
     await this.workloads.ask('renew', { clusterId: id });
@@ -140,8 +137,8 @@ class Clusters {
   }
 
   /**
-   * Has a cluster make a new token of the account, by its present one, and uses it from then on. Resolves
-   * with whether it did.
+   * Has a cluster issue a new token for the account, using its present one, and switches to it. Resolves with
+   * whether it succeeded.
    */
   private async renewToken(id: string): Promise<boolean> {
     const { access: sealed, renewal, credentialEndsAt } = this.records.get(id);
@@ -158,7 +155,7 @@ class Clusters {
         { deadlineMs: CLOUD.syncTimeoutMs },
       );
       const row = this.records.find(id);
-      // Meanwhile it was removed, or has got other credentials.
+      // Meanwhile the cluster was removed, or got other credentials.
       if (row?.access !== sealed) return false;
       const access = { ...this.opened(id, sealed), credential: { kind: 'token' as const, token } };
       const next = tokenRenewal(token);
@@ -182,7 +179,7 @@ class Clusters {
     this.renewals.schedule(row);
   }
 
-  /** What the account may do wherever the cluster is listed. */
+  /** The account's rights wherever the cluster is listed. */
   rights(id: string): Promise<ReviewedRight[]> {
     const { scope, namespaces = [] } = this.records.get(id);
     const where = scope ? namespacesOf(scope) : namespaces;
@@ -203,12 +200,12 @@ class Clusters {
   private async removal(id: string): Promise<RemovedCluster> {
     this.records.get(id);
     try {
-      // First, so that no tether to a workload of this cluster is made any more.
+      // Comes first, so that no new tether to a workload of this cluster is made.
       await this.workloads.ask('detach', { clusterId: id });
       await this.context.ref('tethers').ask('closeCluster', { clusterId: id });
       await this.records.remove(id);
     } catch (error) {
-      // The cluster is still registered: the next sync opens it again, or the next attempt removes it.
+      // The cluster is still registered: the next sync reopens it, or the next attempt removes it.
       this.workloads.tell('attach', { clusterId: id });
       throw error;
     }
@@ -222,7 +219,7 @@ class Clusters {
     try {
       return await this.workloads.ask('sync', { clusterId: id }, { deadlineMs: CLOUD.syncTimeoutMs });
     } finally {
-      // The sync has told its facts before it answered, also when it has failed.
+      // The sync has reported its facts before it answered, even if it failed.
       await this.records.whenFactsSaved();
     }
   }
@@ -236,7 +233,7 @@ class Clusters {
     this.health.warnOfExpiry(this.records.all());
   }
 
-  /** The fields of a record that an access gives. */
+  /** The fields of a record that are derived from an access. */
   private storedAccess(
     id: string,
     { access, credentialEndsAt, renewal }: CheckedAccess,

@@ -1,5 +1,4 @@
-// Tells of what has been committed, and of nothing else: the front's views hear of workloads, the journal of
-// events.
+// Publishes what has been committed, and nothing else: workloads to the front's views, events to the journal.
 import type { CloudCommit, WorkloadView } from '../../adapters/storage/cloud_store.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { Ref } from '../../runtime/actor.ts';
@@ -21,7 +20,7 @@ export class CommitTeller {
     this.unfollow = config.store.follow((commit) => this.onCommit(commit));
   }
 
-  /** Tells the journal what an earlier life has committed. */
+  /** Journals what an earlier daemon committed. */
   start(): Promise<void> {
     return this.outbox.start();
   }
@@ -32,7 +31,7 @@ export class CommitTeller {
   }
 
   private onCommit({ views, events }: CloudCommit): void {
-    // Few rows at a time: the front answers requests in between.
+    // A few rows at a time, so that the front answers requests in between.
     for (let at = 0; at < views.length; at += CLOUD.rowsPerTell)
       this.show(views.slice(at, at + CLOUD.rowsPerTell));
     this.outbox.tell(events);

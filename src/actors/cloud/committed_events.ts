@@ -1,18 +1,18 @@
-// Events that may be in the journal already, compared with its lines. Pure.
+// Compares events that may already be in the journal with its lines. Pure.
 import { type CommittedCloudEvent, cloudEventJson, timeOfCloudEvent } from '../../protocol/cloud_events.ts';
 
-/** What a line tells beside its id and the name of the cluster, which the journal adds. */
+/** A line without its id and the name of the cluster, which the journal adds. */
 const identityOf = (line: string): string =>
   line.replace(/^\{"id":\d+,/, '').replace(/"cluster":(?:null|"(?:[^"\\]|\\.)*"),/, '');
 
-/** The line of an event with any id. */
+/** The line of an event, with an arbitrary id. */
 export const lineOf = ({ at, event }: Pick<CommittedCloudEvent, 'at' | 'event'>): string =>
   cloudEventJson(1, at, event);
 
-/** Those of some events that no line has been found of. Two alike stand for two lines. */
+/** Events for which no line has been found yet. Two identical events need two lines. */
 export class CommittedEvents {
   private readonly byIdentity = new Map<string, CommittedCloudEvent[]>();
-  /** Few lines have one of these times, and only those are parsed. */
+  /** Only the few lines with one of these times need to be parsed. */
   private readonly times = new Set<string>();
 
   constructor(events: readonly CommittedCloudEvent[]) {
@@ -28,7 +28,7 @@ export class CommittedEvents {
     return this.byIdentity.size === 0;
   }
 
-  /** Drops one event that `line` tells of, if there is one. */
+  /** Drops one event that matches `line`, if any. */
   remove(line: string): void {
     if (!this.times.has(timeOfCloudEvent(line))) return;
     const identity = identityOf(line);
@@ -37,7 +37,7 @@ export class CommittedEvents {
     else this.byIdentity.delete(identity);
   }
 
-  /** In the order in which they happened. */
+  /** The remaining events, in the order in which they happened. */
   rest(): CommittedCloudEvent[] {
     return [...this.byIdentity.values()].flat().sort((one, other) => (one.key < other.key ? -1 : 1));
   }

@@ -1,5 +1,5 @@
-// Brings events that are committed into the journal. They stay in the store until they are there, so that a
-// kill in between loses none; what may be in the journal already is looked up there.
+// Copies committed events to the journal. They stay in the store until they are there, so a kill in between
+// loses none. Those that may already be in the journal are looked up there.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { CloudEventsProtocol, CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { type Clock, type Ref, tolerateFailure } from '../../runtime/actor.ts';
@@ -9,13 +9,13 @@ export interface EventOutboxConfig {
   readonly store: CloudStore;
   readonly events: Pick<Ref<CloudEventsProtocol>, 'ask'>;
   readonly clock: Clock;
-  /** Work that nobody waits for has thrown. */
+  /** Receives errors of work that is not awaited. */
   onDefect(error: unknown): void;
 }
 
 export class EventOutbox {
   private readonly config: EventOutboxConfig;
-  /** The keys of events that are in the journal, and still in the store. */
+  /** The keys of journaled events that are still in the store. */
   private told: string[] = [];
   private cancelRemoval: (() => void) | null = null;
 
@@ -23,7 +23,7 @@ export class EventOutbox {
     this.config = config;
   }
 
-  /** Tells what an earlier life has committed. */
+  /** Journals what an earlier daemon committed. */
   async start(): Promise<void> {
     const untold = await this.config.store.untoldEvents();
     if (untold.length > 0) this.inBackground(this.append(untold, true));
@@ -33,13 +33,13 @@ export class EventOutbox {
     if (events.length > 0) this.inBackground(this.append(events, false));
   }
 
-  /** Removes from the store what is in the journal. */
+  /** Removes journaled events from the store. */
   async flush(): Promise<void> {
     this.cancelRemoval?.();
     this.cancelRemoval = null;
     const keys = this.told;
     this.told = [];
-    // What stays in the store is looked up in the journal by the next life.
+    // What stays in the store is looked up in the journal by the next daemon.
     if (keys.length > 0) await tolerateFailure(this.config.store.eventsTold(keys), () => undefined);
   }
 
@@ -55,7 +55,7 @@ export class EventOutbox {
       for (const { key } of events) this.told.push(key);
       this.cancelRemoval ??= clock.after(CLOUD.activityFlushMs, () => this.inBackground(this.flush()));
     }
-    // Otherwise the disk is full, and the journal tries again by itself.
+    // Otherwise the disk is full, and the journal retries by itself.
   }
 
   private inBackground(work: Promise<void>): void {

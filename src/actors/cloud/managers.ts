@@ -1,11 +1,11 @@
-// The other tools that give a workload its replicas, and the settings with which each leaves a sleep alone:
+// Other tools that set a workload's replicas, and the settings that make each leave a sleep alone:
 // docs/reference.md "Peace with other tools". Pure.
 import type { ObservedWorkload, StoredWorkload, WorkloadManager } from '../../protocol/cloud.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 
 type Subject = Pick<ObservedWorkload, 'kind' | 'namespace' | 'name'>;
 
-/** By the tools of KEEPER_MARKS in parse_objects.ts. */
+/** Keyed by the tools of KEEPER_MARKS in parse_objects.ts. */
 const KEEPER_SETTINGS: Readonly<Record<string, (subject: Subject) => string>> = {
   'Argo CD': ({ kind, namespace, name }) =>
     'add RespectIgnoreDifferences=true to spec.syncPolicy.syncOptions of its Application, and ' +
@@ -19,7 +19,7 @@ const KEEPER_SETTINGS: Readonly<Record<string, (subject: Subject) => string>> = 
     'operations: [{op: remove, path: /spec/replicas}]} to diff.comparePatches of fleet.yaml',
 };
 
-/** What KEDA puts before the name of a ScaledObject to name its autoscaler. */
+/** KEDA prefixes the name of a ScaledObject with this to name its autoscaler. */
 const KEDA_PREFIX = 'keda-hpa-';
 const isOfKeda = (autoscaler: string): boolean => autoscaler.startsWith(KEDA_PREFIX);
 
@@ -34,21 +34,21 @@ const managerOfAutoscaler = (autoscaler: string): WorkloadManager =>
         settings: 'set spec.minReplicas to 1 or more: then it rests while the count is 0',
       };
 
-/** The tools that are known to give the workload its replicas. */
+/** The tools known to set the workload's replicas. */
 export function managersOf({ seen, autoscalers = [] }: StoredWorkload): WorkloadManager[] {
   const settings = seen.keeper === null ? undefined : KEEPER_SETTINGS[seen.keeper]?.(seen);
   const keepers = seen.keeper !== null && settings ? [{ tool: seen.keeper, settings }] : [];
   return [...keepers, ...autoscalers.map(managerOfAutoscaler)];
 }
 
-/** People scale with kubectl, also what a tool manages. */
+/** People scale with kubectl, even workloads that a tool manages. */
 const isByPerson = ({ scaledBy }: ObservedWorkload): boolean => scaledBy?.startsWith('kubectl') === true;
 
 /** How much an undone sleep counts. A tool that is known to do it would do it again. */
 export const strikesOf = (seen: ObservedWorkload): number =>
   seen.keeper !== null && !isByPerson(seen) ? CLOUD.undone.max : 1;
 
-/** The record once the autoscalers of a workload are known whose sleep was undone. */
+/** The record of a workload whose sleep was undone, once its autoscalers are known. */
 export function withAutoscalers(row: StoredWorkload, autoscalers: readonly string[]): StoredWorkload {
   const isKnown = row.undone > 0 && autoscalers.some(isOfKeda) && !isByPerson(row.seen);
   return { ...row, autoscalers, undone: isKnown ? CLOUD.undone.max : row.undone };

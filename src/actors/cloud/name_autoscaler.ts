@@ -1,4 +1,4 @@
-// Which HorizontalPodAutoscaler has undone a sleep: the workload itself does not name it.
+// Finds the HorizontalPodAutoscaler that undid a sleep, because the workload itself does not name it.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { tolerateFailure } from '../../runtime/actor.ts';

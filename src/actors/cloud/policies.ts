@@ -1,5 +1,5 @@
-// State: the policies, and the switches under way. Rebuilt from: the store; a switch that the end of the
-// daemon has cut off is due again, under the key of its operation.
+// State: the policies, and the switches under way. Rebuilt from: the store; a switch interrupted by the end
+// of the daemon becomes due again, with the same operation key.
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { ERRORS, fail, isErrorCode } from '../../protocol/errors.ts';
@@ -25,12 +25,12 @@ export interface PoliciesConfig {
   store: Pick<CloudStore, 'policies' | 'savePolicy' | 'removePolicy'>;
 }
 
-/** After a look the next one that a change asks for waits so many times as long as the look took. */
+/** After a look, the next one caused by a change waits this many times as long as the look took. */
 const LOOK_PAUSES = 9;
-/** The cluster does not answer, so its other switches have to wait as well. */
+/** Errors after which the cluster's other switches have to wait too. */
 const CLUSTER_WIDE: ReadonlySet<string> = new Set(['cluster_unreachable', 'daemon_busy', 'deadline']);
 
-/** Whether it may end otherwise when it is tried again. */
+/** Whether a retry may have another result. */
 const mayRetry = ({ code }: Failure): boolean => !isErrorCode(code) || ERRORS[code].status >= 500;
 
 class Policies {
@@ -39,14 +39,14 @@ class Policies {
   private readonly workloads: Ref<WorkloadsProtocol>;
   private readonly rows = new Map<string, StoredPolicy>();
   private cancelLook: () => void = () => undefined;
-  /** When the next look is (monotonic milliseconds); infinite: none is planned. */
+  /** When the next look is (monotonic milliseconds); infinite: none is scheduled. */
   private lookAt = Number.POSITIVE_INFINITY;
   private isLooking = false;
-  /** Something has changed while a look was under way. */
+  /** Something changed during a look. */
   private isLookWanted = false;
-  /** Clusters whose switches are under way. */
+  /** Clusters with switches under way. */
   private readonly switching = new Set<string>();
-  /** Clusters with a switch that failed, and when they are tried again (monotonic milliseconds). */
+  /** Clusters with a failed switch, and when to try again (monotonic milliseconds). */
   private readonly pausedTo = new Map<string, { at: number; delayMs: number }>();
 
   constructor(context: Context, { store }: PoliciesConfig) {
@@ -88,7 +88,10 @@ class Policies {
     return { removed: true, name };
   }
 
-  /** Looks at what is due, soon: changes come in bursts. However long they go on, they put off no look. */
+  /**
+   * Schedules a look at what is due, soon, because changes come in bursts. Further changes do not postpone
+   * it.
+   */
   lookSoon(): null {
     if (this.isLooking) this.isLookWanted = true;
     else this.lookIn(Math.min(POLICY.settleMs, this.lookAt - this.context.clock.monotonic()));
@@ -114,24 +117,26 @@ class Policies {
     const beganAt = clock.monotonic();
     this.isLooking = true;
     this.isLookWanted = false;
-    // What is due there is answered as it was before their switches.
+    // In these clusters, what the answer calls due may already have been switched.
     const busy = new Set(this.switching);
     const answer = await tolerateFailure(this.workloads.ask('dueSwitches', {}), () => null);
     this.isLooking = false;
     this.lookAt = Number.POSITIVE_INFINITY;
     const waits = this.isLookWanted ? [POLICY.settleMs + LOOK_PAUSES * (clock.monotonic() - beganAt)] : [];
-    // The clock may be set meanwhile, or the machine sleep: timers know of neither.
+    // Timers do not notice a changed clock or a suspended machine, so no wait is long.
     if (!answer) waits.push(POLICY.lookMs);
     else if (answer.nextAt !== null) waits.push(Math.min(POLICY.lookMs, answer.nextAt - clock.now()));
     if (answer) waits.push(...this.switchAll(answer.due, busy));
     if (waits.length > 0) this.lookIn(Math.min(...waits));
   }
 
-  /** Begins what is due, except in the clusters `busy`. Returns how long those that failed wait, in ms. */
+  /**
+   * Begins the due switches, except in the clusters `busy`. Returns how long those that failed wait, in ms.
+   */
   private switchAll(due: readonly DueSwitch[], busy: ReadonlySet<string>): number[] {
     const now = this.context.clock.monotonic();
     const clusters = new Set(due.map(({ clusterId }) => clusterId));
-    // Where nothing is due any more, nothing is tried again.
+    // Clusters with nothing due need no retry.
     for (const id of this.pausedTo.keys()) if (!clusters.has(id) && !busy.has(id)) this.pausedTo.delete(id);
     const free = [...clusters].filter((id) => !busy.has(id));
     return free.flatMap((id) => {
@@ -145,12 +150,14 @@ class Policies {
     });
   }
 
-  /** Begins the switches of a cluster. No look waits for them, so a slow cluster holds up no other. */
+  /**
+   * Begins the switches of a cluster. No look waits for them, so a slow cluster does not delay the others.
+   */
   private switchCluster(id: string, rows: readonly DueSwitch[]): void {
     this.switching.add(id);
     const made = this.makeSwitches(id, rows).finally(() => {
       this.switching.delete(id);
-      // What became due meanwhile was left out.
+      // Picks up what became due meanwhile.
       this.lookSoon();
     });
     this.inBackground(made);

@@ -1,4 +1,5 @@
-// Which policy, annotation or setting decides when a workload sleeps: docs/reference.md "Policies". Pure.
+// Decides which policy, annotation or setting controls a workload's sleep: docs/reference.md "Policies".
+// Pure.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { parseSelector } from '../../protocol/labels.ts';
 import {
@@ -12,7 +13,7 @@ import type { SleepSchedule } from '../../protocol/sleep_windows.ts';
 import { SCHEDULE } from '../../settings/limits.ts';
 import type { SleepTimeline } from './sleep_timeline.ts';
 
-/** A policy with what its selector has. */
+/** A policy with its parsed selector. */
 export interface SelectingPolicy {
   readonly policy: StoredPolicy;
   has(row: StoredWorkload): boolean;
@@ -22,8 +23,8 @@ const partsOf = ({ selector }: StoredPolicy): number =>
   Object.values(selector).filter((part) => part !== null).length;
 
 /**
- * Policies in the order in which they are asked: those first whose selector has more parts (clusters,
- * namespaces, labels), of equal ones the first by name. Throws invalid_spec for a selector that is none.
+ * Policies in order of precedence: those whose selectors have more parts (clusters, namespaces, labels)
+ * first, then by name. Throws invalid_spec for an invalid selector.
  */
 export function inOrder(policies: readonly StoredPolicy[]): SelectingPolicy[] {
   const sorted = [...policies].sort(
@@ -34,7 +35,7 @@ export function inOrder(policies: readonly StoredPolicy[]): SelectingPolicy[] {
     const hasLabels = labels === null ? null : parseSelector(labels);
     return {
       policy,
-      // Every policy asks every workload: nothing is made here.
+      // Every policy is matched against every workload, so this allocates nothing.
       has: ({ clusterId, seen }) =>
         (clusterIds === null || clusterIds.includes(clusterId)) &&
         (namespaces === null || namespaces.includes(seen.namespace)) &&
@@ -43,13 +44,13 @@ export function inOrder(policies: readonly StoredPolicy[]): SelectingPolicy[] {
   });
 }
 
-/** A schedule with the name of who gives it. */
+/** A schedule, with the name of its source. */
 export interface GivenSchedule {
   schedule: SleepSchedule | string;
   who: string;
 }
 
-/** What decides on one workload. */
+/** What decides about one workload. */
 export interface Decision {
   excludedBy: string | null;
   idle: { minutes: number; who: string } | null;
@@ -65,9 +66,9 @@ interface Sayings {
 }
 
 /**
- * What decides on `row`, `namespace` being the annotations of its namespace and `policy` the first that has
- * it. Each setting is that of the nearest that says it: the workload, its namespace, its own auto-sleep, the
- * policy. Of the times until which it stays awake the latest holds.
+ * What decides about `row`. `namespace`: the annotations of its namespace; `policy`: the first policy that
+ * selects it. Each setting comes from the nearest source that has it: the workload, its namespace, its own
+ * auto-sleep, the policy. Of several times until which it stays awake, the latest wins.
  */
 export function decide(
   { seen, autoSleep, idleMinutes }: StoredWorkload,
@@ -113,10 +114,10 @@ export function decide(
   };
 }
 
-/** What a schedule wants of a workload now. */
+/** The phase that a schedule currently wants for a workload. */
 export type WantedPhase = Omit<SwitchRecord, 'count'>;
 
-/** What the schedule of `key` wants at `now`; until `awakeUntil` it is awake. */
+/** The phase that the schedule of `key` wants at `now`. Until `awakeUntil` it is awake. */
 export function wantedPhase(
   timeline: SleepTimeline,
   key: string,
@@ -131,8 +132,8 @@ export function wantedPhase(
 }
 
 /**
- * The switch that is due at `now`; null: none. `wanted` null: no schedule governs the workload. However long
- * nobody has looked, only the last switch counts. docs/reference.md "Policies".
+ * The switch due at `now`; null: none. `wanted` null: no schedule controls the workload. However long ago the
+ * last look was, only the latest switch counts. docs/reference.md "Policies".
  */
 export function dueSwitch(
   last: SwitchRecord | null,

@@ -54,7 +54,7 @@ class Principals {
     for (const row of await store.tokens()) this.tokens.set(row.id, row);
     for (const row of await store.grants()) this.grants.set(row.id, row);
     this.tellViews();
-    // What ended while the daemon was off, or as it ended.
+    // Those that expired while the daemon was off or shutting down.
     await this.endTethers();
     this.awaitExpiry();
   }
@@ -122,18 +122,18 @@ class Principals {
     if (!token || at <= (token.lastUsedAt ?? 0)) return null;
     const used = { ...token, lastUsedAt: at };
     this.tokens.set(id, used);
-    // A full disk is no reason to refuse a token.
+    // A full disk must not make a valid token fail.
     await tolerateFailure(this.config.store.saveToken(used), () => undefined);
     return null;
   }
 
   async mayTether(subjects: readonly string[], workloadId: string): Promise<boolean> {
     const place = await this.context.ref('workloads').ask('placeOf', { id: workloadId });
-    // Rights may have ended meanwhile.
+    // Rights may have expired meanwhile.
     return place !== null && (this.principalOf(subjects)?.may('waker', place) ?? false);
   }
 
-  /** null: nobody is left who it could be. */
+  /** The principal for the subjects that still exist; null: none of them does. */
   private principalOf(subjects: readonly string[]): Principal | null {
     const live = subjects.filter((subject) => this.isLive(subject));
     const grants = [...this.grants.values()].filter(({ subject }) => live.includes(subject));
@@ -151,7 +151,7 @@ class Principals {
     return token ? `token ${token.name}` : subject.replace(':', ' ');
   }
 
-  /** People and groups are the issuer's. */
+  /** Whether a subject still exists. People and groups are managed by the issuer, so they always count. */
   private isLive(subject: string): boolean {
     if (!isTokenSubject(subject)) return true;
     const token = this.tokenOf(subject);
@@ -168,14 +168,14 @@ class Principals {
     return found;
   }
 
-  /** Ends whatever is open by rights that `subject` no longer has. */
+  /** Ends everything that relied on rights `subject` no longer has. */
   private async applyLoss(subject: string): Promise<void> {
     this.tellViews();
     if (this.config.hasRelay) this.context.ref('relay').tell('rightsChanged', { subject });
     await this.endTethers();
   }
 
-  /** Ends the tethers of whoever may no longer have them. */
+  /** Ends the tethers whose owners have lost the right to them. */
   private async endTethers(): Promise<void> {
     const ids: string[] = [];
     for (const { id, owners, workloadId } of await this.config.store.tethers())
@@ -183,7 +183,10 @@ class Principals {
     if (ids.length > 0) this.context.ref('tethers').tell('revoked', { ids });
   }
 
-  /** A workload that is away for a moment is nobody's loss of a right. */
+  /**
+   * Whether the owners of a tether may keep it. A workload that is missing for the moment takes no rights
+   * away.
+   */
   private async mayKeep(owners: readonly string[], workloadId: string): Promise<boolean> {
     const principal = this.principalOf(owners);
     if (!principal) return false;
@@ -206,7 +209,7 @@ class Principals {
     });
   }
 
-  /** Ends what is open by tokens that have expired after `since`. */
+  /** Ends everything that relied on tokens which expired after `since`. */
   private async onExpiry(since: number): Promise<void> {
     const now = this.context.clock.now();
     const expired = [...this.tokens.values()].filter(
@@ -231,7 +234,7 @@ class Principals {
 async function init(context: Context, config: PrincipalsConfig): Promise<Handlers<PrincipalsProtocol>> {
   const principals = new Principals(context, config);
   await principals.load();
-  // One change at a time: names are unique, and the views hear of changes in their order.
+  // One change at a time, because names are unique and the views must get changes in order.
   const change = <R>(work: () => Promise<R>) => context.turn('principals', work);
   return {
     createToken: ({ name, expiresAt, by }) => change(() => principals.createToken(name, expiresAt, by)),

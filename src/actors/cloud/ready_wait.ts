@@ -1,4 +1,4 @@
-// Waiting until a woken workload has a Ready pod.
+// Waits until a woken workload has a Ready pod.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -7,10 +7,10 @@ import { deferred } from '../../runtime/deferred.ts';
 import { targetName } from './sleep.ts';
 import { hasReadyPod, podTroubles } from './workload_readiness.ts';
 
-/** Pause between looks whether a woken workload has a Ready pod, when nothing of it has changed. */
+/** How often to check for a Ready pod when the workload's record does not change. */
 const READY_CHECK_MS = 1_000;
 
-/** Those who wait for the next change of a workload's record. */
+/** Waiters for the next change of a workload's record. */
 class ChangeWaiters {
   private readonly clock: Clock;
   private readonly waiting = new Map<string, Set<() => void>>();
@@ -19,7 +19,7 @@ class ChangeWaiters {
     this.clock = clock;
   }
 
-  /** The next `notify` of `id`: true. After `ms` without one, or when cancelled: false. */
+  /** Resolves true at the next `notify` of `id`; false after `ms` without one, or when cancelled. */
   next(id: string, ms: number): { changed: Promise<boolean>; cancel(): void } {
     const { promise, resolve } = deferred<boolean>();
     const list = this.waiting.get(id) ?? new Set();
@@ -45,13 +45,13 @@ export interface ReadyWaitOptions {
   clock: Clock;
   /** The record of a workload. Throws unknown_workload. */
   get(id: string): StoredWorkload;
-  /** Works on a cluster that is connected. */
+  /** Runs `work` on a connected cluster. */
   call<R>(clusterId: string, work: (cluster: KubeCluster) => Promise<R>): Promise<R>;
-  /** Reads the workload itself. */
+  /** Reads the workload from its cluster. */
   refresh(row: StoredWorkload): Promise<void>;
 }
 
-/** Has callers wait until workloads have a Ready pod. Its owner tells of each change of a record. */
+/** Lets callers wait until workloads have a Ready pod. Its owner reports each change of a record. */
 export class ReadyWait {
   private readonly options: ReadyWaitOptions;
   private readonly changes: ChangeWaiters;
@@ -65,7 +65,10 @@ export class ReadyWait {
     this.changes.notify(id);
   }
 
-  /** Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with what the pods wait for. */
+  /**
+   * Resolves when a pod is Ready. Fails unknown_workload, or ready_timeout with the reasons the pods are not
+   * ready.
+   */
   async untilReady(id: string, ms: number): Promise<void> {
     const { clock, get, call, refresh } = this.options;
     const end = clock.monotonic() + ms;
@@ -79,14 +82,14 @@ export class ReadyWait {
       );
       if (isUp) cancel();
       if (isUp) return;
-      // The watch may lag, and the account may lack the right to watch.
+      // The watch may lag, or the account may lack the right to watch.
       if (!(await changed)) await tolerateFailure(refresh(get(id)), () => undefined);
       if (!isFirst && clock.monotonic() >= end) break;
     }
     await this.failUnready(id, ms);
   }
 
-  /** Fails ready_timeout with what the pods wait for, or unknown_workload. */
+  /** Fails ready_timeout with the reasons the pods are not ready, or unknown_workload. */
   private async failUnready(id: string, ms: number): Promise<never> {
     const { seen, clusterId, sleepReason } = this.options.get(id);
     const name = targetName(seen);

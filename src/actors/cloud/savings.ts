@@ -1,6 +1,6 @@
 // Counts what workloads save while they sleep: docs/reference.md "Savings". A sleep is counted when it ends,
-// in the commit of the record in which it ends; until then the record has from when on it counts. So nothing
-// is written while a workload sleeps, and no end of the daemon counts anything twice, or not at all.
+// in the same commit as the record that ends it; until then the record says from when to count. So nothing is
+// written while a workload sleeps, and no end of the daemon counts anything twice or not at all.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import type { SavedAmount, SavingsSelection, SleepSpan, StoredSavings } from '../../protocol/savings.ts';
 import { SAVINGS } from '../../settings/cloud_limits.ts';
@@ -15,12 +15,12 @@ export interface EndedSpan {
   until: number;
 }
 
-/** What is known of the time of a change. Steady time. */
+/** What is known about the time of a change. Steady time. */
 export interface Sight {
-  /** When the cluster was last seen as it was before the change; minus infinity: never. */
+  /** When the cluster was last seen in the state before the change; minus infinity: never. */
   seenAt: number;
   now: number;
-  /** Sleeps in its namespace are counted up to here. */
+  /** Sleeps in its namespace have been counted up to this time. */
   countedTo: number;
 }
 
@@ -28,7 +28,7 @@ const clamp = (at: number, least: number, most: number): number => Math.min(Math
 
 const isWatched = ({ seenAt, now }: Sight): boolean => now - seenAt <= SAVINGS.watchedMs;
 
-/** When a sleep that is counted has ended, as far as anybody knows. */
+/** When a counted sleep ended, as far as known. */
 function endOf(span: SleepSpan, after: StoredWorkload | undefined, sight: Sight): number {
   if (isWatched(sight)) return sight.now;
   const wake = after?.seen.replicas === 0 ? null : after?.seen.wakeReceipt;
@@ -37,8 +37,8 @@ function endOf(span: SleepSpan, after: StoredWorkload | undefined, sight: Sight)
 }
 
 /**
- * When the sleep that `after` shows has begun. A receipt is written by anybody who may annotate, and what is
- * made anew may have an old one.
+ * When the sleep shown by `after` began. Its receipt is not trusted: anyone who may annotate can write one,
+ * and a recreated workload may carry an old one.
  */
 function beginningOf(before: StoredWorkload | undefined, after: StoredWorkload, sight: Sight): number {
   const { seenAt, now, countedTo } = sight;
@@ -50,8 +50,8 @@ const isSameSleep = (before: StoredWorkload, after: StoredWorkload): boolean =>
   before.seen.uid === after.seen.uid && before.seen.receipt?.at === after.seen.receipt?.at;
 
 /**
- * How `after` is counted from now on (null: it is not), and what has ended of `before`. Only sleeps of which
- * the count of pods is known count: those that some Berth has made. `after` undefined: it is gone.
+ * How to count `after` from now on (null: not at all), and the finished part of `before`. Only sleeps made by
+ * some Berth count, because their pod count is known. `after` undefined: the workload is gone.
  */
 export function countSleep(
   before: StoredWorkload | undefined,
@@ -76,7 +76,7 @@ export function countSleep(
 
 const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
-/** What a part of a sleep has saved, month by month. */
+/** The savings of a part of a sleep, month by month. */
 export function savingsOf({ clusterId, namespace, span, until }: EndedSpan): StoredSavings[] {
   const months: StoredSavings[] = [];
   for (let from = span.since; from < until; ) {
@@ -101,7 +101,7 @@ const sumOf = (row: StoredSavings, more: StoredSavings): StoredSavings => ({
   memorySeconds: row.memorySeconds + more.memorySeconds,
 });
 
-/** Sums by cluster, namespace and month. */
+/** Totals by cluster, namespace and month. */
 export class SavingsTotals {
   private readonly rows = new Map<string, StoredSavings>();
   /** By cluster and namespace. */
@@ -122,12 +122,12 @@ export class SavingsTotals {
     return sum;
   }
 
-  /** Until when something of a namespace is counted. */
+  /** The time up to which savings of a namespace have been counted. */
   countedTo(clusterId: string, namespace: string): number {
     return this.ends.get(`${clusterId}/${namespace}`) ?? 0;
   }
 
-  /** The sums of `added` with what is here, which stays as it is. */
+  /** The totals with `added`; this object stays unchanged. */
   with(added: readonly StoredSavings[]): StoredSavings[] {
     const sums = new SavingsTotals();
     for (const row of added) {
@@ -138,7 +138,7 @@ export class SavingsTotals {
     return [...sums.rows.values()];
   }
 
-  /** Takes sums in place of those that are here. */
+  /** Replaces the totals of these rows. */
   replace(sums: readonly StoredSavings[]): void {
     for (const row of sums) this.rows.set(keyOf(row), row);
   }
@@ -164,7 +164,9 @@ const isSelected =
     (from === null || row.month >= from) &&
     (to === null || row.month <= to);
 
-/** `ended`: everything that has been counted. `rows`: of what sleeps, the part until `now` is added. */
+/**
+ * The savings up to `now`: `ended`, everything already counted, and the part of the current sleeps in `rows`.
+ */
 export function savingsUntil(
   ended: SavingsTotals,
   rows: readonly StoredWorkload[],

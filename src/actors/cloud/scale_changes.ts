@@ -1,4 +1,4 @@
-// The sleeps and wakes of workloads: one at a time for each, and wakes that are asked for at once are one.
+// The sleeps and wakes of workloads: one at a time per workload, with simultaneous wakes combined.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
@@ -20,24 +20,24 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly events: WorkloadEvents;
   /** Throws unknown_workload. */
   get(id: string): StoredWorkload;
-  /** Whether auto-sleep should put it to sleep, as it was just read. */
+  /** Whether auto-sleep should put it to sleep, given the state just read. */
   isIdle(id: string, fresh: ObservedWorkload): boolean;
   readonly policies: Pick<WorkloadPolicies, 'wantsAsleep' | 'idleOf'>;
   call<R>(clusterId: string, call: (cluster: KubeCluster) => Promise<R>): Promise<R>;
-  /** Records what the cluster has answered, on disk and in the views. */
+  /** Records the cluster's answer, on disk and in the views. */
   applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void>;
   recordSleepReason(id: string, sleepReason: string): Promise<void>;
-  /** The pods of a workload are about to be ended; false: they are not. */
+  /** The pods of a workload are about to be ended; false: they are not, after all. */
   tellSleep(id: string, isSleeping: boolean): void;
 }
 
 export class ScaleChanges {
   private readonly owner: ScaleChangesOwner;
   private readonly mutex = new KeyedMutex();
-  /** Wakes under way that later requests may join: no sleep was asked for since. */
+  /** Wakes under way that later requests may join, because no sleep has been requested since. */
   private readonly waking = new Map<string, Promise<ObservedWorkload>>();
 
-  /** Wakes that wait for what comes before them, by workload. A sleep that is asked for overtakes them. */
+  /** Wakes waiting for their dependencies, by workload. A requested sleep overtakes them. */
   private readonly preparing = new Map<string, Set<{ isOvertaken: boolean }>>();
   readonly orders: WakeOrders;
 
@@ -52,13 +52,13 @@ export class ScaleChanges {
   /** See WorkloadsProtocol. */
   sleep(message: MessageOf<WorkloadsProtocol, 'sleep'>): Promise<{ replicas: number; slept: boolean }> {
     const { id, by } = message;
-    // A wake that is asked for from now on belongs after this sleep.
+    // A wake requested from now on belongs after this sleep.
     this.waking.delete(id);
     for (const wake of this.preparing.get(id) ?? []) wake.isOvertaken = true;
     return this.mutex.runExclusive(id, async () => {
       const { owner } = this;
       const before = owner.get(id);
-      // No connection begins on a pod that is about to end.
+      // No connection must begin on a pod that is about to end.
       owner.tellSleep(id, true);
       const seen = await this.patchToSleep(before, message).catch(async (error: unknown) => {
         owner.tellSleep(id, false);
@@ -70,7 +70,7 @@ export class ScaleChanges {
       const slept = seen.replicas === 0;
       if (by === 'idle' && slept)
         owner.events.onAutoSlept(before, owner.policies.idleOf(before)?.minutes ?? 0, message.policy);
-      // Done before, and undone since: it is answered as it was then.
+      // Already done and undone since, so the answer is the same as then.
       return { replicas: isSleptBy(seen, message.operation) ? 0 : seen.replicas, slept };
     });
   }
@@ -84,7 +84,7 @@ export class ScaleChanges {
   ): Promise<Pick<ObservedWorkload, 'replicas'>> {
     const request = { by, operation, policy };
     if (by === 'connection') this.refuseWhileHeld(id);
-    // Nobody joins it: it may leave the workload asleep.
+    // Not shared: it may leave the workload asleep.
     if (by === 'schedule') return this.wakeInOrder(id, request);
     return this.waking.get(id) ?? this.startWake(id, request);
   }
@@ -110,7 +110,7 @@ export class ScaleChanges {
     return this.owner.call(clusterId, (cluster) => putToSleep(cluster, target, request));
   }
 
-  /** Whether its schedule wants it asleep, as it was just read. */
+  /** Whether its schedule wants it asleep, given the state just read. */
   private wantsAsleep(id: string, seen: ObservedWorkload): boolean {
     return this.owner.policies.wantsAsleep({ ...this.owner.get(id), seen });
   }
@@ -122,12 +122,12 @@ export class ScaleChanges {
     await this.owner.recordSleepReason(row.id, reason);
   }
 
-  /** Throws wake_refused while a sleep by request holds the door. */
+  /** Throws wake_refused while a requested sleep refuses connections. */
   private refuseWhileHeld(id: string): void {
     const { seen } = this.owner.get(id);
     const until = seen.replicas === 0 ? (seen.receipt?.holdUntil ?? 0) : 0;
     const leftMs = until - this.owner.clock.now();
-    // The clock of another Berth may be ahead. A receipt that is from a far future was not written by one.
+    // Another Berth's clock may be ahead. A receipt from far in the future was not written by a Berth.
     if (leftMs <= 0 || leftMs > 2 * HTTP.maxQueryDurationMs) return;
     const seconds = Math.ceil(leftMs / 1_000);
     throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
@@ -143,7 +143,9 @@ export class ScaleChanges {
     return woken;
   }
 
-  /** Wakes what it comes after, then itself. Throws workload_conflict when it is put to sleep meanwhile. */
+  /**
+   * Wakes its dependencies, then the workload. Throws workload_conflict when it is put to sleep meanwhile.
+   */
   private async wakeInOrder(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
     const row = this.owner.get(id);
     if (row.seen.replicas > 0 || !row.seen.sleep?.after) return this.wakeAlone(id, request);

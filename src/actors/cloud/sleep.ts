@@ -1,8 +1,7 @@
-// Putting a workload to sleep and waking it. Each is one patch with preconditions on what the change
-// depends on as it was read: the identity, the count and the receipt. Whatever else is written to the
-// object at the same time is no conflict. The receipt of a sleep is part of that patch. Wherever this
-// stops halfway, the cluster holds either the count itself or the receipt with it, so nothing has to be
-// remembered, and every step may be repeated.
+// Puts workloads to sleep and wakes them. Each change is one patch, with preconditions on the identity, the
+// count and the receipt as they were read. Other writes to the object at the same time do not conflict. The
+// receipt of a sleep is part of that patch. Wherever this stops halfway, the cluster holds either the count
+// or the receipt with the count in it. So nothing has to be remembered, and every step may be repeated.
 
 import { CUT_OFF_ANNOTATION, RECEIPT_ANNOTATION, WAKE_ANNOTATION } from '../../adapters/kube/annotations.ts';
 import type {
@@ -25,8 +24,7 @@ export interface DaemonPod {
 }
 
 /**
- * Whether `pod` has the name of a pod of `target`: `<deployment>-<hash>-<suffix>` or
- * `<statefulset>-<ordinal>`.
+ * Whether `pod` is named like a pod of `target`: `<deployment>-<hash>-<suffix>` or `<statefulset>-<ordinal>`.
  */
 function isPodOf({ kind, namespace, name }: WorkloadReference, pod: DaemonPod | null): boolean {
   if (pod?.namespace !== namespace || !pod.name.startsWith(`${name}-`)) return false;
@@ -50,7 +48,7 @@ function sleepRefusal(
   return null;
 }
 
-/** As in `Deployment web/hello`. */
+/** Such as `Deployment web/hello`. */
 export const targetName = ({ kind, namespace, name }: WorkloadReference): string =>
   `${kind} ${namespace}/${name}`;
 
@@ -60,20 +58,17 @@ async function readFresh(cluster: KubeCluster, target: WorkloadReference): Promi
   return fresh;
 }
 
-/**
- * What the change depends on is not as it was read: a test of the patch fails (422), or the object is
- * gone.
- */
+/** Whether a precondition no longer holds: a test of the patch failed (422), or the object is gone. */
 const isConflict = (error: unknown): boolean =>
   error instanceof KubeError && [404, 409, 422].includes(error.status.status) && !isAdmissionRefusal(error);
 
-/** Whether the change may have been made although the answer is an error, or was lost. */
+/** Whether the change may have been made although the answer was an error or lost. */
 const isUnknownOutcome = (error: unknown): boolean =>
   error instanceof KubeError
     ? error.status.status >= 500 && !isAdmissionRefusal(error)
     : isFailure(error) && error.code === 'cluster_unreachable';
 
-/** An admission webhook answers 403 as well, with other words. */
+/** An admission webhook also answers 403, but with other words. */
 const isMissingRight = (error: unknown): boolean =>
   error instanceof KubeError && error.status.status === 403 && /cannot patch/.test(error.status.message);
 
@@ -84,7 +79,7 @@ const NEEDS_PATCH =
 const pointerOf = (annotation: string): string =>
   `/metadata/annotations/${annotation.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
-/** Sets annotations, and removes those whose value is null. */
+/** Patch steps that set annotations, and remove those whose value is null. */
 export function annotationSteps(
   { annotations }: CurrentWorkload,
   values: Readonly<Record<string, string | null>>,
@@ -92,7 +87,7 @@ export function annotationSteps(
   const rows = Object.entries(values);
   if (annotations === null)
     return [
-      // Whoever has added the first annotation meanwhile keeps it.
+      // If someone adds the first annotation meanwhile, the test fails and theirs is kept.
       { op: 'test', path: '/metadata/annotations', value: null },
       {
         op: 'add',
@@ -107,7 +102,7 @@ export function annotationSteps(
   });
 }
 
-/** The patch is for this very object. */
+/** Ensures that the patch applies to the same object. */
 export const sameObject = ({ seen }: CurrentWorkload): PatchStep => ({
   op: 'test',
   path: '/metadata/uid',
@@ -120,7 +115,7 @@ const sameCount = ({ seen }: CurrentWorkload): PatchStep => ({
   value: seen.replicas,
 });
 
-/** Scales it, unless it was scaled since, or the operation was found to be cut off. */
+/** Patch steps that scale it, unless it was scaled since or the operation was marked as interrupted. */
 const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
   const { annotations } = fresh;
   const isNotCutOff: PatchStep[] = annotations
@@ -130,9 +125,9 @@ const scaleSteps = (fresh: CurrentWorkload, to: number): PatchStep[] => {
 };
 
 /**
- * Reads the object, applies the patch that `decide` gives, and reads it again after a conflict or a lost
- * answer, until `decide` gives null: the object is as it should be. Resolves with the object. Throws
- * workload_conflict, or the error of the last attempt.
+ * Reads the object, applies the patch from `decide`, and reads again after a conflict or a lost answer, until
+ * `decide` returns null: the object is as desired. Resolves with the object. Throws workload_conflict, or the
+ * error of the last attempt.
  */
 async function retryOnConflict(
   cluster: KubeCluster,
@@ -166,31 +161,32 @@ export interface SleepRequest {
   by: SleepCause;
   /** Epoch milliseconds. */
   at: number;
-  /** Until when connections do not wake it again (epoch milliseconds); null: they do at once. */
+  /** Until when connections do not wake it (epoch milliseconds); null: they wake it at once. */
   holdUntil: number | null;
   /** The name of this Berth. */
   from: string;
   ownPod: DaemonPod | null;
-  /** The id of the operation that asks for it, left on the workload: it is made once for it. */
+  /** The id of the requesting operation, left on the workload so that it is done only once. */
   operation: string | undefined;
-  /** Who has decided; undefined: a person. */
+  /** The policy that decided; undefined: a person did. */
   policy: string | undefined;
-  /** False leaves it awake after all, as it was just read: somebody has connected, or it was made anew. */
+  /**
+   * Given the state just read, false leaves it awake after all: someone has connected, or it was recreated.
+   */
   isStillWanted: (seen: ObservedWorkload) => boolean;
 }
 
-/** Whether `operation` has put it to sleep before; what has undone that leaves the receipt behind. */
+/** Whether `operation` has already put it to sleep. The receipt remains even if that was undone. */
 export const isSleptBy = ({ receipt }: ObservedWorkload, operation: string | undefined): boolean =>
   operation !== undefined && receipt?.operation === operation;
 
-/** Whether `operation` has woken it before. */
+/** Whether `operation` has already woken it. */
 export const isWokenBy = ({ wakeReceipt }: ObservedWorkload, operation: string | undefined): boolean =>
   operation !== undefined && wakeReceipt?.operation === operation;
 
 /**
- * Scales to 0 and leaves the receipt; a workload with 0 replicas stays as it is. Resolves with the
- * workload afterwards. Fails sleep_refused, unknown_workload, workload_conflict, or with an error of the
- * cluster.
+ * Scales to 0 and leaves the receipt; a workload with 0 replicas is left alone. Resolves with the workload
+ * afterwards. Fails sleep_refused, unknown_workload, workload_conflict, or with an error of the cluster.
  */
 export function putToSleep(
   cluster: KubeCluster,
@@ -206,7 +202,7 @@ export function putToSleep(
     const receipt: SleepReceipt = { replicas, at, by, from, holdUntil, ...decided };
     const values = { [RECEIPT_ANNOTATION]: JSON.stringify(receipt), [WAKE_ANNOTATION]: null };
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
-    // Volumes must not be lost to a policy that has just been set.
+    // A retention policy set meanwhile must not delete volumes.
     const retention: PatchStep[] =
       target.kind === 'StatefulSet' ? [{ op: 'test', path, value: fresh.retentionPolicy }] : [];
     return [...retention, ...scaleSteps(fresh, 0), ...annotationSteps(fresh, values)];
@@ -214,9 +210,9 @@ export function putToSleep(
 }
 
 /**
- * Finds out whether `operation`, which was cut off, has put it to sleep or woken it. If not, it never will:
- * the patch of whoever had begun it may still be on its way, and is refused from now on. Resolves with the
- * workload afterwards. Fails as `putToSleep`.
+ * Finds out whether the interrupted `operation` put it to sleep or woke it. If not, it never will: an earlier
+ * patch may still be on its way, and is refused from now on. Resolves with the workload afterwards. Fails as
+ * `putToSleep`.
  */
 export function endCutOff(
   cluster: KubeCluster,
@@ -236,16 +232,16 @@ export interface WakeRequest {
   at: number;
   /** The name of this Berth. */
   from: string;
-  /** The count to use where there is no receipt; null: 1. */
+  /** The count to use without a receipt; null: 1. */
   desired: number | null;
-  /** The largest count that Berth has seen the workload have. */
+  /** The highest count that Berth has seen. */
   maxReplicas: number;
   /** As in SleepRequest. */
   operation: string | undefined;
   policy: string | undefined;
 }
 
-/** Throws wake_refused for a count that the workload can hardly have had. docs/reference.md "Wake". */
+/** Throws wake_refused for an implausibly high count. docs/reference.md "Wake". */
 async function checkCount(
   cluster: KubeCluster,
   target: WorkloadReference,
@@ -266,10 +262,10 @@ async function checkCount(
 }
 
 /**
- * Scales to the count of the receipt, else `desired`, else 1, and takes the receipt away. A workload with
- * replicas stays as it is: waking never scales down. A schedule wakes only what one has put to sleep.
- * Resolves with the workload afterwards. Fails
- * wake_refused, unknown_workload, workload_conflict, or with an error of the cluster.
+ * Scales to the count in the receipt, or `desired`, or 1, and removes the receipt. A workload with replicas
+ * is left alone: waking never scales down. A schedule only wakes what a schedule put to sleep. Resolves with
+ * the workload afterwards. Fails wake_refused, unknown_workload, workload_conflict, or with an error of the
+ * cluster.
  */
 export function wakeUp(
   cluster: KubeCluster,

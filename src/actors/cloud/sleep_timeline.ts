@@ -7,26 +7,26 @@ import {
 } from '../../protocol/sleep_windows.ts';
 import type { ZoneCalendar } from '../../protocol/zone_calendar.ts';
 
-/** What a schedule wants at some time. Epoch milliseconds. */
+/** The phase a schedule wants at some time. Epoch milliseconds. */
 export interface SleepPhase {
   to: 'asleep' | 'awake';
-  /** When it began; 0: longer ago than anybody looks. */
+  /** When it began; 0: before the range that is examined. */
   since: number;
-  /** When it ends; null: no end is in sight. */
+  /** When it ends; null: not within the range that is examined. */
   until: number | null;
 }
 
-/** From, to: asleep. In minutes after midnight, or in epoch milliseconds. */
+/** A period of sleep, in minutes after midnight or epoch milliseconds. */
 type Interval = readonly [from: number, to: number];
 
-/** Days that are looked at, in either direction, for a change. */
+/** How many days are searched in either direction for a change. */
 const MAX_DAYS = 400;
-/** Phases that are kept: what a preview shows, and some more. */
+/** The number of phases to cache: those of a preview, and a few more. */
 const MAX_KNOWN = 16;
 
 const WEEKDAYS: readonly number[] = [0, 1, 2, 3, 4, 5, 6];
 
-/** The same time in intervals that do not touch, in order. */
+/** The same periods, in order and without overlaps. */
 function merged(intervals: readonly Interval[]): Interval[] {
   const result: [number, number][] = [];
   for (const [from, to] of [...intervals].sort(([one], [other]) => one - other)) {
@@ -37,7 +37,7 @@ function merged(intervals: readonly Interval[]): Interval[] {
   return result;
 }
 
-/** When windows are asleep on a day of the week, in minutes after its midnight. */
+/** The sleep periods of the windows on a day of the week, in minutes after midnight. */
 function minutesOn(weekday: number, windows: readonly SleepWindow[]): Interval[] {
   const intervals = windows.flatMap(({ days, start, end }): Interval[] => {
     const isHere = days.includes(weekday);
@@ -48,7 +48,7 @@ function minutesOn(weekday: number, windows: readonly SleepWindow[]): Interval[]
   return merged(intervals);
 }
 
-/** The days `first` to `last` are asleep, or awake, as a whole. */
+/** The days `first` to `last` are asleep or awake as a whole. */
 interface ExceptionalDays {
   first: number;
   last: number;
@@ -56,13 +56,13 @@ interface ExceptionalDays {
 }
 
 /**
- * Anybody who may annotate a workload writes schedules, so the dearest of them must be cheap: windows are
- * merged once for each day of the week, and days are looked at one by one, no further than to a change.
+ * Anyone who may annotate a workload can write schedules, so even the most expensive one must be cheap.
+ * Windows are merged once per day of the week, and days are examined one by one, only until the next change.
  */
 export class SleepTimeline {
   private readonly calendar: ZoneCalendar;
   private readonly week: readonly (readonly Interval[])[];
-  /** The first that has a day decides. */
+  /** The first exception that covers a day decides. */
   private readonly exceptions: readonly ExceptionalDays[];
   private readonly known: SleepPhase[] = [];
 
@@ -70,13 +70,15 @@ export class SleepTimeline {
   constructor({ windows, exceptions }: SleepSchedule, calendar: ZoneCalendar) {
     this.calendar = calendar;
     this.week = WEEKDAYS.map((weekday) => minutesOn(weekday, windows));
-    // Both were checked to be dates.
+    // Both have been validated as dates.
     this.exceptions = exceptions
       .map(({ from, to, state }) => ({ first: dayNumber(from) ?? 0, last: dayNumber(to) ?? 0, state }))
       .reverse();
   }
 
-  /** The phase at `at`. The last answers are kept: nearly always they are asked for again. */
+  /**
+   * The phase at `at`. The last answers are cached, because nearly always the same ones are requested again.
+   */
   phaseAt(at: number): SleepPhase {
     const known = this.known.find(({ since, until }) => since <= at && (until === null || at < until));
     if (known) return known;
@@ -138,7 +140,9 @@ export class SleepTimeline {
     return this.calendar.instant(day, 0);
   }
 
-  /** The day with `at` between its midnight and the next. Clocks set back may show the day before. */
+  /**
+   * The day whose midnights enclose `at`. After clocks are set back, the calendar may show the day before.
+   */
   private dayOf(at: number): number {
     let day = this.calendar.dayAt(at);
     while (this.midnight(day) > at) day -= 1;
@@ -146,7 +150,7 @@ export class SleepTimeline {
     return day;
   }
 
-  /** When it is asleep on a day, in order. */
+  /** The sleep periods on a day, in order. */
   private asleepOn(day: number): Interval[] {
     const { calendar } = this;
     const exception = this.exceptions.find(({ first, last }) => first <= day && day <= last);
@@ -154,7 +158,7 @@ export class SleepTimeline {
     const minutes = this.week[calendar.weekday(day)] ?? [];
     return minutes.flatMap(([start, end]): Interval[] => {
       const [from, to] = [calendar.instant(day, start), calendar.instant(day, end)];
-      // A window may be within the hour that clocks skip.
+      // A window may lie within the hour that clocks skip.
       return from < to ? [[from, to]] : [];
     });
   }

@@ -1,9 +1,9 @@
-// Time for idleness: it goes on evenly while the machine's clock is set, in either direction.
+// A clock for idle times, which advances evenly even when the machine's clock is set.
 import type { Clock } from '../../runtime/actor.ts';
 
 /**
- * `clock` with a `now` that never jumps: the time of the day at the start, plus what has passed since. Times
- * that were stored by an earlier run may lie ahead of it.
+ * `clock` with a `now` that never jumps: the wall-clock time at the start plus the time elapsed since. Times
+ * stored by an earlier run may lie ahead of it.
  */
 export function steadyClock(clock: Clock): Clock {
   const offset = clock.now() - clock.monotonic();

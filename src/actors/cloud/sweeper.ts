@@ -50,7 +50,7 @@ class Sweeper {
     return report;
   }
 
-  /** Puts one to sleep that is still idle. What a policy decides is an operation. */
+  /** Puts a workload to sleep if it is still idle. If a policy decided, it is an operation. */
   private async sleep(
     id: string,
     decided: { who: string; subject: WorkloadSubject } | undefined,

@@ -19,7 +19,7 @@ export class TokenRenewals {
     this.onDefect = onDefect;
   }
 
-  /** Begins anew with what the record of the cluster says now. */
+  /** Starts over with the current record of the cluster. */
   schedule(row: StoredCluster): void {
     this.cancel(row.id);
     const at = renewalTime(row);
@@ -31,7 +31,7 @@ export class TokenRenewals {
     this.timers.delete(id);
   }
 
-  /** A machine that was suspended does not count that time in its timers, so none is long. */
+  /** Timers pause while the machine is suspended, so none of them is long. */
   private wait(id: string, at: number, pauseMs: number): void {
     const leftMs = Math.max(0, at - this.clock.now());
     const next = (): void => {
@@ -43,7 +43,7 @@ export class TokenRenewals {
 
   private async attempt(id: string, pauseMs: number): Promise<void> {
     const timer = this.timers.get(id);
-    // A success has scheduled the next one, and so has whatever has changed the cluster meanwhile.
+    // A success has scheduled the next renewal, and so has any change of the cluster.
     if ((await this.renew(id)) || this.timers.get(id) !== timer) return;
     this.wait(id, this.clock.now() + pauseMs, Math.min(2 * pauseMs, retry.maxDelayMs));
   }

@@ -1,4 +1,4 @@
-// The order of wakes: what a workload comes after is woken first, and waited for.
+// The order of wakes: a workload's dependencies are woken first, and waited for.
 // docs/reference.md "Order of wakes".
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -12,7 +12,7 @@ import { targetName } from './sleep.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import { isReady, workloadId } from './workload_record.ts';
 
-/** A wake that is asked for, of which that of a dependency is a part. */
+/** A requested wake. Wakes of its dependencies are part of it. */
 export interface WakeRequestOf {
   by: WakeCause;
   operation: string | undefined;
@@ -31,13 +31,13 @@ export interface WakeOrderOwner {
 
 type Row = StoredWorkload;
 type Lookup = (id: string) => Row | undefined;
-/** Wakes one workload and not what it comes after. Resolves when the cluster has accepted that. */
+/** Wakes one workload without its dependencies. Resolves when the cluster has accepted the change. */
 type WakeOne = (id: string, request: WakeRequestOf) => Promise<unknown>;
 
 const namesOf = (row: Row): readonly string[] => row.seen.sleep?.after ?? [];
 const keyOf = ({ clusterId, seen }: Row, name: string): string => `${clusterId}/${seen.namespace}/${name}`;
 
-/** The workloads of its namespace that `name` names, which may be `kind/name`. */
+/** The workloads in its namespace that match `name`, which may be `kind/name`. */
 function named({ clusterId, seen: { namespace } }: Row, text: string, get: Lookup): Row[] {
   const [name = '', kind] = text.split('/').reverse();
   return WORKLOAD_KINDS.filter(
@@ -49,7 +49,7 @@ const dependenciesOf = (row: Row, get: Lookup): Row[] => [
   ...new Set(namesOf(row).flatMap((name) => named(row, name, get))),
 ];
 
-/** The names on a way from `row` back to itself; null: there is none, or it is too long. */
+/** The names of a cycle through `row`; null: there is none, or it is too long. */
 function cycleOf(row: Row, get: Lookup): string[] | null {
   const seen = new Set<string>();
   const search = (from: Row, way: readonly string[]): string[] | null => {
@@ -65,7 +65,7 @@ function cycleOf(row: Row, get: Lookup): string[] | null {
   return search(row, [row.seen.name]);
 }
 
-/** What a workload comes after, and what is wrong with that; null: nothing. */
+/** The dependencies of a workload and their faults; null if it has none. */
 function wakeOrderOf(row: Row, get: Lookup): WakeOrder | null {
   const names = namesOf(row);
   if (names.length === 0) return null;
@@ -83,11 +83,11 @@ function wakeOrderOf(row: Row, get: Lookup): WakeOrder | null {
 export class WakeOrders {
   private readonly owner: WakeOrderOwner;
   private readonly wakeOne: WakeOne;
-  /** The workloads that come after one of a name, as far as they were shown, by that. */
+  /** By name: the workloads shown to depend on it. */
   private readonly dependents = new Map<string, Set<string>>();
-  /** Waits for dependencies; those that ask for the same one at once share them. */
+  /** Waits for dependencies, shared by simultaneous requests. */
   private readonly waiting = new Map<string, Promise<Failure | null>>();
-  /** Until when nobody waits for a dependency that was waited for in vain (monotonic milliseconds). */
+  /** Dependencies that were waited for in vain, and until when not to wait again (monotonic milliseconds). */
   private readonly unready = new Map<string, { until: number; failure: Failure }>();
 
   constructor(owner: WakeOrderOwner, wakeOne: WakeOne) {
@@ -95,7 +95,7 @@ export class WakeOrders {
     this.wakeOne = wakeOne;
   }
 
-  /** As clients are shown it. */
+  /** The wake order as clients see it. */
   shown(row: Row): WakeOrder | null {
     for (const name of namesOf(row)) {
       const key = keyOf(row, name.split('/').at(-1) ?? '');
@@ -104,7 +104,7 @@ export class WakeOrders {
     return wakeOrderOf(row, (id) => this.owner.table.get(id));
   }
 
-  /** A name may mean something now, or nothing any more, and a circle be closed or open. */
+  /** A change of a row may give a name a meaning or take it away, and open or close a cycle. */
   onRowChange(before: Row | undefined, after: Row | undefined): void {
     const isOther = !before || !after || namesOf(before).join() !== namesOf(after).join();
     const row = after ?? before;
@@ -121,8 +121,8 @@ export class WakeOrders {
   }
 
   /**
-   * Wakes what a sleeping workload comes after, and waits until that is ready, for a bounded time. What does
-   * not become ready is told, and holds up nothing.
+   * Wakes the dependencies of a sleeping workload, and waits a limited time until they are ready. One that
+   * does not become ready is reported, but does not block the wake.
    */
   async prepare(row: Row, request: WakeRequestOf): Promise<void> {
     const { clock } = this.owner;
@@ -146,7 +146,7 @@ export class WakeOrders {
     );
   }
 
-  /** Resolves with why a dependency is not ready; null: it is. */
+  /** Resolves with why a dependency is not ready; null: it is ready. */
   private async ready(
     row: Row,
     request: WakeRequestOf,
@@ -178,7 +178,7 @@ export class WakeOrders {
         await this.prepareUntil(row, request, end, above);
         await this.wakeOne(row.id, request);
       }
-      // A schedule leaves asleep what it has not put to sleep.
+      // A schedule does not wake what it has not put to sleep.
       if ((table.get(row.id)?.seen.replicas ?? 0) === 0) return;
       await readyWait.untilReady(row.id, Math.max(0, end - clock.monotonic()));
     };

@@ -1,5 +1,4 @@
-// The watches of all clusters, scope by scope: how far each has come, and since when one may have missed
-// something.
+// The watches of all clusters by scope: how far each has come, and since when it may have missed changes.
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
 import { SAVINGS } from '../../settings/cloud_limits.ts';
@@ -7,9 +6,9 @@ import { SAVINGS } from '../../settings/cloud_limits.ts';
 interface ScopeState {
   readonly scope: WorkloadScope;
   position: WatchPosition | null;
-  /** From when on changes may be missing; null: it is current. */
+  /** Since when changes may have been missed; null: it is up to date. */
   staleSince: number | null;
-  /** Since when it is current, in monotonic milliseconds, and from when on changes were missing before. */
+  /** Since when it has been current (monotonic milliseconds), and since when changes were missed before. */
   current: { since: number; missedFrom: number } | null;
 }
 
@@ -17,7 +16,7 @@ export class WatchStates {
   /** By cluster, then by `scopeKey`. */
   private readonly states = new Map<string, Map<string, ScopeState>>();
 
-  /** Where the watch of a scope goes on, if that is a version of the API server `origin`. */
+  /** Where to resume the watch of a scope, if that is a version of the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
     const position = this.states.get(clusterId)?.get(scopeKey(scope))?.position;
     return position?.origin === origin ? position : null;
@@ -27,7 +26,7 @@ export class WatchStates {
     this.of(position.clusterId, position).position = position;
   }
 
-  /** Returns whether that is news. `now`: monotonic milliseconds. */
+  /** Returns whether that is a change. `now`: monotonic milliseconds. */
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null, now: number): boolean {
     const state = this.of(clusterId, scope);
     const isNews = state.staleSince !== since;
@@ -42,8 +41,8 @@ export class WatchStates {
   }
 
   /**
-   * From when on changes of `row` may have been missed that are told now (`now`: monotonic milliseconds). A
-   * watch that goes on tells of them first. null: from now on. Minus infinity: nothing was seen before.
+   * Since when the reported changes of `row` may have been missed (`now`: monotonic milliseconds). A resumed
+   * watch reports those first. null: they are current. Minus infinity: nothing was seen before.
    */
   missedFrom(row: StoredWorkload, now: number): number | null {
     const { staleSince = null, current = null, position = null } = this.stateOf(row) ?? {};
@@ -52,7 +51,7 @@ export class WatchStates {
     return staleSince ?? (isCatchingUp ? current.missedFrom : null);
   }
 
-  /** Keeps what is known of `scopes` alone; returns those of which a position was known. */
+  /** Keeps only the states of `scopes`. Returns the dropped ones that had a position. */
   retain(clusterId: string, scopes: readonly WorkloadScope[]): WorkloadScope[] {
     const kept = new Set(scopes.map(scopeKey));
     const states = this.states.get(clusterId) ?? new Map<string, ScopeState>();

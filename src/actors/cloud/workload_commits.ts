@@ -1,5 +1,5 @@
-// What has changed of workloads and is not committed yet: one batch at a time, and everything that changes
-// meanwhile is the next.
+// Workload changes that are not committed yet. They are committed in batches, one at a time; changes during a
+// batch go into the next.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CloudBatch, CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
@@ -11,35 +11,35 @@ import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { SavingsTotals } from './savings.ts';
 
-/** Has the workloads as they are now. */
+/** Provides the current workloads. */
 export interface CommitSource {
   readonly clock: Clock;
-  /** null: it has none any more. */
+  /** null: it no longer exists. */
   recordOf(id: string): StoredWorkload | null;
-  /** What clients are to be shown; undefined: they are shown it already. */
+  /** What to show to clients; undefined: they have it already. */
   newViewOf(id: string): WorkloadRow | null | undefined;
-  /** These are committed, and shown. */
+  /** These have been committed and shown. */
   onShown(views: readonly WorkloadView[]): void;
-  /** Work that nobody waits for has thrown. */
+  /** Receives errors of work that is not awaited. */
   onDefect(error: unknown): void;
 }
 
 interface RowChange {
-  /** Its record is to be written; otherwise only what is shown has changed. */
+  /** Whether to write its record; otherwise only its view has changed. */
   readonly isRecord: boolean;
-  /** What the changes are told by. */
+  /** The events that report the changes. */
   readonly events: readonly CommittedCloudEvent[];
-  /** What has ended of its sleep, to be added up. */
+  /** The finished parts of its sleep, to be added to the totals. */
   readonly saved: readonly StoredSavings[];
 }
 
 interface PositionChange {
   readonly scope: WorkloadScope;
-  /** null: it is to be removed. */
+  /** null: to be removed. */
   readonly position: WatchPosition | null;
 }
 
-/** The changes of a cluster that are not committed. */
+/** The uncommitted changes of a cluster. */
 interface ClusterChanges {
   readonly rows: Map<string, RowChange>;
   /** By `scopeKey`. */
@@ -52,7 +52,7 @@ const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): Cluster
   return known;
 };
 
-/** One change after another of the same workload. */
+/** Combines two successive changes of the same workload. */
 const joined = (first: RowChange | undefined, second: RowChange): RowChange =>
   first
     ? {
@@ -67,14 +67,14 @@ export class WorkloadCommits {
   private readonly source: CommitSource;
   /** By cluster. */
   private changes = new Map<string, ClusterChanges>();
-  /** The run that takes what waits now; null: it has begun. */
+  /** The run that will take what is waiting now; null: it has already begun. */
   private next: Promise<void> | null = null;
   private last: Promise<void> = Promise.resolve();
-  /** The sums that are committed. */
+  /** The committed totals. */
   private readonly saved: SavingsTotals;
   private delayed: { dueAt: number; cancel: () => void } | null = null;
 
-  /** `saved`: the sums that are committed. */
+  /** `saved`: the committed totals. */
   constructor(store: CloudStore, source: CommitSource, saved: SavingsTotals) {
     this.saved = saved;
     this.store = store;
@@ -82,8 +82,8 @@ export class WorkloadCommits {
   }
 
   /**
-   * The record of a workload has changed, of which `events` tell, and with which `saved` is counted. It is
-   * committed within `withinMs`, or (null) at once.
+   * The record of a workload has changed. `events` report the change, and `saved` is added to the totals.
+   * Committed within `withinMs`, or (null) at once.
    */
   rowChanged(
     clusterId: string,
@@ -97,7 +97,7 @@ export class WorkloadCommits {
     else this.commitWithin(withinMs);
   }
 
-  /** What is shown of workloads has changed, their records have not. */
+  /** The views of workloads have changed, but not their records. */
   viewsChanged(clusterId: string, ids: Iterable<string>): void {
     const { rows } = changesOf(this.changes, clusterId);
     for (const id of ids) rows.set(id, joined(rows.get(id), { isRecord: false, events: [], saved: [] }));
@@ -105,7 +105,7 @@ export class WorkloadCommits {
   }
 
   /**
-   * The records have everything up to `position`; null: of that scope nothing is known. It is committed with
+   * The records include everything up to `position`; null: nothing is known about that scope. Committed with
    * the next change, at the latest after CLOUD.positionFlushMs.
    */
   positionChanged(clusterId: string, scope: WorkloadScope, position: WatchPosition | null): void {
@@ -114,8 +114,8 @@ export class WorkloadCommits {
   }
 
   /**
-   * Resolves when every change so far is on disk and shown; later ones are not waited for, since a cluster
-   * may change without end. Fails storage_full.
+   * Resolves when every change so far is on disk and shown. Does not wait for later ones, since a cluster may
+   * change endlessly. Fails storage_full.
    */
   flush(): Promise<void> {
     this.delayed?.cancel();
@@ -125,13 +125,13 @@ export class WorkloadCommits {
       this.next = null;
       return this.commitWaiting();
     };
-    // After a run that has failed, too: its changes are among those that wait.
+    // Also after a failed run, whose changes are waiting again.
     this.next = this.last.then(run, run);
     this.last = this.next;
     return this.next;
   }
 
-  /** Who must know the outcome awaits `flush`. */
+  /** Callers that need the outcome await `flush`. */
   private commitSoon(): void {
     tolerateFailure(this.flush(), () => undefined).catch((error: unknown) => this.source.onDefect(error));
   }
@@ -150,18 +150,18 @@ export class WorkloadCommits {
     try {
       while (waiting.size > 0) {
         await this.commit(this.take(waiting));
-        // Views alone wait for no disk, and the thread has other work.
+        // Views without records wait for no disk, and the thread has other work.
         if (waiting.size > 0) await nextTurn();
       }
     } catch (error) {
       this.putBack(waiting);
-      // Nothing is shown before it is on disk, so it must not wait for another change.
+      // Changes are not shown before they are on disk, so the retry must not wait for another change.
       this.commitWithin(CLOUD.commitRetryMs);
       throw error;
     }
   }
 
-  /** As many changes as one commit may have, cluster by cluster. */
+  /** Takes as many changes as one commit may have, cluster by cluster. */
   private take(waiting: Map<string, ClusterChanges>): Map<string, ClusterChanges> {
     const taken = new Map<string, ClusterChanges>();
     let room: number = CLOUD.rowsPerCommit;
@@ -177,7 +177,7 @@ export class WorkloadCommits {
     return taken;
   }
 
-  /** A record is written as it is now: what has changed of it since is committed with it. */
+  /** A record is written in its current state, so later changes of it are committed along with it. */
   private takeLater(clusterId: string, { rows }: ClusterChanges): void {
     const later = this.changes.get(clusterId)?.rows;
     if (!later) return;
@@ -222,7 +222,7 @@ export class WorkloadCommits {
     };
   }
 
-  /** Joins what could not be committed with what has changed since. */
+  /** Merges what could not be committed with later changes. */
   private putBack(taken: Map<string, ClusterChanges>): void {
     for (const [clusterId, { rows, positions }] of taken) {
       const now = changesOf(this.changes, clusterId);
@@ -236,8 +236,8 @@ export class WorkloadCommits {
 }
 
 /**
- * Takes some rows out of `changes`. Until the rest of them is committed, no position of theirs stands for
- * what is on disk.
+ * Takes some rows out of `changes`. Until the rest is committed, their positions do not describe what is on
+ * disk, so they stay behind.
  */
 function takePart(changes: ClusterChanges, count: number): ClusterChanges {
   const rows = new Map([...changes.rows].slice(0, count));

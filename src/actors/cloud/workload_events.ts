@@ -1,4 +1,4 @@
-// What happens to workloads, as events: docs/reference.md "Cloud events".
+// The events of workloads: docs/reference.md "Cloud events".
 
 import type { StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
@@ -35,19 +35,19 @@ export function changeEvents(before: StoredWorkload, after: StoredWorkload, self
 }
 
 /**
- * Tells what happens to workloads beside the changes of their records, and of repeated failures only the
- * first.
+ * Reports events of workloads other than changes of their records. Of repeated failures only the first is
+ * reported.
  */
 export class WorkloadEvents {
   private readonly events: Pick<Ref<CloudEventsProtocol>, 'tell'>;
-  /** The last failure that was told, by workload. */
+  /** The last failure reported, by workload. */
   private readonly toldFailures = new Map<string, string>();
 
   constructor(events: Pick<Ref<CloudEventsProtocol>, 'tell'>) {
     this.events = events;
   }
 
-  /** `minutes`: its timeout; `who`: the policy that has decided, undefined: its own setting. */
+  /** `minutes`: its timeout; `who`: the policy that decided; undefined: its own setting. */
   onAutoSlept(row: StoredWorkload, minutes: number, who: string | undefined): void {
     this.toldFailures.delete(row.id);
     const reason = `not used for ${minutes} min`;

@@ -1,4 +1,4 @@
-// What policies and annotations want of the workloads: docs/reference.md "Policies".
+// Applies policies and annotations to the workloads: docs/reference.md "Policies".
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
@@ -35,7 +35,7 @@ import type { WorkloadTable } from './workload_table.ts';
 export interface WorkloadPoliciesOwner {
   readonly clock: Clock;
   table(): Pick<WorkloadTable, 'rows' | 'idsOf' | 'get' | 'update' | 'showAgain'>;
-  /** A schedule may have come, changed or gone. */
+  /** A schedule was added, changed or removed. */
   onScheduleChange(): void;
 }
 
@@ -44,21 +44,23 @@ interface KeyedTimeline {
   timeline: SleepTimeline;
 }
 
-/** What has been heard of a cluster since the start. Before both, its switches wait. */
+/** What has been learned about a cluster since the start. Its switches wait for both fields. */
 interface Heard {
   isListed: boolean;
-  /** The annotations of its namespaces that have some; null: not read yet. */
+  /** The annotations of the namespaces that have any; null: not read yet. */
   namespaces: ReadonlyMap<string, SleepAnnotations> | null;
 }
 
-/** Work on many workloads after which others have their turn, in ms. */
+/** Work on many workloads yields after this many ms. */
 const SLICE_MS = 5;
-/** Changed policies whose selectors say which workloads they concern; after more, all are shown again. */
+/**
+ * Up to this many changed policies are matched to find the affected workloads; above it, all are shown again.
+ */
 const MAX_ASKED = 4;
-/** Time zones whose days are kept ready. */
+/** The number of time zones whose calendars are cached. */
 const MAX_CALENDARS = 64;
 
-/** The policies that are in one of both alone, or are not the same in both. */
+/** The policies that differ between the two lists. */
 function differences(
   before: readonly SelectingPolicy[],
   after: readonly SelectingPolicy[],
@@ -78,7 +80,9 @@ const isSleptBySchedule = ({ replicas, receipt }: ObservedWorkload): boolean =>
 export class WorkloadPolicies {
   private readonly owner: WorkloadPoliciesOwner;
   private policies: readonly SelectingPolicy[] = [];
-  /** The first policy that has a workload, by its record, which is replaced when anything of it changes. */
+  /**
+   * Caches the first policy that selects a workload, by its record, which is replaced whenever it changes.
+   */
   private firstPolicies = new WeakMap<StoredWorkload, StoredPolicy | null>();
   private readonly heard = new Map<string, Heard>();
   /** By the text of the schedule. */
@@ -89,7 +93,7 @@ export class WorkloadPolicies {
     this.owner = owner;
   }
 
-  /** Takes all policies there are. Throws invalid_spec for a selector that is none. */
+  /** Replaces all policies. Throws invalid_spec for an invalid selector. */
   setPolicies(policies: readonly StoredPolicy[]): void {
     const before = this.policies;
     this.policies = inOrder(policies);
@@ -101,7 +105,7 @@ export class WorkloadPolicies {
     this.owner.table().showAgain(rows.map(({ id }) => id));
   }
 
-  /** Takes the namespaces of a cluster; null: the account may not list them. */
+  /** Sets the namespaces of a cluster; null: the account may not list them. */
   setNamespaces(clusterId: string, rows: readonly NamespaceRow[] | null): void {
     const before = this.heardOf(clusterId);
     const namespaces = new Map(rows?.flatMap(({ name, sleep }) => (sleep ? [[name, sleep] as const] : [])));
@@ -112,7 +116,7 @@ export class WorkloadPolicies {
     this.owner.onScheduleChange();
   }
 
-  /** The workloads of a cluster were listed, or a watch goes on where it had come to. */
+  /** The workloads of a cluster were listed, or a watch has resumed from its position. */
   onListed(clusterId: string): void {
     const heard = this.heardOf(clusterId);
     if (heard.isListed) return;
@@ -136,13 +140,16 @@ export class WorkloadPolicies {
     return decide(row, namespace, this.firstPolicy(row));
   }
 
-  /** The idle timeout of a workload with who gives it; null: it has none, or none now. */
+  /** The idle timeout of a workload, with its source; null: none, or none at present. */
   idleOf(row: StoredWorkload): Decision['idle'] {
     const { idle, awakeUntil } = this.decisionOf(row);
     return awakeUntil !== null && this.owner.clock.now() < awakeUntil ? null : idle;
   }
 
-  /** Of these workloads, those on whose auto-sleep something else than their own setting decides. */
+  /**
+   * Which of these workloads have their auto-sleep decided by something other than their own setting, and by
+   * what.
+   */
   deciders(ids: readonly string[]): Pick<ReplyOf<WorkloadsProtocol, 'idle'>, 'policies'> {
     const rows = ids.flatMap((id) => this.owner.table().get(id) ?? []);
     const decided = rows.flatMap((row) => {
@@ -152,7 +159,7 @@ export class WorkloadPolicies {
     return decided.length > 0 ? { policies: Object.fromEntries(decided) } : {};
   }
 
-  /** What governs a workload; null: nothing but its own setting. */
+  /** What decides on a workload's sleep; null: only its own setting. */
   shown(row: StoredWorkload): WorkloadPolicy | null {
     const { excludedBy, idle, schedule, awakeUntil, faults } = this.decisionOf(row);
     const isOwn = idle === null || idle.who === 'auto-sleep';
@@ -173,8 +180,8 @@ export class WorkloadPolicies {
   }
 
   /**
-   * The switches that are due, and when the next one is (epoch milliseconds); null: there is no schedule. A
-   * switch that needs nothing is recorded at once.
+   * The switches that are due, and the time of the next one (epoch milliseconds); null: there is no schedule.
+   * Switches that need no change are recorded at once.
    */
   async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
     const due: DueSwitch[] = [];
@@ -190,12 +197,12 @@ export class WorkloadPolicies {
     return { due, nextAt };
   }
 
-  /** A switch was made, or is not to be tried again. */
+  /** A switch was made, or must not be tried again. */
   onSwitched(id: string, to: SwitchRecord['to']): void {
     const row = this.owner.table().get(id);
     if (!row) return;
     const wanted = this.wantedOf(this.decisionOf(row));
-    // What is wanted may be something else by now: then that is due next.
+    // If the schedule wants something else by now, that becomes due next.
     const made = { to, at: 0, schedule: wanted?.schedule ?? '' };
     this.keep(row, wanted?.to === to ? wanted : made);
   }
@@ -255,7 +262,7 @@ export class WorkloadPolicies {
     if (schedule?.who === who || idle?.who === who) report.decided += 1;
   }
 
-  /** Looks at every workload there is now, with turns of the event loop between. */
+  /** Visits every current workload, yielding to the event loop in between. */
   private async eachRow(look: (row: StoredWorkload) => void): Promise<void> {
     const { clock } = this.owner;
     let startedAt = clock.monotonic();
@@ -279,7 +286,7 @@ export class WorkloadPolicies {
     return this.heard.get(clusterId) ?? { isListed: false, namespaces: null };
   }
 
-  /** Its workloads and the annotations of its namespaces are known as they are now. */
+  /** Whether its workloads and the annotations of its namespaces are known to be current. */
   private isReady(clusterId: string): boolean {
     const { isListed, namespaces } = this.heardOf(clusterId);
     return isListed && namespaces !== null;
@@ -318,12 +325,12 @@ export class WorkloadPolicies {
     return found ? nextSwitches(found.timeline, this.owner.clock.now(), awakeUntil, count) : [];
   }
 
-  /** When something is due for a workload; null: never. */
+  /** When the next switch of a workload is due; null: never. */
   private nextChange(row: StoredWorkload): number | null {
     return this.switchesOf(row, 1)[0]?.at ?? null;
   }
 
-  /** null for a text that is no schedule, which is told as a fault where it is read. */
+  /** null for an invalid schedule, which is reported as a fault where it is read. */
   private timelineOf({ schedule }: GivenSchedule): KeyedTimeline | null {
     const text = typeof schedule === 'string' ? schedule : JSON.stringify(schedule);
     const known = this.timelines.get(text);
@@ -347,7 +354,7 @@ export class WorkloadPolicies {
   }
 }
 
-/** The handlers of what `workloads` is asked of policies. */
+/** The handlers of the policy messages of `workloads`. */
 export const governedHandlers = (
   context: Pick<Context, 'replyLater'>,
   policies: WorkloadPolicies,

@@ -1,4 +1,4 @@
-// Whether a pod of a workload is Ready that stays, and why none is.
+// Whether a workload has a lasting Ready pod, and if not, why.
 import type { KubeCluster, Resource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError } from '../../adapters/kube/kube_errors.ts';
 import { type PodRow, podsResource } from '../../adapters/kube/pods.ts';
@@ -37,8 +37,8 @@ const replicaSetsResource = ({ namespace, name, selector }: ObservedWorkload): R
 });
 
 /**
- * Whether no pod is about to be ended for an earlier count. The status of a Deployment tells of its
- * ReplicaSets, which end the pods: they may lag behind it.
+ * Whether no pod is about to be ended because of an earlier count. Pods are ended by the Deployment's
+ * ReplicaSets, which may lag behind its status.
  */
 async function isSettled(cluster: KubeCluster, seen: ObservedWorkload): Promise<boolean> {
   if (seen.kind !== 'Deployment') return true;
@@ -51,8 +51,8 @@ async function isSettled(cluster: KubeCluster, seen: ObservedWorkload): Promise<
 }
 
 /**
- * Whether a pod is Ready that stays. The counts of a workload's status include pods that are ending, so they
- * decide only where the account may not list pods. Fails as `KubeCluster.list`.
+ * Whether a pod is Ready and will stay. The counts in a workload's status include pods that are ending, so
+ * they are used only if the account may not list pods. Fails as `KubeCluster.list`.
  */
 export async function hasReadyPod(cluster: KubeCluster, seen: ObservedWorkload): Promise<boolean> {
   if (!isReady(seen)) return false;
@@ -62,7 +62,7 @@ export async function hasReadyPod(cluster: KubeCluster, seen: ObservedWorkload):
   return pods === null || pods.some((pod) => pod.isReady);
 }
 
-/** What the pods of a workload wait for, in one line for people; '' when there is no known trouble. */
+/** Why the pods of a workload are not ready, in one line for people; '' if no trouble is known. */
 export async function podTroubles(cluster: KubeCluster, seen: ObservedWorkload): Promise<string> {
   if (seen.selector === '') return '';
   const pods = (await ownPods(cluster, seen)) ?? [];

@@ -1,6 +1,6 @@
-// State: one listener on loopback and the connections through it. Rebuilt from: its service, which says again
-// what the door is to do when the actor or its thread has ended. This is the data plane: bytes go through
-// this actor alone.
+// State: one listener on loopback and its connections. Rebuilt from: its service, which sends the door's
+// settings again when the actor or its thread has ended. This is the data plane: bytes only go through this
+// actor.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
@@ -38,7 +38,7 @@ class Door {
       onKnock: () => service.tell('knocked', {}),
     });
     context.scope.defer(() => this.close());
-    // After a crash the service says again what is to be done; before the first `set` this does no harm.
+    // After a crash the service sends the settings again; before the first `set` this is harmless.
     service.tell('doorLost', {});
   }
 
@@ -63,7 +63,7 @@ class Door {
     return null;
   }
 
-  /** Takes no more connections and resets what is held. The actor ends with the last other connection. */
+  /** Accepts no more connections and resets held ones. The actor ends with the last of the others. */
   shut(): null {
     this.cancelIdle();
     this.settings = null;
@@ -85,7 +85,7 @@ class Door {
   }
 
   private async listen(port: number): Promise<void> {
-    // Its connections go on; the port is free at once.
+    // Its connections continue, and the port is free at once.
     void this.listener?.close();
     this.listener = null;
     const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket), {
@@ -105,7 +105,9 @@ class Door {
     return target !== null && idleMs !== null && !isAwaited && sinceMs >= idleMs;
   }
 
-  /** Tells the service when nothing has moved for its time. One timer, so that rest costs nothing. */
+  /**
+   * Tells the service when nothing has moved for its time. A single timer, so that being idle costs nothing.
+   */
   private awaitIdle(): void {
     this.cancelIdle();
     const { settings, connections, context } = this;

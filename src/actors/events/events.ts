@@ -33,11 +33,11 @@ export interface EventsConfig {
   /** Writes a line to the daemon's log. */
   report: (text: string) => void;
   /**
-   * Whether `views` has subscribed. It subscribes once, and the subscription must outlive a crash of this
-   * actor.
+   * Whether `views` has subscribed. It subscribes only once, so the subscription is kept outside the actor to
+   * survive a crash of it.
    */
   subscribed: boolean;
-  /** Whether `notices` is told of events; as `subscribed`. */
+  /** Whether `notices` receives events; kept like `subscribed`. */
   watched?: boolean;
 }
 
@@ -46,10 +46,10 @@ const CHECKPOINT_KEY = 'events';
 const CHECKPOINT_RETRY_MS = 10_000;
 
 /**
- * Restores the events of earlier incarnations. The journal alone is trusted while the machine is up, because
- * written bytes stay in the page cache even after kill -9. After another boot, with an unwritten line, or
- * without the files, events may be missing. Then ids continue above every id that may have been assigned, and
- * replays from before that point count as incomplete.
+ * Restores the events of earlier daemons. While the machine stays up the journal alone is trusted, because
+ * written bytes stay in the page cache even after kill -9. After a reboot, an unwritten line, or a loss of
+ * the files, events may be missing. Then ids continue above every id that may have been assigned, and replays
+ * from before that point count as incomplete.
  */
 function restoreEvents(journal: EventJournal, mark: EventCheckpoint | undefined, boot: string) {
   const { lifecycle, statistics } = journal.newest();
@@ -78,7 +78,7 @@ class Events {
   private readonly kept: KeptEvents;
   private readonly views: Ref<ViewsProtocol>;
   private lastId: number;
-  /** The last event that `notices` was told of. */
+  /** The last event that `notices` received. */
   private toldTo: number;
   private checkpoint: EventCheckpoint | undefined;
   /** Appended in this turn, not written yet. */
@@ -129,7 +129,7 @@ class Events {
   subscribe(): ReplyOf<EventsProtocol, 'subscribe'> {
     const { config, kept, lastId, pending } = this;
     config.subscribed = true;
-    // The events of this turn follow when they are written.
+    // The events of this turn follow once they are written.
     return { kept: kept.list(), lastId: lastId - pending.length, completeFrom: kept.completeFrom };
   }
 
@@ -143,7 +143,7 @@ class Events {
     return { events: events.filter((event) => !isStatistics(event)), lastId, isComplete };
   }
 
-  /** Adds an event. Returns null, or the type of the event that its run has already in its place. */
+  /** Adds an event. Returns null, or the type of the event that its run already has in place of it. */
   private add({ type, name, run, data, once }: NewEvent, at: number): EventType | null {
     const earlier = once && run !== null ? this.kept.claim(run, type) : null;
     if (earlier !== null) return earlier;
@@ -215,7 +215,7 @@ class Events {
       await this.reserving;
       const { lastId } = this;
       if (journal.write({ lifecycle: [], statistics: [] }, lastId)) {
-        // With everything on disk, the next start needs no gap in the ids, even after a crash of the machine.
+        // With everything on disk, the next start needs no gap in the ids, even after the machine crashes.
         journal.sync();
         await tolerateFailure(this.storeCheckpoint(lastId), () => undefined);
       }

@@ -4,7 +4,8 @@ import { EVENT_TYPES, type EventRecord, type EventType } from '../../protocol/ev
 const TAB = '\t';
 
 /**
- * Includes the newline. Concatenated, because JSON.stringify of the whole would escape `data` a second time.
+ * Formats an event, with the newline. Concatenated, because JSON.stringify of the whole would escape `data`
+ * again.
  */
 export const formatJournalLine = ({ id, at, type, name, run, data }: EventRecord): string =>
   `${id}\t${at}\t${type}\t${name}\t${run ?? ''}\t${data}\n`;

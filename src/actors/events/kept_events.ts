@@ -1,12 +1,11 @@
-// The journal's events in memory, with the one-time events of each run: a run starts once, ends once and so
-// on.
+// The journal's events in memory, and the one-time events of each run: it starts once, ends once, and so on.
 import { EventRing, isStatistics } from '../../protocol/event_ring.ts';
 import { type EventRecord, type EventType, RUN_END_TYPES } from '../../protocol/events.ts';
 import { EVENTS } from '../../settings/limits.ts';
 
 const ENDS: ReadonlySet<EventType> = new Set(RUN_END_TYPES);
 
-/** The ends of a run share a key: whoever records its end first decides which one it was. */
+/** The ends of a run share a key, so whoever records its end first decides which one it was. */
 const claimKey = (run: string, type: EventType): string => `${run} ${ENDS.has(type) ? 'end' : type}`;
 
 export class KeptEvents {
@@ -27,8 +26,8 @@ export class KeptEvents {
   }
 
   /**
-   * Reserves the one event of `type` for `run`. Returns null, or the type of the event that is in memory or
-   * reserved already.
+   * Reserves the single event of `type` for `run`. Returns null, or the type of the event that is already in
+   * memory or reserved.
    */
   claim(run: string, type: EventType): EventType | null {
     const key = claimKey(run, type);

@@ -21,7 +21,7 @@ function html({ status, message, hint }: ErrorPage): string {
 `;
 }
 
-/** The weight of `type` in an Accept header (RFC 9110 section 12.5.1); 0 where it is not named. */
+/** The weight of `type` in an Accept header (RFC 9110 section 12.5.1); 0 if it is not named. */
 function weightOf(type: string, accept: string): number {
   for (const range of accept.toLowerCase().split(',')) {
     const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
@@ -62,14 +62,14 @@ export function upgradeRefusal(page: ErrorPage, accept: string | undefined): str
   return `HTTP/1.1 ${page.status} ${page.code}\r\n${headers}\r\n${body}`;
 }
 
-/** The request could be read in two ways. */
+/** The request is ambiguous. */
 export const malformedPage = (reason: string): ErrorPage => ({
   status: 400,
   code: 'bad_request',
   message: `${reason}: it could be read in two ways`,
   hint: 'Send one Host, a path, and one Content-Length or Transfer-Encoding: chunked.',
 });
-/** What the pages say of a service, and of an agent. */
+/** The words the pages use for services and for agents. */
 const WORDS = {
   service: {
     unknown: 'unknown_service',
@@ -91,7 +91,7 @@ const WORDS = {
 const kindOf = ({ isAgent }: Pick<GatewayRoute, 'isAgent'>): keyof typeof WORDS =>
   isAgent ? 'agent' : 'service';
 
-/** Nothing has this host name, which an agent would have if it ends in `agentDomain`. */
+/** No service has this host name. If it ends in `agentDomain`, it would be an agent's. */
 export function unknownHostPage(host: string, agentDomain: string): ErrorPage {
   const kind = kindOf({ isAgent: host.endsWith(`.${agentDomain}`) });
   return {
@@ -101,7 +101,7 @@ export function unknownHostPage(host: string, agentDomain: string): ErrorPage {
     hint: WORDS[kind].list,
   };
 }
-/** Several services have this host name: `routes` says which. */
+/** Several services have this host name: those of `routes`. */
 export const ambiguousPage = (routes: readonly GatewayRoute[]): ErrorPage => ({
   status: 409,
   code: 'name_in_use',
@@ -115,21 +115,21 @@ export const forbiddenPage: ErrorPage = {
   message: 'This page may not call services',
   hint: 'Only pages of this machine and allowed browser extensions may.',
 };
-/** The service does not run. */
+/** The service is not running. */
 export const stoppedPage = (route: GatewayRoute): ErrorPage => ({
   status: 503,
   code: 'not_running',
   message: `The ${kindOf(route)} ${route.name} is not running`,
   hint: WORDS[kindOf(route)].start(route.name),
 });
-/** The service runs but does not answer. */
+/** The service is running but does not answer. */
 export const unreachablePage = (route: GatewayRoute, reason: string): ErrorPage => ({
   status: 502,
   code: 'bad_gateway',
   message: `The ${kindOf(route)} ${route.name} does not answer on port ${route.port}: ${reason}`,
   hint: WORDS[kindOf(route)].silent(route.name),
 });
-/** The request has passed the gateway before. */
+/** The request has already passed through the gateway. */
 export const loopPage: ErrorPage = {
   status: 508,
   code: 'loop',

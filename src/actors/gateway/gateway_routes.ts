@@ -1,11 +1,11 @@
-// What each host name leads to.
+// The table of host names.
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 
-/** Whether the service can be asked: it runs, or is woken. */
+/** Whether the service can be reached: it is running, or a request wakes it. */
 export const isReachable = ({ pid, isAsleep, isDoorOpen }: GatewayRoute): boolean =>
   pid !== null || isDoorOpen || isAsleep;
 
-/** The rows by host name, lower case. Several have one name where they differ only in `_` and `-`. */
+/** The rows by host name, in lower case. Names that differ only in `_` and `-` share a host name. */
 export function routesByHostname(rows: readonly GatewayRoute[]): Map<string, GatewayRoute[]> {
   const byHostname = new Map<string, GatewayRoute[]>();
   for (const row of rows) {

@@ -1,5 +1,5 @@
-// The gateway's listener: finds the service that a request is for, checks whether it may pass, and
-// carries it.
+// The gateway's listener: finds the service for a request, checks whether the request may pass, and forwards
+// it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import { Socket } from 'node:net';
@@ -30,7 +30,7 @@ import { openTunnel } from './tunnel.ts';
 import { UpstreamPool } from './upstream_pool.ts';
 
 const HEAD_MS = 10_000;
-/** Interval between checks for heads that take longer. */
+/** How often to check for heads that take too long. */
 const CHECK_MS = 1_000;
 
 export interface GatewaySettings {
@@ -38,7 +38,7 @@ export interface GatewaySettings {
   agentDomain: string;
   /** Ids of browser extensions that may call; empty: any. */
   allowedExtensions: string[];
-  /** Berth's own tokens, which no service may see. */
+  /** Berth's own tokens, which must never reach a service. */
   tokens: string[];
 }
 
@@ -46,8 +46,9 @@ export interface GatewaySettings {
 export type WakeAgent = (name: string) => Promise<Pick<GatewayRoute, 'pid'>>;
 
 /**
- * Declines any protocol but WebSocket as HTTP provides: the request is read again without its Upgrade, with
- * its body and what follows. Carried on blindly, `h2c` would take further requests past every check.
+ * Declines upgrades to any protocol but WebSocket, as HTTP allows: the request is read again without its
+ * Upgrade header, with its body and what follows. Forwarded blindly, `h2c` would carry further requests past
+ * every check.
  */
 function declineUpgrade(server: http.Server, request: IncomingMessage, early: Buffer): void {
   const { method, url, httpVersion, rawHeaders, socket } = request;
@@ -56,8 +57,7 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
     if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
       head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
   }
-  // The end of an earlier answer has started the keep-alive timeout, which the new reader does not know to
-  // stop.
+  // The end of an earlier answer has started the keep-alive timeout, which the new reader would not stop.
   socket.setTimeout(0);
   socket.pause();
   socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]));
@@ -66,13 +66,13 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
 }
 
 /**
- * A WebSocket is asked for with GET and HTTP/1.1 (RFC 6455 section 4.1). In other requests, Upgrade has no
- * meaning.
+ * Whether the request is for a WebSocket, with GET and HTTP/1.1 (RFC 6455 section 4.1). In other requests,
+ * Upgrade has no meaning.
  */
 const asksForWebSocket = (request: IncomingMessage, { upgrade }: RequestHeaders): boolean =>
   upgrade?.toLowerCase() === 'websocket' && request.method === 'GET' && request.httpVersion === '1.1';
 
-/** The head of `request` as the service of `route` gets it, without the empty line. */
+/** The head of `request` as sent to the service of `route`, without the final empty line. */
 function headFor(request: IncomingMessage, headers: RequestHeaders, route: GatewayRoute): string {
   const host = headers.host ?? '';
   const peer = request.socket.remoteAddress ?? '127.0.0.1';
@@ -88,12 +88,12 @@ export class Gateway {
   private readonly pipeline = new RequestPipeline();
   private routes: ReadonlyMap<string, readonly GatewayRoute[]> = new Map();
   private readonly servers: http.Server[] = [];
-  /** Sockets of upgrade requests, which their server does not know any more. */
+  /** Sockets of upgrade requests, which their server no longer tracks. */
   private readonly upgradeSockets = new Set<Duplex>();
   private port = 0;
 
   private readonly wake: WakeAgent;
-  /** Agents that are being woken, by name. */
+  /** Agents being woken, by name. */
   private readonly waking = new Map<string, Promise<GatewayRoute['pid']>>();
 
   /** Makes a gateway that does not listen yet. */
@@ -102,13 +102,13 @@ export class Gateway {
     this.wake = wake;
   }
 
-  /** Serves the listening sockets `descriptors` of `port`, and closes them in the end. */
+  /** Serves the listening sockets `descriptors` of `port`, and closes them at the end. */
   async listen(port: number, descriptors: readonly number[]): Promise<void> {
     this.port = port;
     await Promise.all(descriptors.map((fd) => this.listenOn(fd)));
   }
 
-  /** Serves the connections `descriptors`, from which nothing was read yet, and closes them in the end. */
+  /** Serves the connections `descriptors`, which must be unread, and closes them at the end. */
   adopt(descriptors: readonly number[]): void {
     const [server] = this.servers;
     for (const fd of descriptors) {
@@ -149,8 +149,8 @@ export class Gateway {
         },
         (request, response) => this.pipeline.enqueue(request, response, () => this.carry(request, response)),
       );
-      // By default only the first 2,000 headers are kept, but all are obeyed. The size of the head bounds
-      // them anyway.
+      // By default Node keeps only the first 2,000 headers, but obeys all of them. The size limit of the head
+      // bounds them anyway.
       server.maxHeadersCount = 0;
       server.on('connection', (socket: Socket) => {
         if (areDescriptorsUsed(DESCRIPTORS.accept)) socket.destroy();
@@ -166,8 +166,8 @@ export class Gateway {
   }
 
   /**
-   * The second and the third check of docs/reference.md "Gateway", in this order, then whether the service
-   * can be asked.
+   * The second and third check of docs/reference.md "Gateway", in this order, then whether the service can be
+   * reached.
    */
   private judge(headers: RequestHeaders, url: string): GatewayRoute | ErrorPage {
     if (headers.malformedReason !== undefined) return malformedPage(headers.malformedReason);
@@ -201,18 +201,20 @@ export class Gateway {
     else this.awake(route).then(begin, refuse);
   }
 
-  /** It does not sleep, nor does its server start after a sleep. */
+  /** Whether it is awake, and not just starting after a sleep. */
   private isAwake({ isAsleep, name }: GatewayRoute): boolean {
     return !isAsleep && !this.waking.has(name);
   }
 
-  /** `route` as it is once its agent is awake and listens. Rejects as the wake does. */
+  /** `route` once its agent is awake and listening. Rejects as the wake does. */
   private async awake(route: GatewayRoute): Promise<GatewayRoute> {
     if (this.isAwake(route)) return route;
     return { ...route, isAsleep: false, pid: await (this.waking.get(route.name) ?? this.wakeUp(route)) };
   }
 
-  /** Wakes an agent for all requests that come meanwhile. Resolves with its first process once it listens. */
+  /**
+   * Wakes an agent for all requests that arrive meanwhile. Resolves with its first process once it listens.
+   */
   private wakeUp({ name, port }: GatewayRoute): Promise<GatewayRoute['pid']> {
     const waking = this.wake(name)
       .then(({ pid }) => this.dialer.listening(port, SESSION.listenMs).then(() => pid))
@@ -226,7 +228,9 @@ export class Gateway {
     this.pipeline.enqueueUpgrade(request.socket, early, (all) => this.carryUpgrade(server, request, all));
   }
 
-  /** Takes over a socket that the server has released: a reset must not throw, and `close` must end it. */
+  /**
+   * Takes over a socket that the server has released. A reset of it must not throw, and `close` must end it.
+   */
   private adoptUpgraded(socket: Duplex): void {
     if (this.upgradeSockets.has(socket)) return;
     this.upgradeSockets.add(socket);
@@ -245,7 +249,7 @@ export class Gateway {
       headers.malformedReason = 'It has a body and wants a WebSocket';
     const route = this.judge(headers, request.url ?? '');
     if ('status' in route) {
-      // The client's end is noticed only while the socket is read.
+      // A client's disconnect is only noticed while the socket is read.
       socket.resume();
       socket.end(upgradeRefusal(route, headers.accept));
       return;

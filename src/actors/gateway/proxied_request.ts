@@ -6,7 +6,7 @@ import { withOwnCookies } from './response_headers.ts';
 import type { ResponseHead } from './response_parser.ts';
 import type { GatewayExchange, UpstreamConnection, UpstreamPool } from './upstream_pool.ts';
 
-/** A body up to this size goes out as text, together with its head in one system call. */
+/** A body up to this size is sent as text, together with its head in one system call. */
 const COALESCE_BYTES = 16 * 1024;
 /** Requests with these methods, without a body, may be repeated (RFC 9110 section 9.2.2). */
 const IDEMPOTENT_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
@@ -16,29 +16,31 @@ export interface InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
   route: GatewayRoute;
-  /** The head as the agent gets it. */
+  /** The head as sent to the agent. */
   head: string;
   hasBody: boolean;
   isChunked: boolean;
 }
 
-/** How much of the answer was read and sent. */
+/** How much of the answer has been read and sent. */
 type AnswerProgress =
   | { is: 'awaited' }
-  /** The head is read but not sent, so that it can go out with the beginning of the body. */
+  /** The head has been read but not sent, so that it can go out with the beginning of the body. */
   | { is: 'held'; head: ResponseHead; firstChunk: Buffer | undefined }
   | { is: 'sent' };
 
 /**
- * Carries one exchange. It ends by itself: every failure is an answer or, after a head, the end of the
- * connection.
+ * Carries one exchange. Every failure becomes an answer or, after a head was sent, the end of the connection.
  */
 export class ProxiedRequest implements GatewayExchange {
   private readonly inbound: InboundRequest;
   private readonly pool: UpstreamPool;
   private readonly mayRetry: boolean;
   private upstream: UpstreamConnection | undefined;
-  /** The agent was sent the whole request. The end of reading tells less: what was read may still wait. */
+  /**
+   * Whether the whole request was sent to the agent. The end of reading is not enough, because bytes that
+   * were read may still wait.
+   */
   private isSent: boolean;
   private answer: AnswerProgress = { is: 'awaited' };
 
@@ -51,8 +53,8 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   /**
-   * Sends the request, on an idle connection only if it may be repeated: the agent may be closing that just
-   * now.
+   * Sends the request. An idle connection is used only if the request may be repeated, because the agent may
+   * be closing the connection right now.
    */
   start(): void {
     const idle = this.mayRetry ? this.pool.takeIdle(this.inbound.route.port) : undefined;
@@ -99,7 +101,7 @@ export class ProxiedRequest implements GatewayExchange {
     });
   }
 
-  /** Releases the connection, and resumes a body that waits for it. */
+  /** Releases the connection, and resumes a body waiting for it. */
   private detachUpstream(): UpstreamConnection | undefined {
     const upstream = this.upstream;
     this.upstream = undefined;
@@ -135,7 +137,7 @@ export class ProxiedRequest implements GatewayExchange {
     this.writeHeld();
     response.end();
     if (!upstream) return;
-    // A request whose body the agent did not wait for leaves the connection in the middle of that body.
+    // If the agent did not wait for the whole body, the connection is still in the middle of it.
     if (isReusable && this.isSent) this.pool.release(route.port, upstream);
     else upstream.destroy();
   }
@@ -153,7 +155,7 @@ export class ProxiedRequest implements GatewayExchange {
     this.inbound.request.resume();
   }
 
-  /** Sends what is held back at the end of the answer. */
+  /** Sends what has been held back at the end of the answer. */
   private writeHeld(): void {
     if (this.answer.is !== 'held') return;
     const { head, firstChunk } = this.answer;
@@ -173,8 +175,8 @@ export class ProxiedRequest implements GatewayExchange {
   }
 
   /**
-   * Sends head and body in one plain write. `end` with a body would add an empty write, and several are
-   * slower.
+   * Sends head and body in one plain write. `end` with a body would add an empty write, and several writes
+   * are slower.
    */
   private writeCoalesced(bytes: Buffer): void {
     const { response } = this.inbound;
@@ -184,7 +186,7 @@ export class ProxiedRequest implements GatewayExchange {
     socket?.uncork();
   }
 
-  /** Sends part of the body, as text or in a copy, because the next read overwrites `bytes`. */
+  /** Sends part of the body as text or as a copy, because the next read overwrites `bytes`. */
   private write(bytes: Buffer): void {
     const { response } = this.inbound;
     const accepted =

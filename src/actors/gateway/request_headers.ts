@@ -1,4 +1,4 @@
-// Which requests may pass, and with which headers: pure, in one pass over the headers.
+// Decides which requests may pass, and with which headers: pure, in one pass over the headers.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { parseBearer, parseKey } from '../../protocol/access_key.ts';
 import { isAllowedExtension } from '../../protocol/extension_origin.ts';
@@ -6,7 +6,7 @@ import { isAllowedExtension } from '../../protocol/extension_origin.ts';
 /** Raw headers of node:http: name, value, name, value ... */
 export type RawHeaders = readonly string[];
 
-/** Headers that end here. Connection may name more; see `withoutConnectionHeaders`. */
+/** Headers that are not forwarded. Connection may name more; see `withoutConnectionHeaders`. */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -20,24 +20,24 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The gateway answers `Expect` itself, and knows the client better than what is said of it. The token of the
- * cloud part is for nobody behind it.
+ * Headers that are never forwarded: the gateway answers `Expect` itself, and its own information about the
+ * client is more reliable. The token of the cloud part is for nobody behind the gateway.
  */
 const NOT_PASSED: ReadonlySet<string> = new Set(['berth-cloud-token', 'expect', 'forwarded', 'x-real-ip']);
-/** Headers that the gateway writes itself, so that another spelling of them would contradict it. */
+/** Headers that the gateway writes itself; a variant spelling would contradict it. */
 const FRAMING: ReadonlySet<string> = new Set(['content-length']);
 
-/** Precedes a token of the daemon, in base64url, among the protocols of a WebSocket. */
+/** Prefix of a daemon token, in base64url, among the protocols of a WebSocket. */
 const TOKEN_PROTOCOL_PREFIX = 'base64url.bearer.authorization.berth.';
 
-/** Marks a request that has passed this gateway. One that comes with the mark is in a loop. */
+/** Marks a request that has passed through this gateway. One that arrives with the mark is in a loop. */
 const VIA = '1.1 berth';
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /**
- * Whether the daemon might accept `given`: it is one of its tokens, or has the form of a key, such as that of
- * an agent, or of a bearer that is made from one. Takes constant time per token.
+ * Whether the daemon might accept `given`: it is one of its tokens, or has the form of a key (such as an
+ * agent's) or of a bearer derived from one. Takes constant time per token.
  */
 function isDaemonToken(given: string, tokens: readonly string[]): boolean {
   if (parseBearer(given) || parseKey(given)) return true;
@@ -65,8 +65,8 @@ function protocolHeader(header: string, offered: string, tokens: readonly string
 }
 
 /**
- * Whether a header is not passed on: it ends here, or it claims what only the gateway knows. Agents that
- * translate names to variables take `_` for `-`.
+ * Whether a header must not be forwarded: it is hop-by-hop, or claims what only the gateway knows. Agents
+ * that turn header names into variables treat `_` like `-`.
  */
 function isDropped(lower: string): boolean {
   const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
@@ -75,8 +75,8 @@ function isDropped(lower: string): boolean {
 }
 
 /**
- * The host name in a Host header with our `port`, lower case and without a trailing dot; undefined with any
- * other.
+ * The host name in a Host header with our `port`, in lower case and without a trailing dot; undefined for any
+ * other port.
  */
 export function hostnameOf(host: string | undefined, port: number): string | undefined {
   if (host === undefined) return undefined;
@@ -122,12 +122,12 @@ export interface RequestHeaders {
   origin: string | undefined;
   accept: string | undefined;
   upgrade: string | undefined;
-  /** The request has passed this gateway before. */
+  /** The request has already passed through this gateway. */
   isLooped: boolean;
-  /** Framing of the body. It never depends on what Connection names. */
+  /** The framing of the body, which never depends on what Connection names. */
   isChunked: boolean;
   length: string | undefined;
-  /** Why no agent may see the request: it could be read in two ways. */
+  /** Why no agent may see the request: it is ambiguous. */
   malformedReason: string | undefined;
   forwarded: string[];
 }
@@ -173,7 +173,7 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
         read.forwarded.push(...protocolHeader(name, value, tokens));
         continue;
       case 'origin':
-        // Two Origin headers are refused, whatever they say.
+        // Two Origin headers are refused, whatever their values.
         read.origin = read.origin === undefined ? value : 'null';
         break;
       case 'accept':
@@ -194,18 +194,18 @@ export function parseRequestHeaders(raw: RawHeaders, tokens: readonly string[]):
   return read;
 }
 
-/** The line of a request, and what its new headers are made of. */
+/** The request line, and the input for its new headers. */
 export interface ForwardedRequest {
   method: string;
   url: string;
   /** Address of the client. */
   peer: string;
-  /** The Host that the client has sent, and the one that the agent gets. */
+  /** The Host sent by the client, and the one for the agent. */
   host: string;
   upstreamHost: string;
 }
 
-/** The head of a request as the agent gets it, with forwarding headers of our own, without the empty line. */
+/** The head as sent to the agent, with forwarding headers of our own, without the final empty line. */
 export function forwardedHead(
   { method, url, peer, host, upstreamHost }: ForwardedRequest,
   headers: RequestHeaders,

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { readAhead } from './tunnel.ts';
 
-/** Requests that may wait on one connection for the answer to the first. */
+/** How many requests may wait on one connection for the answer to the first. */
 const MAX_PIPELINED = 512;
 
 interface ConnectionQueue {
@@ -13,15 +13,15 @@ interface ConnectionQueue {
   waitingCount: number;
 }
 
-/** Lets one request of each client connection go on at a time. */
+/** Lets only one request of each client connection proceed at a time. */
 export class RequestPipeline {
   private readonly queues = new WeakMap<Duplex, ConnectionQueue>();
 
   /**
-   * Calls `carry` when all earlier requests of the connection are answered. Each would hold a connection to
-   * the agent otherwise, and a response without a socket is not told that its client is gone. A client that
-   * lets too many requests wait is disconnected: a connection cannot be paused, because every end of a
-   * request resumes it.
+   * Calls `carry` when all earlier requests of the connection have been answered. Otherwise each would hold a
+   * connection to the agent, and a response without a socket is not told that its client has disconnected. A
+   * client with too many waiting requests is disconnected: its connection cannot be paused, because every end
+   * of a request resumes it.
    */
   enqueue(request: IncomingMessage, response: ServerResponse, carry: () => void): void {
     const queue = this.queueOf(request.socket);
@@ -39,9 +39,9 @@ export class RequestPipeline {
   }
 
   /**
-   * Calls `carry` when all earlier requests of `socket` are answered, because the bytes of an upgraded
-   * connection would mix with their answers. `early` is what the client has sent after the head of its
-   * upgrade; `carry` is given all of it.
+   * Calls `carry` when all earlier requests of `socket` have been answered, because the bytes of an upgraded
+   * connection would mix with their answers. `early` is what the client sent after the head of its upgrade;
+   * `carry` gets all such bytes.
    */
   enqueueUpgrade(socket: Duplex, early: Buffer, carry: (early: Buffer) => void): void {
     const { latest } = this.queueOf(socket);

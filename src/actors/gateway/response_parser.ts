@@ -1,5 +1,5 @@
-// Reads one HTTP/1.1 response after the other from the bytes of a connection. Strict about framing: a
-// response that could be read in two ways ends the connection.
+// Reads one HTTP/1.1 response after another from the bytes of a connection. Strict about framing: an
+// ambiguous response ends the connection.
 import { HOP_BY_HOP, namesExtraHeaders, withoutConnectionHeaders } from './request_headers.ts';
 
 const HEAD_BYTES = 64 * 1024;
@@ -7,13 +7,13 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_BYTES = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d{2})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** No value may hold these: others would take a lone CR or LF for the end of a line. */
+/** Characters not allowed in a value: other software would take a lone CR or LF for the end of a line. */
 const BAD_HEADER_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 export interface ResponseHead {
   status: number;
   reason: string;
-  /** Names and values that are passed on, one after the other. */
+  /** The forwarded headers, names and values alternating. */
   headers: string[];
   setsCookies: boolean;
 }
@@ -26,7 +26,7 @@ export interface ResponseReceiver {
   onEnd(isReusable: boolean): void;
 }
 
-/** In a body of known length, or in a chunk; `remaining` bytes of it are to come. */
+/** In a body of known length, or in a chunk; `remaining` bytes of it are still to come. */
 interface BodyState {
   at: 'length' | 'chunk';
   remaining: number;
@@ -78,7 +78,7 @@ function parseHeaderLine(line: string, read: FramedHead): string | undefined {
   const lower = name.toLowerCase();
   switch (lower) {
     case 'content-length':
-      // Passed on once, however often it is repeated.
+      // Forwarded once, however often it is repeated.
       if (read.length === undefined) read.headers.push(name, value);
       read.length = lengthOf(value, read.length);
       return undefined;
@@ -139,7 +139,7 @@ function stateAfter({ status, isChunked, length, isKeepAlive }: FramedHead, isHe
 /** The parser for the responses of one connection. */
 export class ResponseParser {
   private state: ParserState = { at: 'idle' };
-  /** The beginning of a line or a head that is not complete yet. */
+  /** The beginning of an incomplete line or head. */
   private unparsed: Buffer = NO_BYTES;
   private readonly receiver: ResponseReceiver;
 
@@ -147,12 +147,12 @@ export class ResponseParser {
     this.receiver = receiver;
   }
 
-  /** Begins to read a response. `isHead`: the method of its request is HEAD, so that it has no body. */
+  /** Begins to read a response. `isHead`: the request's method is HEAD, so there is no body. */
   expect(isHead: boolean): void {
     this.state = { at: 'head', isHead };
   }
 
-  /** Takes the next bytes. Throws BadResponse, also for bytes while no response is expected. */
+  /** Reads the next bytes. Throws BadResponse, also for bytes while no response is expected. */
   feed(bytes: Buffer): void {
     let rest = this.unparsed.length > 0 ? Buffer.concat([this.unparsed, bytes]) : bytes;
     this.unparsed = NO_BYTES;
@@ -168,7 +168,7 @@ export class ResponseParser {
   }
 
   /**
-   * The connection has ended, which ends a body without other framing. Returns whether the response was
+   * The connection has ended, which completes a body without other framing. Returns whether the response was
    * complete.
    */
   finish(): boolean {
@@ -182,7 +182,7 @@ export class ResponseParser {
     this.receiver.onEnd(isReusable);
   }
 
-  /** Parses the beginning of `bytes` and returns the rest; undefined: more is needed. */
+  /** Parses the beginning of `bytes` and returns the rest; undefined: more bytes are needed. */
   private step(bytes: Buffer): Buffer | undefined {
     const { state } = this;
     switch (state.at) {
@@ -244,7 +244,7 @@ export class ResponseParser {
     const head = parseHead(bytes.toString('latin1', 0, end));
     const { status } = head;
     if (status === SWITCHING_PROTOCOLS) throw new BadResponse('it changes the protocol unasked');
-    // An interim answer (100, 103) is not passed on: the gateway itself has sent 100 to the client.
+    // Interim answers (100, 103) are not forwarded: the gateway itself has sent 100 to the client.
     if (status < 200) return rest;
     this.state = stateAfter(head, isHead);
     this.receiver.onHead(head);

@@ -1,13 +1,15 @@
-// An upgraded connection: after a 101, bytes go both ways. Any other answer is passed on, and the connection
-// ends.
+// An upgraded connection. After a 101, bytes flow both ways. Any other answer is forwarded, and the
+// connection ends.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { headWithOwnCookies } from './response_headers.ts';
 
 const HEAD_BYTES = 64 * 1024;
-/** Longest pause in the body of an answer that refuses the upgrade. */
+/** The longest pause in the body of an answer that refuses the upgrade. */
 const REFUSED_BODY_MS = 10_000;
-/** The most that a client may send before the agent has answered. The WebSocket protocol has clients wait. */
+/**
+ * The most that a client may send before the agent has answered. WebSocket clients must wait for the answer.
+ */
 const EARLY_BYTES = 64 * 1024;
 
 interface TunnelRequest {
@@ -19,7 +21,7 @@ interface TunnelRequest {
   socket: Duplex;
   /** The head of the request, with the Upgrade header. */
   head: string;
-  /** What the client has sent after the head. */
+  /** What the client sent after the head. */
   early: Buffer;
   /** The answer when the agent cannot be reached. */
   unreachable: (error: Error) => string;
@@ -37,9 +39,9 @@ function pipe(from: Duplex, to: Duplex): void {
 }
 
 /**
- * Reads the client while its upgrade waits, because its end is noticed only while it is read. A client that
- * ends, or sends more than is kept, is disconnected. The returned function stops reading and gives all bytes,
- * `early` first.
+ * Reads the client while its upgrade waits, because a disconnect is only noticed while reading. A client that
+ * disconnects, or sends more than can be kept, is disconnected. The returned function stops reading and
+ * returns all bytes, `early` first.
  */
 export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
   const parts = [early];
@@ -59,7 +61,7 @@ export function readAhead(socket: Duplex, early: Buffer): () => Buffer {
   };
 }
 
-/** Passes on the answer to the upgrade: `head`, and the bytes `rest` after it. */
+/** Forwards the answer to the upgrade: `head`, and the bytes `rest` after it. */
 function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, head: string, rest: Buffer): void {
   const isUpgrade = /^HTTP\/1\.1 101 /.test(head);
   socket.write(Buffer.concat([Buffer.from(head, 'latin1'), rest]));
@@ -69,7 +71,7 @@ function onResponseHead(socket: Duplex, early: Buffer, upstream: Socket, head: s
     pipe(upstream, socket);
     return;
   }
-  // Further bytes of the client would be requests that were not checked: they are dropped.
+  // Further bytes of the client would be unchecked requests, so they are dropped.
   socket.resume();
   socket.on('end', () => socket.destroy());
   upstream.on('close', () => socket.end());
@@ -100,7 +102,7 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
   }
   upstream.setNoDelay(true);
   upstream.on('error', () => socket.destroy());
-  // The client may be gone since the dialling began.
+  // The client may have disconnected since the dialling began.
   if (socket.destroyed) upstream.destroy();
   socket.on('close', () => upstream.destroy());
   let held: Buffer = Buffer.alloc(0);

@@ -7,20 +7,21 @@ import { BadResponse, ResponseParser } from './response_parser.ts';
 
 const IDLE_PER_PORT = 64;
 /**
- * Shorter than the 5 s after which a Node server closes an idle connection, so that few are reused just then.
+ * Less than the 5 s after which a Node server closes an idle connection, so that few are reused at that
+ * moment.
  */
 const IDLE_MS = 4_000;
 
-/** A request that is carried on a connection, as the connection sees it. */
+/** A request carried on a connection, as the connection sees it. */
 export interface GatewayExchange extends ResponseReceiver {
-  /** All bytes that have arrived so far were passed on. */
+  /** All bytes that have arrived so far have been passed on. */
   flush(): void;
   /**
    * The connection failed before the response was complete. `isStale`: it had carried a request before and no
-   * byte of this response has arrived, so the agent may only have closed it while it was idle.
+   * byte of this response has arrived, so the agent may merely have closed it while it was idle.
    */
   onFailed(error: Error, isStale: boolean): void;
-  /** The connection takes more of the body. */
+  /** The connection accepts more of the body. */
   onDrained(): void;
 }
 
@@ -34,7 +35,7 @@ export class UpstreamConnection {
   readonly socket: net.Socket;
   private readonly parser = new ResponseParser(this);
   private state: ConnectionState = { is: 'idle', since: 0 };
-  /** It has carried an exchange before. */
+  /** Whether it has carried an exchange before. */
   private isReused = false;
 
   private constructor(socket: net.Socket) {
@@ -73,7 +74,7 @@ export class UpstreamConnection {
     return this.state.is === 'idle' && this.state.since > time && this.socket.readyState === 'open';
   }
 
-  /** Ends the connection. Its exchange hears nothing more. */
+  /** Ends the connection. Its exchange gets no further events. */
   destroy(): void {
     this.state = { is: 'over' };
     this.socket.destroy();
@@ -122,7 +123,7 @@ export class UpstreamConnection {
 /** The idle connections to all agents. */
 export class UpstreamPool {
   private readonly idle = new Map<number, UpstreamConnection[]>();
-  /** One sweep for all: a timer per connection and request would cost more than the request. */
+  /** One sweep for all: a timer per connection and request would cost more than the request itself. */
   private readonly sweep = setInterval(() => this.dropExpired(), IDLE_MS).unref();
   private readonly dialer: ServiceDialer;
 
@@ -130,7 +131,7 @@ export class UpstreamPool {
     this.dialer = dialer;
   }
 
-  /** Takes an idle connection to `port`; undefined where there is none. */
+  /** Takes an idle connection to `port`; undefined if there is none. */
   takeIdle(port: number): UpstreamConnection | undefined {
     const idle = this.idle.get(port);
     const oldest = performance.now() - IDLE_MS;
@@ -141,7 +142,7 @@ export class UpstreamPool {
     return undefined;
   }
 
-  /** Opens a connection to an agent. Rejects with the reason why there is none. */
+  /** Opens a connection to an agent. Rejects with the reason if it cannot. */
   connect(agent: DialTarget): Promise<UpstreamConnection> {
     return UpstreamConnection.connect(this.dialer, agent);
   }

@@ -1,5 +1,5 @@
 // State: the groups with a call under way, and whether the daemon is shutting down. Rebuilt from: the store,
-// which has the restarts under way; any other call ends with its incarnation.
+// which has the restarts under way; any other call ends with its actor.
 
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
@@ -35,7 +35,7 @@ const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 export interface GroupsConfig {
   store: Pick<Store, 'table'>;
-  /** Boot time of the machine, epoch milliseconds. No restart from before it goes on. */
+  /** When the machine was booted, epoch milliseconds. Restarts from before that are not continued. */
   bootedAt: number;
 }
 
@@ -43,7 +43,7 @@ class Groups {
   private readonly context: Context;
   private readonly config: GroupsConfig;
   private readonly busy = new Set<string>();
-  /** Services that are being woken for clients that wait. */
+  /** Services being woken for waiting clients. */
   private readonly waking = new Set<string>();
   private isClosing = false;
   private shuttingDown: Promise<null> | undefined;
@@ -60,7 +60,7 @@ class Groups {
     });
   }
 
-  /** Starts `name` with all that it depends on. */
+  /** Starts `name` and everything it depends on. */
   async wake({ name, timeoutMs }: MessageOf<GroupsProtocol, 'wake'>): Promise<StartReply> {
     const { members } = await this.registry().ask('members', { group: null });
     const answers = await this.wakeAll(members, [name], timeoutMs);
@@ -69,7 +69,7 @@ class Groups {
     return answer;
   }
 
-  /** Wakes `name` for a client that waits; once, however many knock. */
+  /** Wakes `name` for a waiting client; once, however many clients there are. */
   knocked(name: string): null {
     if (this.waking.has(name)) return null;
     this.waking.add(name);
@@ -104,7 +104,7 @@ class Groups {
     });
   }
 
-  /** Wakes `names` with all that they depend on. */
+  /** Wakes `names` and everything they depend on. */
   private wakeAll(
     all: Member[],
     names: string[],
@@ -161,7 +161,7 @@ class Groups {
         const { name, status, exitCode } = await this.service(member).ask('stop', { graceMs }, DEADLINE);
         answers.set(member, { name, status, exitCode });
       } catch (error) {
-        // A member that was removed meanwhile is stopped already.
+        // A member that was removed meanwhile is already stopped.
         if (!isFailure(error) || error.code !== 'unknown_service') throw error;
       }
     };
@@ -169,12 +169,15 @@ class Groups {
     return { services: answersInOrder(members, answers) };
   }
 
-  /** Nobody sees a dependency end: what depends on it has ended before, and starts after it. */
+  /**
+   * Restarts a group. Dependents are stopped before their dependencies and started after them, so none sees a
+   * dependency end.
+   */
   restart({ name, graceMs, timeoutMs }: MessageOf<GroupsProtocol, 'restart'>): ReturnType<Groups['start']> {
     return this.restartFrom(name, { step: 'stop', graceMs, timeoutMs, at: this.context.clock.now() });
   }
 
-  /** Nobody waits for the restarts of an earlier daemon: what fails is in the states of the services. */
+  /** No client waits for the restarts of an earlier daemon. Failures show in the states of the services. */
   resume(): null {
     for (const [name, stored] of this.config.store.table('restarts').all()) {
       if (this.busy.has(name)) continue;
@@ -188,8 +191,8 @@ class Groups {
   }
 
   /**
-   * The store has each step before it begins, so a later daemon goes on with it: what `start` finds running
-   * has been started by the restart, and stays.
+   * Each step is stored before it begins, so that a later daemon can continue. Services that `start` then
+   * finds running were started by the restart, and stay.
    */
   private async restartFrom(name: string, restart: StoredRestart): ReturnType<Groups['start']> {
     const rows = this.config.store.table('restarts');
@@ -214,7 +217,7 @@ class Groups {
     return this.config.store.table('restarts').remove(name);
   }
 
-  /** Whoever fails to come back says so itself; what depends on it is restarted all the same. */
+  /** A service that fails to restart reports that itself; its dependents are restarted all the same. */
   async restartDependants(name: string): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const wanted = dependantsOf(members, name);
@@ -232,7 +235,10 @@ class Groups {
     return this.shuttingDown;
   }
 
-  /** Always ends within its limits: the host finishes a stop without a daemon. */
+  /**
+   * Stops all services. Always ends within its time limits, because the host completes a stop without a
+   * daemon.
+   */
   private async stopAll(): Promise<null> {
     const { members } = await this.registry().ask('members', { group: null });
     const order = new DependencyOrder(reverseDependencies(members));
@@ -245,7 +251,7 @@ class Groups {
         stopped.then(() => null),
         (failure) => failure,
       );
-      // A new process host may be on its way.
+      // A new process host may be starting.
       if (failed?.code !== 'daemon_busy' || clock.monotonic() >= until) return;
       await new Promise<void>((resolve) => clock.after(SERVICE.shutdown.hostRetryMs, resolve));
       await stopOne(member);
@@ -284,7 +290,7 @@ class Groups {
   }
 }
 
-/** Fails for a condition that never comes: only tasks complete. */
+/** Fails for a condition that can never hold, because only tasks complete. */
 function refuseEndless(members: readonly Member[]): void {
   const services = new Set(members.flatMap(({ name, kind }) => (kind === 'task' ? [] : [name])));
   for (const { name, dependsOn } of members)
@@ -296,8 +302,8 @@ function refuseEndless(members: readonly Member[]): void {
 }
 
 /**
- * The failure of the members in `waiting` for which the failure of `first` leaves no way to start; undefined
- * where nothing but a plain dependency on a service tells of them: docs/reference.md "Dependencies".
+ * The failure of the `waiting` members that the failure of `first` keeps from starting; undefined if they
+ * only have plain dependencies on services: docs/reference.md "Dependencies".
  */
 function dependencyFailure(
   members: readonly Member[],
@@ -322,7 +328,7 @@ function answersInOrder<A>(members: DependentService[], answers: ReadonlyMap<str
   return members.flatMap(({ name }) => answers.get(name) ?? []);
 }
 
-/** As `act`, with the member named in the message of a failure. */
+/** Like `act`, but failure messages name the member. */
 function namingMember<A extends unknown[]>(
   act: (name: string, ...rest: A) => Promise<void>,
 ): (name: string, ...rest: A) => Promise<void> {

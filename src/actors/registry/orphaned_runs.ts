@@ -1,10 +1,10 @@
-// Runs without a service: the service was removed while the process host could not be reached.
+// Runs without a service: it was removed while the process host could not be reached.
 import { type HostProtocol, type LedgerRun, stopProcessTree } from '../../protocol/host.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 
 /**
- * Stops `orphanedRuns` and has the host forget their services and logs. Journals no event, because the
+ * Stops `orphanedRuns` and makes the host forget their services and logs. Journals no event, because the
  * services are no longer registered.
  */
 export async function stopOrphanedRuns(

@@ -13,8 +13,8 @@ import type { SpecRow } from '../../protocol/views.ts';
 
 /**
  * The record that follows `before` when `input` is registered; `key` is the key of its hash. An absent env
- * keeps the stored one. In the ready URL of an agent, which may not know its port beforehand, `$PORT` stands
- * for the port. The revision grows only when something changes.
+ * keeps the stored one. `$PORT` in the ready URL of an agent, whose port may be unknown beforehand, is
+ * replaced by the port. The revision only increases when something changes.
  */
 export function nextRecord(
   input: ServiceInput,
@@ -30,7 +30,7 @@ export function nextRecord(
   const baseEnv = givenBase === undefined ? before?.baseEnv : baseEnvOf(givenBase, key);
   const text = canonicalSpec(spec);
   if (before && text === canonicalSpec(before.spec) && baseEnv?.hash === before.baseEnv?.hash) {
-    // What is given replaces one that may be sealed with a key that is lost.
+    // A new base environment replaces one that may be sealed with a lost key.
     return givenBase && baseEnv && before.baseEnv?.sealed !== undefined ? { ...before, baseEnv } : before;
   }
   const sealedEnv = input.env ? undefined : before?.sealedEnv;
@@ -52,7 +52,7 @@ function baseEnvOf(given: EnvironmentRows | null, key: Uint8Array): StoredBaseEn
   return { hash: specHashOf(JSON.stringify(rows), key), rows };
 }
 
-/** The fields of an agent that count. Stored hashes depend on the order: a new field goes last. */
+/** The significant fields of an agent. Stored hashes depend on the order: a new field goes last. */
 const AGENT_FIELDS = {
   agentType: true,
   hostname: true,
@@ -61,7 +61,7 @@ const AGENT_FIELDS = {
 } satisfies Record<keyof AgentSpec, true>;
 const AGENT_FIELD_NAMES = Object.keys(AGENT_FIELDS) as (keyof AgentSpec)[];
 
-/** The significant part of a field whose value is not it. The order of env has no meaning. */
+/** For fields of which only a part is significant: returns that part. The order of env has no meaning. */
 const SIGNIFICANT: { readonly [K in keyof ServiceSpec]?: (value: ServiceSpec[K]) => unknown } = {
   env: (env) => env.toSorted(([a], [b]) => (a < b ? -1 : 1)),
   agent: (agent) => agent && AGENT_FIELD_NAMES.map((field) => agent[field]),
@@ -72,12 +72,14 @@ function significantPart<K extends keyof ServiceSpec>(spec: ServiceSpec, field: 
   return SIGNIFICANT[field]?.(value) ?? value ?? SPEC_FIELDS[field].default;
 }
 
-/** The fields of the first version, which count in every hash; later ones count once they are used. */
+/**
+ * The fields of the first version, which are part of every hash; later ones are included once they are used.
+ */
 const FIRST_FIELDS = SPEC_FIELD_NAMES.indexOf('agent') + 1;
 
 /**
- * A text that is equal for two specs exactly when they mean the same. A record stored before a field existed
- * means the field's default, and has the same text as one that has the default.
+ * A text that is equal for two specs if and only if they mean the same. A record stored before a field
+ * existed means the field's default, and has the same text.
  */
 export function canonicalSpec(spec: ServiceSpec): string {
   const parts = SPEC_FIELD_NAMES.map((field) => significantPart(spec, field));
@@ -86,7 +88,7 @@ export function canonicalSpec(spec: ServiceSpec): string {
   return JSON.stringify(parts.slice(0, used + 1));
 }
 
-/** The fields that the process of a task is made of: docs/reference.md "Tasks". */
+/** Whether the process of a task depends on the field: docs/reference.md "Tasks". */
 const isOfProcess = (field: keyof ServiceSpec): boolean =>
   field === 'env' || field === 'port' || field === 'inputs' || SPEC_FIELDS[field].change === 'process';
 const PROCESS_FIELDS = SPEC_FIELD_NAMES.filter(isOfProcess);
@@ -97,7 +99,7 @@ const processText = (spec: ServiceSpec): string =>
 const specHashOf = (text: string, key: Uint8Array): string =>
   createHmac('sha256', key).update(text).digest('hex');
 
-/** A record as clients see it: without the values of env, but with the hash over all of it. */
+/** A record as clients see it: without the values of env, but with the hash of everything. */
 export function specRow({ spec, revision, hash }: StoredService, key: Uint8Array): SpecRow {
   const { env, ...rest } = completeSpec(spec);
   const specHash = hash ?? specHashOf(canonicalSpec(spec), key);

@@ -1,9 +1,9 @@
-// State: every record as it is on disk, the registrations and removals under way, whether the daemon is
-// shutting down, the stacks that are being removed. Rebuilt from: the store; work under way ends with its
-// incarnation, and `stacks` looks again at the end of a removal.
+// State: every record as on disk, the registrations and removals under way, whether the daemon is shutting
+// down, the stacks being removed. Rebuilt from: the store; work under way ends with its actor, and `stacks`
+// looks again at the end of a removal.
 //
 // A registration waits only for registrations of the same name. Its record counts once it is on disk. Until
-// then, the rules that need the whole set consider both the stored and the pending records.
+// then, rules about the whole set consider both the stored and the pending records.
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
@@ -82,7 +82,7 @@ class Registry {
     // Not awaited: nothing depends on the end of a run without a service.
     const lost = runs?.filter(({ service }) => !this.services.has(service)) ?? [];
     this.inBackground(stopOrphanedRuns(host, lost));
-    // At boot, a service without a run and without a pending restart needs no actor: there is nothing to
+    // At start-up, a service without a run or a pending restart needs no actor, because there is nothing to
     // adopt.
     const ends = new Map(this.config.store.table('ends').all());
     const { store } = this.config;
@@ -251,7 +251,7 @@ class Registry {
     return { port: stored.spec.port };
   }
 
-  /** Whether the service sleeps, as a service with a door does or as an agent. */
+  /** Whether the service is asleep, behind a door or as an agent. */
   private isAsleep(name: string): boolean {
     const { store } = this.config;
     const run = store.table('ends').get(name)?.run ?? null;

@@ -1,4 +1,4 @@
-// The services at the start of the daemon: adopt their runs, then start those with autostart.
+// The services at the start of the daemon: adopts their runs, then starts those with autostart.
 import { serviceAddress } from '../../protocol/address.ts';
 import { awaited, runInDependencyOrder } from '../../protocol/dependency_order.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -14,7 +14,7 @@ import {
 } from '../../protocol/service.ts';
 import { type Context, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 
-/** Services that adopt their runs at the same time. */
+/** How many services adopt their runs at the same time. */
 const CONCURRENT_ADOPTIONS = 32;
 
 const serviceRef = (context: Context, name: string): Ref<ServiceProtocol> =>
@@ -31,8 +31,8 @@ export function hostRuns(host: Ref<HostProtocol>): Promise<LedgerRun[] | null> {
 }
 
 /**
- * The states of services without a process and a pending restart that are not in `held`. Their actors start
- * on demand.
+ * The states of services that have neither a process nor a pending restart and are not in `held`. Their
+ * actors start on demand.
  */
 export function idleStates(
   names: Iterable<string>,
@@ -60,9 +60,9 @@ export async function adoptAll(context: Context, names: readonly string[]): Prom
 }
 
 /**
- * Starts services in dependsOn order; a task only if it has not completed with the same content before. A
- * service is skipped when a dependency failed, and when it `isLeft` alone: it sleeps, or its group is being
- * restarted.
+ * Starts services in dependsOn order; a task only if it has not completed with the same content before. Skips
+ * a service when a dependency failed, or when `isLeft` says to leave it alone: it sleeps, or its group is
+ * being restarted.
  */
 export async function autostartAll(
   context: Context,
@@ -77,7 +77,7 @@ export async function autostartAll(
     if (isClosed()) throw fail('daemon_busy', 'the daemon is shutting down');
     await startMember(serviceRef(context, name), null, early.has(name) ? onStarted : null);
   });
-  // A service that fails reports it in its own events, and must not keep the daemon down.
+  // A service that fails reports that in its own events, and must not keep the daemon from starting.
   for (const outcome of outcomes.values())
     if ('failed' in outcome && !isFailure(outcome.failed)) throw outcome.failed;
 }

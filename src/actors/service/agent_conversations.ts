@@ -1,4 +1,4 @@
-// Finds the conversation of an agent among what its program keeps, by the rule of its type.
+// Finds an agent's conversation among those its program stores, by the rule of its type.
 // docs/reference.md "Sessions of agents".
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -29,8 +29,8 @@ export class AgentConversations {
   }
 
   /**
-   * The id of the conversation of `run`; null: it cannot be told, or `known` is all there is to be known. A
-   * command is run for it only if `isThorough` or none is known.
+   * The id of the conversation of `run`; null: unknown, or the search has found nothing beyond `known`. Runs
+   * a command only if `isThorough` or no id is known.
    */
   async idOf(
     run: LiveRun,
@@ -45,7 +45,7 @@ export class AgentConversations {
     return isThorough || known === null ? this.listed(run, find.command) : null;
   }
 
-  /** The program has a file of the conversation `id`. */
+  /** Whether the program has a file of the conversation `id`. */
   hasFileOf(id: string, { find }: SessionFlags, stored: StoredService): boolean {
     if (!find || !('keptFile' in find)) return false;
     const { glob, variable, otherwise } = find.keptFile;
@@ -55,7 +55,7 @@ export class AgentConversations {
     return hasFile(effects.variable(stored, variable) ?? join(home, otherwise), pattern);
   }
 
-  /** The conversation of `run` among those that `command` lists; null: none, or it cannot be told. */
+  /** The conversation of `run` among those listed by `command`; null: none, or ambiguous. */
   private async listed(run: LiveRun, command: string): Promise<string | null> {
     const { effects, name, status, table } = this.options;
     const cmd = command.replaceAll('$SINCE', String(run.startedAt));

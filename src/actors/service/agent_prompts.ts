@@ -16,13 +16,13 @@ export interface AgentPromptsOptions {
   clock: Clock;
   log: Pick<ServiceLog, 'watch' | 'end' | 'read'>;
   status(): AgentStatus;
-  /** Calls `onChange` after every change of what the agent is doing. Returns a function that ends it. */
+  /** Calls `onChange` after every change of the agent's state. Returns a function that unsubscribes. */
   watchState(onChange: () => void): () => void;
   /** Fails not_running without a terminal, and no_prompt for an agent that takes none. */
   terminal(): PromptTerminal;
   /** Types into the terminal. Resolves when the program has room. */
   type(data: Uint8Array): Promise<void>;
-  /** The lines of the screen, after those that have left it upwards. */
+  /** The lines of the scrollback, then those of the screen. */
   readLines(): Promise<string[]>;
 }
 
@@ -31,16 +31,16 @@ interface SubmittedPrompt {
   run: string;
   /** Epoch milliseconds. */
   at: number;
-  /** As `at`, in monotonic milliseconds: the clock may be set meanwhile. */
+  /** `at` as monotonic milliseconds, because the wall clock may be set. */
   since: number;
-  /** The lines that were there before; null: the client does not want any. */
+  /** The lines shown before; null: the client does not want new lines. */
   before: string[] | null;
 }
 
 export class AgentPrompts {
   private readonly options: AgentPromptsOptions;
   private readonly open = new Map<string, OpenPrompt>();
-  /** Ends when the prompt before has been submitted, or has failed. */
+  /** Settles when the previous prompt has been submitted or has failed. */
   private turn: Promise<unknown> = Promise.resolve();
   private entering = 0;
   private submitted: SubmittedPrompt | null = null;
@@ -62,7 +62,7 @@ export class AgentPrompts {
     const until = clock.monotonic() + message.timeoutMs;
     const prompt: OpenPrompt = { ...message, until, isCancelled: false, onChange: () => {} };
     this.open.set(prompt.id, prompt);
-    // Before it is typed, so that no output of it is missed.
+    // Starts before typing, so that no output is missed.
     const unwatch = log.watch(() => {});
     try {
       const submitted = await this.inTurn(() => this.enter(prompt));
@@ -73,7 +73,7 @@ export class AgentPrompts {
     }
   }
 
-  /** The client has gone: a prompt that waits is not typed. */
+  /** The client has disconnected: a prompt that is still waiting is not typed. */
   cancel(id: string): null {
     const prompt = this.open.get(id);
     if (!prompt) return null;
@@ -100,7 +100,7 @@ export class AgentPrompts {
     }
   }
 
-  /** Types a prompt when it may be typed, and submits it. */
+  /** Waits until the prompt may be typed, then types and submits it. */
   private async enter(prompt: OpenPrompt): Promise<SubmittedPrompt> {
     await this.untilReady(prompt);
     const terminal = this.options.terminal();
@@ -108,7 +108,7 @@ export class AgentPrompts {
     const isAnswered = prompt.wait !== null;
     const before = isAnswered || typing.pauseMs > 0 ? await this.options.readLines() : [];
     const bytes = await this.typist.bytesOf(prompt.text, terminal);
-    // Reading took a moment.
+    // The state may have changed while the screen was read.
     this.assertTypable(prompt, run);
     const from = await this.typist.type(prompt, bytes, typing, before, () => this.assertUnasked(run));
     const { clock } = this.options;
@@ -144,19 +144,19 @@ export class AgentPrompts {
   }
 
   /**
-   * How long to wait for a program that has just started to come to a rest: it may show its prompt and not
-   * take one yet, as while it draws a long conversation.
+   * How long to wait for a program that has just started to settle. It may show its prompt before it accepts
+   * one, for example while it draws a long conversation.
    */
   private unsettledMs({ lastOutputAt, since, state }: AgentStatus): number {
     const now = this.options.clock.now();
     const { startedAt, typing } = this.options.terminal();
-    // A start of the future is from before the clock was set back.
+    // A start in the future means that the clock was set back.
     const isNew = typing.pauseMs > 0 && now >= startedAt && now < startedAt + PROMPT.newMs;
     if (state !== 'idle' || !isNew) return 0;
     return Math.max(0, Math.max(since, lastOutputAt ?? 0) + PROMPT.settleMs - now);
   }
 
-  /** Throws agent_working, not_running, and for a client that has gone. */
+  /** Throws agent_working, not_running, and daemon_busy for a client that has disconnected. */
   private assertTypable(prompt: OpenPrompt, run: string): void {
     const { name } = this.options;
     if (prompt.isCancelled) throw cancelled();
@@ -174,8 +174,8 @@ export class AgentPrompts {
   }
 
   /**
-   * Whether the agent takes a prompt. An `idle` from before the last prompt is believed only when nothing has
-   * moved for a while: what tells the state may be slower than the next client.
+   * Whether the agent accepts a prompt. An `idle` from before the last prompt is only trusted after a quiet
+   * period, because the state may lag behind the next client.
    */
   private lookIdle(
     { lastOutputAt, since, state }: AgentStatus,
@@ -188,23 +188,23 @@ export class AgentPrompts {
     const { clock } = this.options;
     const sinceOutput = clock.now() - (lastOutputAt ?? 0);
     const sinceSubmitted = clock.monotonic() - submitted.since;
-    // Output of the future is from before the clock was set back.
+    // Output in the future means that the clock was set back.
     const quietMs = sinceOutput < 0 ? sinceSubmitted : Math.min(sinceOutput, sinceSubmitted);
     return quietMs >= restMs ? { found: true } : { againMs: restMs - quietMs };
   }
 
-  /** How long to wait before `blocked` is believed that nothing but an unknown, quiet screen tells. */
+  /** How long to wait before trusting a `blocked` that is inferred only from an unknown, quiet screen. */
   private guessedMs({ reason, since, state }: AgentStatus): number {
     if (state !== 'blocked' || reason.authority !== 'output') return 0;
     const lastedMs = this.options.clock.now() - since;
-    // One of the future is from before the clock was set back.
+    // A time in the future means that the clock was set back.
     return lastedMs < 0 ? 0 : PROMPT.guessMs - lastedMs;
   }
 
   private async answer(prompt: OpenPrompt, { at, before, run }: SubmittedPrompt): Promise<PromptReply> {
     const { log, name } = this.options;
     if (prompt.wait === null) return { status: this.options.status(), lines: null };
-    // Up to this offset the output has shown nothing of the prompt: a busy program has not taken it yet.
+    // Up to this log offset the output has not shown the prompt: a busy program has not taken it yet.
     let untaken: number | null = null;
     const isOver = (): PromptLook<AgentStatus> => {
       const status = this.options.status();
@@ -229,7 +229,7 @@ export class AgentPrompts {
     }
   }
 
-  /** The lines that are there now and were not before; none when the run is over. */
+  /** The lines shown now that were not there before; none when the run has ended. */
   private linesSince(before: readonly string[], run: string): Promise<string[]> {
     const { readLines, status, terminal } = this.options;
     const hasEnded = ['exited', 'asleep'].includes(status().state) || terminal().run !== run;

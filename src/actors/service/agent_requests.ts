@@ -1,4 +1,4 @@
-// What clients ask of the terminal of an agent without being attached to it: its screen, keys, prompts.
+// Requests for an agent's terminal from clients that are not attached to it: its screen, keys, prompts.
 import { agentKind } from '../../protocol/agent_types.ts';
 import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -26,7 +26,7 @@ export interface AgentRequestsOptions {
 
 type LiveTerminal = [run: LiveRun, size: TerminalSize];
 
-/** Of a program that no row of the table knows: a newline is Enter, as in a shell. */
+/** For a program without a row in the table: a newline is typed as Enter, as in a shell. */
 const PLAIN_TYPING: PromptTyping = { bracketedPaste: true, pauseMs: 100, submit: 'Enter', newline: 'Enter' };
 
 export class AgentRequests {

@@ -1,5 +1,5 @@
-// The rules for screens, which agents of a thread share. They are read again when an agent starts, so a
-// change of a file needs no restart: docs/reference.md "Screen rules".
+// The screen rules, shared by the agents of a thread. They are read again when an agent starts, so a changed
+// file needs no restart: docs/reference.md "Screen rules".
 import { ANY_TYPE, type LoadedRules, type RuleSet } from '../../protocol/screen_rules.ts';
 import { type Clock, tolerateFailure } from '../../runtime/actor.ts';
 
@@ -10,13 +10,13 @@ export interface AgentRulesOptions {
   report: (line: string) => void;
 }
 
-/** Agents that start together read the files once. */
+/** Agents that start within this time share one reading of the files. */
 const FRESH_MS = 2_000;
 const NO_RULES: RuleSet = { id: '', rules: [] };
 
 /**
- * Returns a function from the type of an agent (null: none was given) to its rules. Each fault of a file is
- * reported once, until it changes.
+ * Returns a function from an agent's type (null: none) to its rules. Each fault of a file is reported once,
+ * until it changes.
  */
 export function agentRules({
   load,

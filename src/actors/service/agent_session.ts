@@ -1,8 +1,8 @@
 // The conversation of an agent, and its sleep: docs/reference.md "Sessions of agents". A conversation
-// outlives processes: every start but a forced one resumes it.
+// outlives processes: every start resumes it, unless forced to begin a new one.
 //
-// What is known is in the store before a stop, so that whoever finds the end of the run knows that it sleeps.
-// The id is in the host's ledger too, with the run that was given it.
+// A sleep is stored before the process is stopped, so that whoever finds the run ended knows that the agent
+// sleeps. The id is also in the host's ledger, with the run that was given it.
 import { randomUUID } from 'node:crypto';
 import {
   commandWithSession,
@@ -28,15 +28,15 @@ export interface AgentSessionOptions extends AgentConversationsOptions {
   context: Context;
   /** What is known of the service. */
   known: () => Known;
-  /** The screen of the run, as it is now. */
+  /** The current screen of the run. */
   screen: (run: string) => KeptScreen;
-  /** Ends the process and any restart. */
+  /** Ends the process and cancels any restart. */
   stop: () => Promise<StopReply>;
-  /** What the views have is to be sent again. */
+  /** The row in the views must be sent again. */
   onChanged: () => void;
 }
 
-/** How the conversations of an agent are continued; null: they are not. */
+/** How the conversations of an agent are continued; null: they cannot be. */
 const flagsOf = ({ spec: { agent } }: StoredService): SessionFlags | null =>
   (agent && codingAgent(agent.agentType)?.session) ?? null;
 
@@ -46,13 +46,13 @@ const FORCE_HINT =
 export class AgentSession {
   private readonly options: AgentSessionOptions;
   private readonly conversations: AgentConversations;
-  /** null: nothing is known of a conversation. */
+  /** null: no conversation is known. */
   private row: StoredSession | null;
-  /** The next process begins a new conversation. */
+  /** The next process must begin a new conversation. */
   private isForced = false;
   private sleeping: Promise<SleepReply> | null = null;
   private searching: Promise<void> = Promise.resolve();
-  /** When the state began in which the conversation was last looked for. */
+  /** The state change at which the conversation was last searched for. */
   private searchedAt = 0;
   private cancelIdle = (): void => {};
 
@@ -68,42 +68,42 @@ export class AgentSession {
     return this.row?.id ?? null;
   }
 
-  /** It has no process because it sleeps. */
+  /** Whether it has no process because it is asleep. */
   get isAsleep(): boolean {
     const { end, state } = this.options.known();
     return isResting(state) && end !== null && this.row?.asleep?.after === end.run;
   }
 
-  /** Something of it is to be kept. */
+  /** Whether anything about it is stored. */
   get isKept(): boolean {
     return this.row !== null;
   }
 
-  /** It is being put to sleep. */
+  /** Whether it is being put to sleep. */
   get isFallingAsleep(): boolean {
     return this.sleeping !== null;
   }
 
-  /** The screen that it had; null unless it sleeps. */
+  /** Its screen before it fell asleep; null unless it is asleep. */
   get kept(): { run: string; screen: KeptScreen } | null {
     const { asleep } = this.row ?? {};
     return asleep && this.isAsleep ? { run: asleep.after, screen: asleep.screen } : null;
   }
 
-  /** What the journal says of the end of `run` if the agent sleeps since; null: it does not. */
+  /** What the journal says about the end of `run` if the agent went to sleep; null: it did not. */
   sleptAfter(run: string): Slept | null {
     if (this.row?.asleep?.after !== run) return null;
     return { type: 'agent.slept', fields: { name: this.options.name, sessionId: this.id } };
   }
 
-  /** Resolves when a sleep that has begun is over. */
+  /** Resolves when a sleep under way is over. */
   async settled(): Promise<void> {
     if (this.sleeping) await tolerateFailure(this.sleeping, () => null);
   }
 
   /**
-   * A client asks for a start. Fails no_session for a wake that would have to begin a new conversation;
-   * `isForced`: it shall.
+   * A client requests a start. Fails no_session for a wake that would have to begin a new conversation,
+   * unless `isForced`.
    */
   asked(isWake: boolean, isForced: boolean): void {
     const { known, name } = this.options;
@@ -128,14 +128,14 @@ export class AgentSession {
     if (before !== this.row || id !== this.id) await this.note(id === null ? null : { ...before, id });
     if (id === null) return stored;
     run.metadata = { ...run.metadata, session: { id, ...(woke && { woke }) } };
-    // Nothing was said yet, so there is nothing to resume.
+    // Nothing has been said yet, so there is nothing to resume.
     const isNew =
       flags.begin !== null && !this.row?.isBegun && !this.conversations.hasFileOf(id, flags, stored);
     const cmd = commandWithSession(spec.cmd, isNew ? (flags.begin ?? '') : flags.resume, id);
     return { ...stored, spec: { ...spec, cmd } };
   }
 
-  /** The agent has told the id of its conversation. What is no id is ignored. */
+  /** The agent has reported the id of its conversation. Invalid ids are ignored. */
   async learn(id: string): Promise<void> {
     if (!isSessionId(id) || (this.id === id && this.row?.isBegun)) return;
     await this.note({ ...this.row, id, isBegun: true });
@@ -146,7 +146,7 @@ export class AgentSession {
     this.inBackground(this.learn(id));
   }
 
-  /** To be called after each change of the service, of what the agent does, and of who watches it. */
+  /** Must be called after each change of the service, of the agent's state, and of its viewers. */
   follow(): void {
     const { context, known, status } = this.options;
     this.cancelIdle();
@@ -154,9 +154,9 @@ export class AgentSession {
     if (state.phase !== 'running' || !stored?.spec.agent) return;
     const { run } = state;
     const { session } = run.metadata;
-    // A daemon that was killed may have had no room for it.
+    // A killed daemon may have had no disk space to store it.
     if (this.row === null && session) this.inBackground(this.note({ id: session.id }));
-    // That daemon had decided and not stopped it yet: it goes on as it is.
+    // The earlier daemon decided on a sleep but did not stop the process: the agent just goes on.
     if (this.row?.asleep?.after === run.id && !this.sleeping) this.inBackground(this.ended());
     const { state: doing, since, viewers } = status();
     if (doing !== 'idle' && doing !== 'blocked') return;
@@ -165,15 +165,15 @@ export class AgentSession {
     const { sleep } = stored.spec;
     if (!sleep || doing !== 'idle' || viewers > 0 || this.sleeping) return;
     const idleMs = Math.max(SESSION.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
-    // Never longer than that, should the clock be set back.
+    // At most `idleMs`, even if the clock was set back.
     const leftMs = Math.min(idleMs, Math.max(0, since + idleMs - context.clock.now()));
     this.cancelIdle = context.clock.after(leftMs, () => this.inBackground(this.sleep(false)));
   }
 
   /**
-   * Ends the process and keeps the conversation. Harmless when it sleeps. Fails not_running, agent_working
-   * and agent_blocked; no_session where the conversation would be lost, unless `isForced`; storage_full, and
-   * as a stop does.
+   * Ends the process and keeps the conversation. Harmless when it is asleep. Fails not_running, agent_working
+   * and agent_blocked; no_session if the conversation would be lost, unless `isForced`; storage_full; and as
+   * a stop does.
    */
   sleep(isForced: boolean): Promise<SleepReply> {
     this.sleeping ??= Promise.resolve()
@@ -184,15 +184,17 @@ export class AgentSession {
     return this.sleeping;
   }
 
-  /** Before the daemon stops the agent for its own end: the next daemon finds it asleep. */
+  /**
+   * Called before the daemon stops the agent for its own shutdown, so that the next daemon finds it asleep.
+   */
   async suspend(): Promise<void> {
     const run = liveRun(this.options.known().state);
     if (run && this.id !== null) await this.note(this.rowAsleep(run));
   }
 
   /**
-   * A run has ended. Returns whether the agent sleeps since: nobody has ended it, and its machine or its host
-   * has gone.
+   * A run has ended. Returns whether the agent counts as asleep: nobody ended it, and it lost its machine or
+   * its host.
    */
   onEnded(run: LiveRun, { cause, exitUnknown }: RunOutcome, isStopped: boolean): boolean {
     if (this.row?.asleep?.after === run.id) return true;
@@ -202,13 +204,13 @@ export class AgentSession {
     return true;
   }
 
-  /** Resolves when what `onEnded` has found is on disk. */
+  /** Resolves when the outcome of `onEnded` is on disk. */
   async recorded(end: LastEnd): Promise<void> {
     const { name, table } = this.options;
     if (this.row?.asleep?.after === end.run) await table.put(name, this.row);
   }
 
-  /** A client has stopped it: it sleeps no longer. */
+  /** A client has stopped it, so it is no longer asleep. */
   async ended(): Promise<void> {
     if (this.row?.asleep) await this.note({ id: this.id, ...(this.row.isBegun && { isBegun: true }) });
   }
@@ -229,7 +231,7 @@ export class AgentSession {
     const before = this.row;
     await this.options.table.put(name, this.rowAsleep(run));
     try {
-      // Somebody may have typed meanwhile.
+      // Someone may have typed meanwhile.
       if (this.idleRun() !== run) throw fail('daemon_busy', `${name} was started again meanwhile`);
     } catch (error) {
       await this.note(before);
@@ -278,7 +280,7 @@ export class AgentSession {
     if (id !== null && liveRun(known().state)?.id === run.id) await this.learn(id);
   }
 
-  /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
+  /** Stores the row as soon as there is disk space. Without space, a later daemon will not know it. */
   private async note(row: StoredSession | null): Promise<void> {
     const { name, table, onChanged } = this.options;
     this.row = row;

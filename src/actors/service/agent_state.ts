@@ -1,5 +1,5 @@
-// What the agent of one service is doing, for all who ask or wait: docs/reference.md "State of an agent".
-// The state that was told last is kept with the run at the host, so that a later daemon repeats no event.
+// The state of one service's agent, for clients that ask or wait: docs/reference.md "State of an agent". The
+// last published state is kept with the run at the host, so that a later daemon does not repeat an event.
 import type {
   AgentStateName,
   AgentStateProtocol,
@@ -50,7 +50,7 @@ export class AgentState {
   private readonly options: AgentStateOptions;
   private evidence: StateEvidence | null = null;
   private told: ToldStatus | null = null;
-  /** The state that the last event named. */
+  /** The state named by the last event. */
   private announced: AgentStateName = 'exited';
   private isAnnouncing = false;
   private readonly watchers = new Set<() => void>();
@@ -68,7 +68,7 @@ export class AgentState {
     options.terminal.onTyped = () => this.evidence?.onTyped();
   }
 
-  /** After every change of the service's phase or record, and of who watches its terminal. */
+  /** Called after every change of the service's phase or record, and of its terminal's viewers. */
   update(): void {
     const { state, stored } = this.options.life.snapshot();
     if (!stored?.spec.agent || state.phase === 'lost') return;
@@ -80,7 +80,7 @@ export class AgentState {
     this.decide();
   }
 
-  /** The host has connected again, and watches nothing by itself. */
+  /** The host has reconnected, and watches nothing until it is asked again. */
   resume(): void {
     this.evidence?.watched.ask();
   }
@@ -100,13 +100,13 @@ export class AgentState {
     };
   }
 
-  /** What each authority says. */
+  /** What each source says. */
   explain(): StateExplanation {
     const nothing = { authorities: [], drawnAt: null };
     return { status: this.status(), ...(this.evidence?.explain(this.isStarting()) ?? nothing) };
   }
 
-  /** The agent's own hook tells its state. Fails not_running. */
+  /** The agent's own hook reports its state. Fails not_running. */
   report({ state, message, sessionId }: MessageOf<AgentStateProtocol, 'reportState'>): AgentStatus {
     const { context, name, session } = this.options;
     if (!this.evidence) throw fail('not_running', `${name} has no process, so it has no state to report`);
@@ -123,13 +123,13 @@ export class AgentState {
     return () => void this.watchers.delete(onChange);
   }
 
-  /** From the host. A notice about another run is late. */
+  /** From the host. A notification about another run is outdated. */
   onMoved({ run, ...reading }: MessageOf<AgentStateProtocol, 'terminalMoved'>): null {
     if (this.evidence?.run.id === run) this.evidence.watched.take(reading);
     return null;
   }
 
-  /** Begins with a run, which an earlier daemon may have told about. */
+  /** Begins to watch a run, whose state an earlier daemon may have published. */
   private watch(run: LiveRun, { agentType, cols, rows }: AgentSpec): StateEvidence {
     const { context, effects, log, screens, terminal } = this.options;
     const { sizes: marks, told } = run.metadata;
@@ -144,7 +144,7 @@ export class AgentState {
     const { context } = this.options;
     this.cancelDue();
     const now = context.clock.now();
-    // Before the host has answered, a run that is not new may be in any state.
+    // Until the host answers, a run that is not new may be in any state.
     if (this.evidence && !this.evidence.isKnown && this.told?.state !== 'starting') return;
     const { until, ...decided } = this.decideAt();
     if (until !== null) this.cancelDue = context.clock.after(Math.max(0, until - now), () => this.decide());
@@ -160,7 +160,7 @@ export class AgentState {
     return { state: 'starting', reason: LAUNCHING, until: null };
   }
 
-  /** Its process is being made, or has a ready-check of its own that has not passed. */
+  /** Whether its process is being started, or has a ready-check that has not passed. */
   private isStarting(): boolean {
     const { state } = this.options.life.snapshot();
     return state.phase === 'launching' || (state.phase === 'checking' && state.run.metadata.ready !== null);
@@ -168,7 +168,7 @@ export class AgentState {
 
   private tell({ state, reason }: Pick<DecidedState, 'state' | 'reason'>, now: number): void {
     const { told } = this;
-    // The journal has its sleep already.
+    // The journal already has its sleep.
     if (!told && state === 'asleep') this.announced = state;
     if (told?.state !== state) {
       const kept = told ? null : this.evidence?.run.metadata.told;
@@ -181,12 +181,14 @@ export class AgentState {
     for (const onChange of [...this.watchers]) onChange();
   }
 
-  /** When a state began that is told now: an agent without a process has exited when that has ended. */
+  /**
+   * When the new state began. An agent without a process has exited or fallen asleep when its process ended.
+   */
   private sinceOf(state: AgentStateName, now: number): number {
     return state === 'exited' || state === 'asleep' ? (this.options.life.snapshot().end?.at ?? now) : now;
   }
 
-  /** Has the host keep what was told, for a later daemon. */
+  /** Makes the host keep the published state for a later daemon. */
   private keep(): void {
     if (!this.evidence || !this.told) return;
     const { state, since } = this.told;
@@ -194,7 +196,7 @@ export class AgentState {
     this.note(this.evidence.run);
   }
 
-  /** The same for the sizes of the terminal of `run`. */
+  /** Makes the host keep the sizes of the terminal of `run`. */
   private keepSizes(run: string, sizes: readonly SizeMark[]): void {
     if (this.evidence?.run.id !== run) return;
     this.evidence.run.metadata.sizes = [...sizes];
@@ -215,7 +217,7 @@ export class AgentState {
     this.options.effects.publishAgent(status);
   }
 
-  /** Journals the state, no more often than the journal should hear of one agent. */
+  /** Journals the state, but limits how often one agent is journaled. */
   private announceSoon(): void {
     if (this.isAnnouncing) return;
     this.isAnnouncing = true;
@@ -228,7 +230,7 @@ export class AgentState {
       const { state, reason } = this.told;
       const event = agentStateEvent(name, this.evidence?.run.id ?? null, state, this.announced, reason);
       this.announced = state;
-      // The journal's failure is told where it matters; the state itself is in the views.
+      // A failing journal is reported elsewhere. The state itself is in the views.
       await tolerateFailure(
         effects.appendEvent(event).then(() => null),
         () => null,

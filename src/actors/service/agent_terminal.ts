@@ -24,7 +24,7 @@ export interface TerminalConfig {
   viewersInThread: { count: number };
 }
 
-/** The private mode of terminals in which cursor keys type other sequences. */
+/** The private terminal mode in which cursor keys send other sequences. */
 const CURSOR_KEYS_MODE = 1;
 
 interface CurrentTerminal {
@@ -41,7 +41,7 @@ export class AgentTerminal {
   private current: CurrentTerminal | null = null;
   /** Whether the log is being followed for the terminal. */
   private isFollowingLog = false;
-  /** The last viewer of a run that has ended has left. */
+  /** Called when the last viewer of an ended run has left. */
   private onTold: () => void = () => {};
   /** Called after viewers have come or left. */
   onViewers: () => void = () => {};
@@ -63,12 +63,12 @@ export class AgentTerminal {
     return this.of(run, size).terminal.drawableOutput(from);
   }
 
-  /** The output of `run` up to `end` took too long to draw. */
+  /** The output of `run` up to `end` took too long to draw, so skip it. */
   skipUpTo(run: string, end: number): void {
     if (this.current?.run === run) this.current.terminal.skipUpTo(end);
   }
 
-  /** How many watch it. */
+  /** The number of viewers. */
   get viewerCount(): number {
     return this.current?.terminal.viewerCount ?? 0;
   }
@@ -80,8 +80,8 @@ export class AgentTerminal {
   }
 
   /**
-   * What a viewer of `run` would see now; `isWhole`: after the lines that have left the screen upwards. Fails
-   * daemon_busy when it takes too long to draw.
+   * What a viewer of `run` would see now; `isWhole`: preceded by the scrollback. Fails daemon_busy when it
+   * takes too long to draw.
    */
   screen(run: string, size: TerminalSize, ansi: boolean, isWhole = false): Promise<ScreenReading> {
     return this.of(run, size).terminal.readScreen(ansi, isWhole);
@@ -92,7 +92,7 @@ export class AgentTerminal {
     await this.of(run, size).input.type(data);
   }
 
-  /** The screen of `run` as it is now, to be drawn later. */
+  /** The current screen of `run`, in a form that can be drawn later. */
   keptScreen(run: string, size: TerminalSize): KeptScreen {
     const { terminal } = this.of(run, size);
     return { ...terminal.size, sizes: terminal.sizeMarks, end: this.log.end() };
@@ -122,7 +122,7 @@ export class AgentTerminal {
     return { bytes: data.length };
   }
 
-  /** As `attach`, for the one viewer of a run that begins: it gets all output and no screen. */
+  /** Like `attach`, for the only viewer of a run that is about to begin: it gets all output and no screen. */
   attachAll(viewer: string, run: string, size: TerminalSize): void {
     this.current = this.open(run, size, { isWhole: true });
     this.current.terminal.attach(viewer);
@@ -158,7 +158,7 @@ export class AgentTerminal {
     return null;
   }
 
-  /** The run has ended. Viewers get its last output, then the exit; `onTold` is called after that. */
+  /** The run has ended. Viewers get its last output, then the exit; `onTold` is called afterwards. */
   onRunEnded(run: string, exit: TerminalExit, onTold: () => void = () => {}): void {
     this.onTold = onTold;
     if (this.current?.run === run) this.current.terminal.onExit(exit);

@@ -1,5 +1,5 @@
-// How each kind of check asks: docs/reference.md "Checks". URLs are probed here; processes, and sockets for
-// notices, are the host's, so that none is left when the daemon is killed.
+// How each kind of check probes: docs/reference.md "Checks". URLs are probed here. Commands and notification
+// sockets belong to the host, so that none is left behind when the daemon is killed.
 import { linearRegex, RegexError } from '../../adapters/linear_regex.ts';
 import type { AskProbe, Probe, ProbeResult } from '../../adapters/ready_probe.ts';
 import type { CheckPlan, Probing } from '../../protocol/checks.ts';
@@ -10,13 +10,13 @@ import { LogProbe } from './log_probe.ts';
 import type { LiveRun } from './run.ts';
 import type { ServiceLog } from './service_log.ts';
 
-/** Makes one probe of a check, for at most `limitMs`. Returns a function that gives it up. */
+/** Makes one probe of a check, with the time limit `limitMs`. Returns a function that aborts it. */
 export type AskCheck = (limitMs: number, onDone: (result: ProbeResult) => void) => () => void;
 
-/** An answer of the host, within `limitMs`. */
+/** A request to the host that is answered within `limitMs`. */
 type HostQuestion = (limitMs: number) => Promise<ProbeResult>;
 
-/** Asks the host once; `limitProbes` bounds how many processes that makes at once. */
+/** Makes one request to the host. `limitProbes` limits how many processes this starts at once. */
 export const askHost: AskProbe<HostQuestion> = (question, limitMs, onDone) => {
   let isOver = false;
   const finish = (result: ProbeResult): void => {
@@ -41,11 +41,11 @@ export interface ProbeContext extends ProbeMeans {
   clock: Clock;
   host: HostQuestions;
   log: ServiceLog;
-  /** Takes what is neither an answer nor a Failure. */
+  /** Receives errors other than Failures. */
   onDefect: (error: unknown) => void;
 }
 
-/** Characters of what a command has printed, in the message of a failed probe. */
+/** The number of characters of a command's output shown in the message of a failed probe. */
 const SHOWN_OUTPUT = 200;
 
 type CheckKind = 'ready' | 'live';
@@ -58,7 +58,7 @@ function execError({ exitCode, output, signal, timedOut }: ExecReport, limitMs: 
   return `it ended with ${signal ?? `exit code ${exitCode}`}${printed}`;
 }
 
-/** `work`, with the message of a Failure as the error of the probe. */
+/** `work` as a probe: the message of a Failure becomes its error. */
 function answered({ onDefect }: ProbeContext, work: Promise<string | null>): Promise<ProbeResult> {
   return work.then(
     (error) => ({ status: null, error }),
@@ -116,13 +116,13 @@ const ASKED: {
   },
 };
 
-/** Asks as `ask` of the value of `made` does, once that is there. */
+/** A check that waits for the value of `made` before it probes with `ask`. */
 function afterwards<T>(
   made: Promise<T>,
   onDefect: ProbeContext['onDefect'],
   ask: (value: T) => AskCheck,
 ): AskCheck {
-  // A stored expression was valid for the version that took it.
+  // A stored expression was valid for the version that accepted it, but may not be now.
   made.catch((error: unknown) => error instanceof RegexError || onDefect(error));
   return (limitMs, onDone) => {
     let giveUp = (): void => {};
@@ -152,7 +152,7 @@ function askOf<K extends Probing['kind']>(
   return ASKED[probing.kind as K](probing, run, means, kind, intervalMs);
 }
 
-/** The probes of `check` for `run`. */
+/** The probe of `check` for `run`. */
 export const checkProbe = (
   { probing, intervalMs }: CheckPlan,
   run: LiveRun,

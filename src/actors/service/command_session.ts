@@ -1,6 +1,6 @@
-// One command that a person runs in the environment of a service: docs/reference.md "Commands". It is no
-// service: nothing of it is stored, listed or journaled, and it ends with the terminal that watches it. A run
-// that a killed daemon leaves behind belongs to no service, so the next daemon stops it.
+// One command that a person runs in the environment of a service: docs/reference.md "Commands". It is not a
+// service: nothing about it is stored, listed or journaled, and it ends with its terminal. A run that a
+// killed daemon leaves behind belongs to no service, so the next daemon stops it.
 import { homedir } from 'node:os';
 import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -20,7 +20,7 @@ export interface CommandSessionOptions {
   /** The service it runs beside; null: none. */
   stored: StoredService | null;
   input: CommandInput;
-  /** Nothing of it is left. */
+  /** Called when nothing is left of it. */
   onOver: () => void;
 }
 
@@ -31,7 +31,7 @@ export class CommandSession {
   private state: CommandState = { is: 'prepared' };
   private readonly stopWaiting: () => void;
 
-  /** Fails daemon_busy when too many wait for their terminals. */
+  /** Fails daemon_busy when too many commands wait for their terminals. */
   constructor(options: CommandSessionOptions) {
     const { context, effects } = options;
     const { commandsWaiting } = effects;
@@ -69,16 +69,16 @@ export class CommandSession {
     return null;
   }
 
-  /** The terminal has gone, and the command with it. */
+  /** The terminal is gone, so the command ends too. */
   detach(): void {
     const { state } = this;
     if (state.is !== 'begun') return;
     const stopped = this.options.effects.stopRun(state.run, 0, COMMAND.stop);
-    // A host that does not answer stops it for the next daemon that asks for its runs.
+    // If the host does not answer, it stops the run for the next daemon that asks for its runs.
     this.inBackground(tolerateFailure(stopped, () => null).then(() => this.finish()));
   }
 
-  /** The viewer gets what is left of the output, then the exit. */
+  /** The viewer gets the remaining output, then the exit. */
   exited({ run, exitCode, signal }: RunEnd): void {
     const { effects, terminal } = this.options;
     if (this.state.is === 'begun' && this.state.run === run) {

@@ -43,13 +43,13 @@ export interface ServiceEffectsConfig {
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
   /**
-   * What lets the process of an agent's run ask the daemon: docs/reference.md "Token of an agent". Fails
+   * The variables that let an agent's process call the daemon: docs/reference.md "Token of an agent". Fails
    * key_unusable, storage_full.
    */
   agentAccess: (life: AgentLife) => EnvironmentRows;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
-  /** The commands of the thread that wait for their terminals. */
+  /** The commands of this thread that wait for their terminals. */
   commandsWaiting: { count: number };
 }
 
@@ -59,13 +59,13 @@ interface CommandSpawn extends Pick<CommandInput, 'cmd' | 'baseEnv' | 'env' | 'c
   stored: StoredService | null;
 }
 
-/** The owner of the port of a process behind a door; no service has a name like that. */
+/** The owner name for the port of a process behind a door. No service can have such a name. */
 const innerOwner = (name: string): string => `${name}/inner`;
 
-/** Refused spawns that may have made a process: no answer, or a process that is unknown here. */
+/** Failures of a spawn after which a process may exist: there was no answer, or a process unknown here. */
 const DOUBT: readonly string[] = ['overloaded', 'deadline', 'crashed', 'gone', 'already_running'];
 
-/** Whether a spawn that failed with `error` may have made a process. */
+/** Whether a spawn that failed with `error` may have started a process. */
 export const leavesDoubt = ({ code }: Failure): boolean => DOUBT.includes(code);
 
 const SEALED_ENV = (name: string): string =>
@@ -73,7 +73,7 @@ const SEALED_ENV = (name: string): string =>
 const SEALED_ENV_HINT =
   'Put the file env.key back that sealed it, or register the service with its env again.';
 
-/** What the host is told for a service without a port. */
+/** What the host gets as the port of a service without one. */
 const NO_PORT = 0;
 
 const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
@@ -89,7 +89,7 @@ export class ServiceEffects {
   private readonly events: Ref<EventsProtocol>;
   private readonly stats: Ref<StatsProtocol>;
   private readonly views: Ref<ViewsProtocol>;
-  /** Of a task: the last time of its schedule that it has run for; each of its runs carries it on. */
+  /** Of a task: the last scheduled time it has run for. Each of its runs carries it on. */
   slot: number | null = null;
   /** The last row sent to the views, as JSON. */
   private lastPublished = '';
@@ -113,7 +113,10 @@ export class ServiceEffects {
     return this.config.store.table('services').get(this.name) ?? null;
   }
 
-  /** The record of any service. Fails unknown_service, and key_unusable when its env cannot be opened. */
+  /**
+   * The record of any service. Fails unknown_service, and key_unusable when its environment cannot be
+   * unsealed.
+   */
   storedOf(name: string): StoredService {
     const stored = this.config.store.table('services').get(name);
     if (!stored) throw fail('unknown_service', `there is no service ${name}`);
@@ -130,7 +133,9 @@ export class ServiceEffects {
     await this.config.store.table('ends').put(this.name, end);
   }
 
-  /** Resolves with the type of the event that the journal has: an earlier one may stand for a run's end. */
+  /**
+   * Resolves with the type of the event in the journal: an earlier one may already stand for the run's end.
+   */
   async appendEvent(event: NewEvent): Promise<EventType> {
     const { earlier } = await this.events.ask('append', { events: [event] });
     return earlier ?? event.type;
@@ -141,7 +146,9 @@ export class ServiceEffects {
     await this.appendEvent(events.changedEvent(this.name, paths));
   }
 
-  /** Resolves with the end as stored, on which the journal has the first word. `slept` null: it is awake. */
+  /**
+   * Resolves with the end as stored, for which the journal is authoritative. `slept` null: it does not sleep.
+   */
   async recordEnd(end: LastEnd, slept: events.Slept | null): Promise<LastEnd> {
     // Event first: an end in the store implies that its event is in the journal. Safe to repeat.
     const told = await this.appendEvent(events.endedEvent(this.name, end, slept));
@@ -150,14 +157,16 @@ export class ServiceEffects {
     return recorded;
   }
 
-  /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or there is no port. */
+  /** Who listens on `port`, in the words of the port.conflict event; null: nobody, or no port. */
   async portHolder(port: number | null): Promise<string | null> {
     if (port === null) return null;
     const { listener } = await this.ports.ask('listener', { port });
     return listener?.holder ?? null;
   }
 
-  /** Who listens on the port of `run` without being of it, in the same words; `unknown` without an answer. */
+  /**
+   * Who listens on the port of `run` without belonging to it, in the same words; `unknown` without an answer.
+   */
   async foreignHolder(run: LiveRun): Promise<string | null> {
     const use = this.portUseOf(run);
     if (!use) return null;
@@ -167,9 +176,10 @@ export class ServiceEffects {
   }
 
   /**
-   * Fails key_unusable when its environment cannot be opened. Fails port_in_use, and journals port.conflict,
-   * when the port has a listener; fails start_failed for its env files, and with the host's reason.
-   * Leftovers of the last run are ended first, because nothing would look for them later.
+   * Starts the process of `run`. Fails key_unusable when its environment cannot be unsealed; port_in_use,
+   * with a port.conflict event, when its port has a listener; and start_failed for its env files or with the
+   * host's reason. Leftover processes of the last run are ended first, because nothing would look for them
+   * later.
    */
   async spawn(
     run: Run,
@@ -177,7 +187,7 @@ export class ServiceEffects {
     last: LastEnd | null,
   ): Promise<SpawnReply & Pick<Run, 'metadata'>> {
     const { name } = this;
-    // The key may have been put back since the record was read.
+    // The key may have been restored since the record was read.
     const stored = isSealed(known) ? (this.stored() ?? known) : known;
     if (isSealed(stored)) throw fail('key_unusable', SEALED_ENV(name), { hint: SEALED_ENV_HINT });
     const { spec, ports } = await this.filled(stored.spec);
@@ -211,14 +221,14 @@ export class ServiceEffects {
     return { ...made, metadata };
   }
 
-  /** The spec as it is started now, and the ports of its stack. Fails start_failed. */
+  /** The spec with placeholders filled in, and the ports of its stack. Fails start_failed. */
   private async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
     if (!spec.stack) return { spec, ports: [] };
     const { rows } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
     return { spec: filledSpec(spec, rows), ports: rows };
   }
 
-  /** Makes the process of a command, in a terminal. Fails start_failed with the host's reason. */
+  /** Starts the process of a command in a terminal. Fails start_failed with the host's reason. */
   async spawnCommand(
     run: string,
     { baseEnv, env, stored, cols, rows, cmd, cwd }: CommandSpawn,
@@ -242,7 +252,10 @@ export class ServiceEffects {
     return childEnvironment(this.baseOf(stored), spec, run, neighbourVariables(spec, ports));
   }
 
-  /** What a run of the task `stored` is made of. Fails start_failed when its inputs cannot be read. */
+  /**
+   * A hash of what a run of the task `stored` is built from. Fails start_failed when its inputs cannot be
+   * read.
+   */
   async contentOf(stored: StoredService): Promise<string> {
     const { spec } = await this.filled(stored.spec);
     return (await this.taskOf(stored, spec.cwd)).task?.content ?? '';
@@ -254,8 +267,8 @@ export class ServiceEffects {
   }
 
   /**
-   * Journals port.conflict for `port`, which somebody else has, and returns the Failure of a start. `run`
-   * null: none is being made.
+   * Journals port.conflict for `port`, which another program holds, and returns the Failure of a start. `run`
+   * null: no run is being started.
    */
   async portConflict(port: number, run: string | null): Promise<Failure> {
     const { name } = this;
@@ -264,7 +277,7 @@ export class ServiceEffects {
     return fail('port_in_use', `${name} cannot be started: its port ${port} is held by ${holder}`);
   }
 
-  /** A free port of `range` for the process behind a door, `keep` if that is free. Fails port_in_use. */
+  /** Leases a free port of `range` for the process behind a door, preferably `keep`. Fails port_in_use. */
   async leaseInnerPort([from, to]: readonly [number, number], keep: number | null): Promise<number> {
     const { port } = await this.ports.ask('lease', { owner: innerOwner(this.name), from, to, keep });
     return port;
@@ -275,8 +288,8 @@ export class ServiceEffects {
   }
 
   /**
-   * Stops the whole tree of `run`, as `stopProcessTree` does. A host that answers nothing, because it was
-   * stopped itself or hangs, is noticed long before the grace period is over.
+   * Stops the whole tree of `run`, as `stopProcessTree` does. A host that does not answer, because it was
+   * stopped or hangs, is noticed long before the grace period is over.
    */
   stopRun(run: string, port: number | null, settings: StopSettings): Promise<StopReport> {
     const stopped = stopProcessTree(this.host, {
@@ -321,7 +334,7 @@ export class ServiceEffects {
     await this.appendEvent(events.unhealthyEvent(this.name, run, check));
   }
 
-  /** Has the host keep what is known of the run, with `changes`, for a later daemon. */
+  /** Makes the host keep the run's metadata, with `changes`, for a later daemon. */
   note(run: LiveRun, changes: Partial<RunMetadata>): void {
     this.host.tell('note', { service: this.name, run: run.id, memo: { ...run.metadata, ...changes } });
   }
@@ -333,7 +346,7 @@ export class ServiceEffects {
 
   track(run: LiveRun, running: boolean): void {
     const { pid, startTicks } = run;
-    // A cgroup holds the run to its limit by itself.
+    // A cgroup enforces the limit by itself.
     const limitMB = run.contained ? undefined : run.metadata.memoryMB;
     const limit = limitMB === undefined ? {} : { limitMB };
     this.stats.tell('track', { name: this.name, run: run.id, pid, startTicks, running, ...limit });
@@ -357,12 +370,14 @@ export class ServiceEffects {
     this.views.tell('agents', { rows: [row] });
   }
 
-  /** Has the host tell when the output of the terminal of `run` moves. Resolves with what it knows. */
+  /**
+   * Makes the host report when terminal output of `run` starts or pauses. Resolves with what it knows so far.
+   */
   watchTerminal(run: string): Promise<TerminalReading> {
     return this.host.ask('watchTerminal', { run, on: true }, { deadlineMs: SERVICE.hostAskTimeoutMs });
   }
 
-  /** Switches notices of log growth from the host on or off. */
+  /** Switches the host's notifications of log growth on or off. */
   follow(on: boolean): void {
     this.host.tell('follow', { service: this.name, on });
   }
@@ -385,7 +400,7 @@ export class ServiceEffects {
     this.host.tell('resize', { service: this.name, run, cols, rows });
   }
 
-  /** Deletes the logs, and publishes the next row even if it is the same. */
+  /** Deletes the logs, and makes sure that the next row is published even if it is the same. */
   async forget(): Promise<void> {
     await this.host.ask('forget', { service: this.name });
     this.lastPublished = '';

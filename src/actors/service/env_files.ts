@@ -1,4 +1,4 @@
-// The files of variables of a service, read at each start: docs/reference.md "Environment of a process".
+// The env files of a service, read at each start: docs/reference.md "Environment of a process".
 import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -8,7 +8,10 @@ import type { ServiceSpec } from '../../protocol/service.ts';
 import { TEXT_FILE } from '../../settings/limits.ts';
 import { openRegularFile } from '../../settings/state_files.ts';
 
-/** The text of a file. Never waits. Throws, with the reason, for anything but a file of a usual size. */
+/**
+ * Reads a file without ever blocking. Throws, with the reason, for anything but a regular file of reasonable
+ * size.
+ */
 function readFile(path: string): string {
   const fd = openRegularFile(path, constants.O_RDONLY);
   try {
@@ -20,7 +23,7 @@ function readFile(path: string): string {
   }
 }
 
-/** The rows of a file. Its values are in no message. Throws with the reason. */
+/** The variables in a file. No message contains their values. Throws with the reason. */
 function rowsOf(path: string): [key: string, value: string][] {
   return Object.entries(parseEnv(readFile(path))).map(([key, value = '']) => {
     if (!ENV_KEY_PATTERN.test(key) || key.startsWith('BERTH_'))

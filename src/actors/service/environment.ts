@@ -5,17 +5,20 @@ import type { ServiceSpec } from '../../protocol/service.ts';
 /** Variables of the daemon itself, of the npm that started it, or of its service manager. */
 const DAEMON_VARIABLES = /^(?:BERTH_|npm_|NODE_CHANNEL_|LISTEN_)|^(?:INIT_CWD|NOTIFY_SOCKET)$/;
 
-/** The daemon's own environment without what no child may see: made once, the base for every child. */
+/**
+ * The daemon's own environment without variables that children must not see. Computed once, as the base of
+ * every child.
+ */
 export function inheritedEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentRows {
   return Object.entries(env).filter(
     (row): row is [string, string] => row[1] !== undefined && !DAEMON_VARIABLES.test(row[0]),
   );
 }
 
-/** A service without a port keeps what the base has. */
+/** Without a port of its own, a service keeps the PORT of its base environment, if any. */
 const portRows = (port: number | null): EnvironmentRows => (port === null ? [] : [['PORT', String(port)]]);
 
-/** The whole environment of one run: later rows win, and nothing overrides BERTH_SERVICE and BERTH_RUN. */
+/** The complete environment of one run. Later rows win, and nothing overrides BERTH_SERVICE and BERTH_RUN. */
 export function childEnvironment(
   base: EnvironmentRows,
   spec: ServiceSpec,
@@ -39,7 +42,7 @@ export function childEnvironment(
   return [...rows];
 }
 
-/** The environment of a command: `base` is that of the service it runs beside, or of none. `own` wins. */
+/** The environment of a command. `base` is that of the service it runs beside, if any. `own` wins. */
 export const commandEnvironment = (
   base: EnvironmentRows,
   own: EnvironmentRows,

@@ -27,11 +27,11 @@ export interface ExplanationFacts {
   end: LastEnd | null;
   /** The process that listens on the port of the service now. */
   portHolder: string | null;
-  /** The one that does so without being of the run of the service. */
+  /** A process that listens there without belonging to the service's run. */
   foreignHolder: string | null;
-  /** It takes connections, whether it has a process or not. */
+  /** Its port accepts connections, whether it has a process or not. */
   isDoorOpen: boolean;
-  /** What is watched for it; null: nothing. */
+  /** What is watched for it; null if nothing. */
   watching: WatchState | null;
   lastLines: string[];
   /** The PATH of the service; null: it has none. */
@@ -66,7 +66,7 @@ const CAUSES: { readonly [C in EndCause]: string } = {
   unhealthy: 'was ended because its live-check failed',
 };
 
-/** `ended with exit code 3`, `was ended by SIGKILL`, or that the end was not observed. */
+/** A phrase such as `ended with exit code 3` or `was ended by SIGKILL`, or that the end was not observed. */
 function describeEnd({ cause, exitCode, signal, exitUnknown }: EndSummary): string {
   if (cause) return CAUSES[cause];
   if (signal !== null) return `was ended by ${signal}`;
@@ -89,7 +89,7 @@ function aboutCheck(check: LastCheck | null, now: number): string | null {
   return `The last check of ${check.url}, ${humanDuration(now - check.at)} ago: ${result}.`;
 }
 
-/** Relates the listener on the port to a check that does not pass. */
+/** Explains who listens on the port when the check does not pass. */
 function aboutPort(ready: ReadyField | null, port: number | null, holder: string | null): string | null {
   const probing = readyCheckOf(ready, port)?.probing;
   if (port === null || (probing && probing.kind !== 'url')) return null;
@@ -99,7 +99,7 @@ function aboutPort(ready: ReadyField | null, port: number | null, holder: string
   return `On port ${port} listens ${holder}.`;
 }
 
-/** That another program has the port of a run. */
+/** Says that another program has the port of a run. */
 function aboutForeignHolder({ metadata: { port } }: LiveRun, holder: string | null): string | null {
   if (holder === null) return null;
   return `On its port ${port}, ${holder} listens too: what is sent to localhost:${port} may end there.`;
@@ -153,7 +153,7 @@ const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
   service: 'It stays as it is until it is started.',
   task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
 };
-/** That no restart follows a crash. */
+/** Says why no restart follows a crash. */
 function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string | null {
   const { max, policy, withinMs } = completeRestartRule(restart);
   if (exhausted) {
@@ -163,7 +163,7 @@ function aboutPolicy({ restart }: ServiceSpec, { exhausted }: LastEnd): string |
   return policy === 'no' ? 'Its restart policy is "no".' : null;
 }
 
-/** The last probe of a live-check, where it failed. */
+/** Describes the last probe of a live-check if it failed. */
 function aboutLive(live: LiveCheck | null, now: number): string | null {
   const check = live?.last() ?? null;
   return check?.error ? `Its live-check fails. ${aboutCheck(check, now)}` : null;
@@ -320,7 +320,7 @@ export function explainService(facts: ExplanationFacts): ServiceExplanation {
   };
 }
 
-/** The error that a start gets when its run ended before it was ready. */
+/** The error for a start whose run ended before it was ready. */
 export async function startFailure(
   name: string,
   { run, end, how, backoff }: In<'ended'>,

@@ -1,6 +1,6 @@
-// Has the files of a service watched while it is wanted, and acts on their changes:
-// docs/reference.md "Watch". Has restarts, by changes and by clients, outlive the daemon. A service is wanted
-// from a start until somebody stops it; one that has ended by itself is started by the next change.
+// Watches the files of a service while it is wanted, and reacts to changes: docs/reference.md "Watch". Also
+// makes restarts, by changes and by clients, survive the daemon. A service is wanted from its start until
+// somebody stops it; if it ends by itself, the next change starts it.
 import { isAlive } from '../../adapters/process/process_table.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { WatchSpec } from '../../protocol/service.ts';
@@ -12,7 +12,7 @@ import type { ServiceLifecycle } from './lifecycle.ts';
 import type { LiveRun } from './run.ts';
 import { liveRun } from './state.ts';
 
-/** Failures of the disk and the process host, which pass: what a change asks for is then done. */
+/** Temporary failures of the disk and the process host, after which the reaction is tried again. */
 const PASSING: ReadonlySet<string> = new Set(['storage_full', 'daemon_busy', 'gone', 'crashed', 'deadline']);
 const RETRY_MS = 1_000;
 
@@ -23,9 +23,12 @@ export interface FileWatchOptions {
   name: string;
   effects: ServiceEffects;
   life: ServiceLifecycle;
-  /** Boot time of the machine, epoch milliseconds. What was owed before it is not made. */
+  /** When the machine was booted, epoch milliseconds. Restarts owed from before that are dropped. */
   bootedAt: number;
-  /** Starts the service, which has no process, and stops and starts it. They fail as a client's do. */
+  /**
+   * `start` starts the service when it has no process; `restart` stops and starts it. They fail as a client's
+   * requests do.
+   */
   start: () => Promise<unknown>;
   restart: () => Promise<unknown>;
 }
@@ -36,7 +39,7 @@ function signalGroup({ pid, startTicks }: LiveRun, signal: string): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    // It has ended meanwhile, or belongs to another user by now.
+    // The process has just ended, or the pid now belongs to another user.
     if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }
@@ -46,14 +49,14 @@ export class FileWatch {
   private isWanted = false;
   /** Somebody has stopped the service, and nobody has started it since. */
   private isReleased = false;
-  /** The request that the watcher has; null: none. */
+  /** The watcher's current request; null if none. */
   private request: WatchRequest | null = null;
   private latest: WatchState | null = null;
-  /** A change that nothing has been done about, or the second half of a restart. */
+  /** A change that has not been handled yet, or the second half of a restart. */
   private isDue = false;
-  /** What is due is the restart that an earlier daemon had begun. */
+  /** What is due is a restart that an earlier daemon began. */
   private owesRestart = false;
-  /** The services that depend on this one are restarted once it runs again. */
+  /** The services that depend on this one must be restarted once it is running again. */
   private owesCascade = false;
   /** The run that is being stopped for a restart. */
   private relaunching: LiveRun | null = null;
@@ -62,12 +65,12 @@ export class FileWatch {
     this.options = options;
   }
 
-  /** What is watched; null: nothing. */
+  /** What is watched; null if nothing. */
   get state(): WatchState | null {
     return this.request && this.latest;
   }
 
-  /** After every change of the service's phase or record. */
+  /** Called after every change of the service's phase or record. */
   update(): void {
     const { phase } = this.options.life.snapshot().state;
     if (phase === 'launching' || phase === 'checking' || phase === 'running' || phase === 'waiting')
@@ -75,23 +78,23 @@ export class FileWatch {
     if (phase === 'launching') this.isReleased = false;
     this.askWatcher();
     if (this.owesCascade && phase === 'running') this.cascade();
-    // The caller is in the middle of its own change.
+    // Deferred, because the caller is in the middle of its own change.
     if (this.isDue) this.options.context.clock.after(0, () => this.act());
   }
 
-  /** A later daemon, or a later incarnation of the actor, has learned what there is. */
+  /** Called once a later daemon, or a restarted actor, has learned the current state. */
   resume(): void {
     const { bootedAt, life } = this.options;
     const { end, state } = life.snapshot();
     if (state.phase === 'idle' && end?.relaunch && end.at >= bootedAt) this.isDue = this.owesRestart = true;
     if (state.phase === 'idle' && end?.status === 'crashed') this.isWanted = true;
-    // An earlier daemon was killed before it could ask for the stop.
+    // An earlier daemon was killed before it could request the stop.
     const isUp = state.phase === 'checking' || state.phase === 'running';
     if (isUp && state.run.metadata.relaunch) this.isDue = this.owesRestart = true;
     this.update();
   }
 
-  /** A run has ended: perhaps by the stop of an earlier daemon, which meant to start the service again. */
+  /** A run has ended, perhaps stopped by an earlier daemon that meant to start the service again. */
   onEnded({ id, metadata }: LiveRun): void {
     const isOurs = this.relaunching?.id === id;
     this.relaunching = null;
@@ -104,7 +107,7 @@ export class FileWatch {
     return !this.isReleased && (this.relaunching?.id === id || metadata.relaunch === true);
   }
 
-  /** The service is about to be stopped and started: a later daemon starts it, if this one is killed. */
+  /** The service is about to be stopped and started. If this daemon is killed, a later one starts it. */
   beforeRestart(): void {
     const { state } = this.options.life.snapshot();
     const isUp = state.phase === 'checking' || state.phase === 'running';
@@ -117,7 +120,7 @@ export class FileWatch {
     this.relaunching = run;
   }
 
-  /** Somebody stops the service: changes are of no interest until it is started. */
+  /** Somebody stops the service, so changes do not matter until it is started again. */
   release(): void {
     this.isWanted = this.isDue = this.owesRestart = this.owesCascade = false;
     this.isReleased = true;
@@ -125,7 +128,7 @@ export class FileWatch {
     this.askWatcher();
   }
 
-  /** The watcher is new, or has never been asked. */
+  /** The watcher has restarted, or has never been asked. */
   askAgain(): null {
     this.request = null;
     this.askWatcher();
@@ -137,7 +140,7 @@ export class FileWatch {
     return null;
   }
 
-  /** Files have changed, and it is on record. */
+  /** Files have changed, and the change is in the journal. */
   async onChange(paths: string[]): Promise<null> {
     const { context, effects, name } = this.options;
     if (!this.request) {
@@ -154,13 +157,13 @@ export class FileWatch {
     return this.options.life.snapshot().stored?.spec.watch ?? null;
   }
 
-  /** How what is due is answered: a restart that a client has asked for is none of the rule's signals. */
+  /** How to react to what is due. A restart requested by a client is not a signal of the watch rule. */
   private get rule(): Pick<WatchSpec, 'action' | 'cascade'> {
     const { spec } = this;
     return spec === null || (this.owesRestart && spec.action !== 'restart') ? CLIENTS_RESTART : spec;
   }
 
-  /** Has the watcher know what is wanted now. */
+  /** Sends the watcher the current request. */
   private askWatcher(): void {
     const { context, life, name } = this.options;
     const { end, state, stored } = life.snapshot();
@@ -186,7 +189,7 @@ export class FileWatch {
     this.inBackground(tolerateFailure(asked, () => this.onState({ folders: 0, trouble })));
   }
 
-  /** Answers the change, or waits for the next phase in which that is possible. */
+  /** Handles the change, or waits for the next phase in which it can be handled. */
   private act(): void {
     if (!this.isDue) return;
     const spec = this.rule;
@@ -201,13 +204,13 @@ export class FileWatch {
       case 'idle':
       case 'waiting':
         this.isDue = this.owesRestart = false;
-        // Whoever needs a sleeping service wakes it: it begins with the files as they are then.
+        // A sleeping service is left asleep: whoever wakes it starts it with the files as they are then.
         if (spec.action !== 'restart' || life.view().status === 'sleeping') return;
         this.owesCascade = spec.cascade;
         this.inBackground(start());
         return;
       case 'stopping':
-        // The process that follows begins with the files as they are now.
+        // The next process starts with the current files.
         if (state.late === null) this.isDue = this.owesRestart = false;
         return;
       case 'lost':
@@ -217,7 +220,7 @@ export class FileWatch {
     }
   }
 
-  /** Restarts the run, or sends it the signal. The host keeps that the change has been seen to. */
+  /** Restarts the run, or sends it the signal. The host keeps that the change has been handled. */
   private answer(
     run: LiveRun,
     { action, cascade }: Pick<WatchSpec, 'action' | 'cascade'>,
@@ -235,14 +238,14 @@ export class FileWatch {
     this.inBackground(restart());
   }
 
-  /** Those that depend on this service begin anew after it. */
+  /** Restarts the services that depend on this one. */
   private cascade(): void {
     const { context, name } = this.options;
     this.owesCascade = false;
     context.ref('groups').tell('restartDependants', { name });
   }
 
-  /** Nobody waits for it, so nobody else would try again: the service would stay stopped. */
+  /** No client waits for this reaction, so without a retry the service would stay stopped. */
   private retryLater(code: string): null {
     if (!PASSING.has(code)) return null;
     this.options.context.clock.after(RETRY_MS, () => {
@@ -254,7 +257,7 @@ export class FileWatch {
     return null;
   }
 
-  /** Nobody waits for it: what fails for good is in the state of the service. */
+  /** No client waits for this. Permanent failures show in the state of the service. */
   private inBackground(work: Promise<unknown>): void {
     tolerateFailure(work, ({ code }) => this.retryLater(code)).catch((error: unknown) =>
       this.options.context.crash(error),

@@ -1,4 +1,4 @@
-// What a service asks the process host about its run.
+// The requests of a service to the process host about its run.
 import type { ExecReport, HostProtocol, LedgerRun, Notice } from '../../protocol/host.ts';
 import { type Ref, type ReplyOf, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
@@ -14,13 +14,13 @@ export class HostQuestions {
     this.name = name;
   }
 
-  /** Runs a command in the place of a run: see `HostProtocol.exec`. */
+  /** Runs a command in the context of a run: see `HostProtocol.exec`. */
   exec(run: string, cmd: string, timeoutMs: number): Promise<ExecReport> {
     const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
     return this.host.ask('exec', { service: this.name, run, cmd, timeoutMs }, { deadlineMs });
   }
 
-  /** What a run has told through its socket: see `HostProtocol.notified`. */
+  /** What a run has reported through its socket: see `HostProtocol.notified`. */
   notified(run: string, what: Notice, timeoutMs: number): Promise<ReplyOf<HostProtocol, 'notified'>> {
     const deadlineMs = timeoutMs + SERVICE.hostAskTimeoutMs;
     return this.host.ask('notified', { run, what, timeoutMs }, { deadlineMs });

@@ -37,7 +37,7 @@ export class ServiceLifecycle {
   private stored: StoredService | null;
   readonly lastEnd: StoredEnd;
   private state: LifecycleState = { phase: 'lost', was: null };
-  /** Ends the timer or check of the phase. */
+  /** Ends the timer or check of the current phase. */
   private leavePhase: () => void = nothing;
   private readonly checks: RunChecks;
   private readonly restarts = new RestartCounter(() => this.stored?.spec.restart ?? 'no');
@@ -48,7 +48,7 @@ export class ServiceLifecycle {
     this.checks = new RunChecks(options.probes, options.effects);
     this.lastEnd = new StoredEnd(options.context, options.effects, () => this.publish());
     this.restarts.resumePending(this.lastEnd.value);
-    // Work still under way finds that the state has changed and stops.
+    // Work still under way notices the changed state and stops.
     options.context.scope.defer(() => {
       this.leavePhase();
       this.state = { phase: 'lost', was: null };
@@ -102,7 +102,7 @@ export class ServiceLifecycle {
     return this.launch(this.registered(), timeoutMs, false);
   }
 
-  /** The value of `promise`. Fails with `late` after `ms` milliseconds; what is waited for goes on. */
+  /** The value of `promise`. Fails with `late` after `ms` milliseconds; the promise itself goes on. */
   async inTime<T extends object>(ms: number, promise: Promise<T>, late: Failure): Promise<T> {
     const value = await withTimeout(ms, promise, this.options.context.clock);
     if (value) return value;
@@ -115,7 +115,7 @@ export class ServiceLifecycle {
     const check = this.checks.startReady(run, timeoutMs, (passed, { foreignHolder, last }) => {
       if (passed) this.beginRunning(run);
       else {
-        // Ask for the listener before the stop changes it. Without an answer the hint says less.
+        // Asks for the listener before the stop changes it. Without an answer the hint is shorter.
         const holder = tolerateFailure(effects.portHolder(run.metadata.port), () => null);
         this.halt(run, null, { check: last(), holder, foreignHolder: foreignHolder() });
       }
@@ -124,7 +124,7 @@ export class ServiceLifecycle {
     effects.track(run, false);
   }
 
-  /** The process has passed its ready-check, or is that of a task, which has none. */
+  /** The process has passed its ready-check, or belongs to a task, which has none. */
   private beginRunning(run: LiveRun): void {
     this.becomeRunning(run);
     this.announce(run);
@@ -136,14 +136,14 @@ export class ServiceLifecycle {
     this.options.effects.track(run, true);
   }
 
-  /** Records that the run is ready, and answers its start; that of a task is answered by its end. */
+  /** Records that the run is ready, and answers its start. The start of a task is answered when it ends. */
   private announce(run: LiveRun): void {
     const asked = run.metadata.task ? null : run.ready;
     this.inBackground(
       this.options.effects.announce(run, this.options.context.clock).then(
         () => asked?.resolve(this.startResult('running', run)),
         (error: unknown) => {
-          // The service runs all the same. A later comparison with the host's ledger announces it.
+          // The service is running anyway. A later comparison with the host's ledger announces it.
           asked?.reject(error);
           if (!isFailure(error)) throw error;
         },
@@ -151,7 +151,7 @@ export class ServiceLifecycle {
     );
   }
 
-  /** Has the host end the process tree. */
+  /** Makes the host end the process tree. */
   halt(
     run: LiveRun,
     graceMs: number | null,
@@ -197,13 +197,13 @@ export class ServiceLifecycle {
     this.recordSoon(state);
   }
 
-  /** As `finish`, for a run whose end is known before anything else: a task has been up all the same. */
+  /** Like `finish`, for a run that ended unobserved: a task counts as having been up. */
   private finishUnseen(run: LiveRun, outcome: RunOutcome, how: EndContext): void {
     if (run.metadata.task && !run.metadata.passed) this.announce(run);
     this.finish(run, outcome, how);
   }
 
-  /** Resolves when the current end is on disk. Fails as the store does; then it is written later. */
+  /** Resolves when the current end is on disk. Fails as the store does; the end is then written later. */
   async record(state: In<'ended'>): Promise<void> {
     state.recording ??= this.write(state);
     await state.recording;
@@ -221,7 +221,7 @@ export class ServiceLifecycle {
     return null;
   }
 
-  /** The host has no process. */
+  /** The host has no process for this service. */
   private rest(owed: Backoff | null): void {
     if (this.state.phase !== 'lost') return;
     if (owed) this.wait(owed, null);
@@ -273,7 +273,7 @@ export class ServiceLifecycle {
     work.catch((error: unknown) => this.options.context.crash(error));
   }
 
-  /** Enters `next`, a phase that may follow. `leave` cancels its timer or check. */
+  /** Enters `next`, which must be a possible successor. `leave` cancels the timer or check of that phase. */
   private become(next: LifecycleState, leave: () => void = nothing): void {
     if (!SUCCESSORS[this.state.phase].includes(next.phase))
       throw new TypeError(`${this.options.name} cannot go from ${this.state.phase} to ${next.phase}`);
@@ -283,7 +283,7 @@ export class ServiceLifecycle {
     this.publish();
   }
 
-  /** Has the door follow, and publishes the service to the views, if it is registered. */
+  /** Updates the door, and publishes the service to the views if it is registered. */
   publish(): void {
     this.options.door.follow();
     if (!this.stored) return;
@@ -291,7 +291,7 @@ export class ServiceLifecycle {
     this.options.onChanged();
   }
 
-  /** Makes a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
+  /** Starts a process from the current spec. `timeoutMs` null: no deadline for its ready-check. */
   private launch(stored: StoredService, timeoutMs: number | null, byPolicy: boolean): Run {
     const { context, door, session } = this.options;
     const logFrom = this.checks.logEnd();
@@ -352,7 +352,7 @@ export class ServiceLifecycle {
       if (this.state === state)
         this.leavePhase = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
-      // The stop is done, whatever the disk takes: docs/reference.md "A full disk".
+      // The stop has succeeded, even if the disk is full: docs/reference.md "A full disk".
       if (isFailure(error)) how.stop?.asked.resolve(how.stop.answer);
       else how.stop?.asked.reject(error);
       throw error;
@@ -385,7 +385,10 @@ export class ServiceLifecycle {
     this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 
-  /** The host was lost during a launch or a stop. Callers are refused; the host is asked until it answers. */
+  /**
+   * The host was lost during a launch or a stop. Callers get a Failure, and the host is asked until it
+   * answers.
+   */
   private sever(was: In<'launching' | 'stopping'>): void {
     this.become({ phase: 'lost', was });
     this.lookLater();

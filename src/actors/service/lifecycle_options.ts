@@ -1,4 +1,4 @@
-// What the life of a service needs of its surroundings.
+// The dependencies of a service's life cycle.
 import type { LastCheck, LastEnd } from '../../protocol/service.ts';
 import type { Context } from '../../runtime/actor.ts';
 import type { AgentSession } from './agent_session.ts';
@@ -14,7 +14,7 @@ export interface LifecycleOptions {
   door: ServiceDoor;
   session: AgentSession;
   probes: ProbeContext;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
+  /** When the machine was booted, epoch milliseconds. Restarts owed from before that are dropped. */
   bootedAt: number;
   /** The last lines a run has printed. */
   lastLines: (run: string) => Promise<string[]>;
@@ -22,7 +22,7 @@ export interface LifecycleOptions {
   onChanged: () => void;
   /** Called when the live-check of a run has failed. */
   onUnhealthy: (run: LiveRun, check: LastCheck) => void;
-  /** Whether the run is being stopped to be started again. */
+  /** Whether the run is being stopped in order to be started again. */
   isRelaunched: (run: LiveRun) => boolean;
   /** Called once for each end. */
   onEnded: (run: LiveRun, end: LastEnd) => void;

@@ -12,7 +12,9 @@ export interface LiveCheck {
   stop(): void;
 }
 
-/** Probes after each interval, the first time after one. Calls `onFailed` once, and then probes no more. */
+/**
+ * Probes after each interval, beginning after the first one. Calls `onFailed` once and then stops probing.
+ */
 export function startLiveCheck(
   clock: Clock,
   ask: AskCheck,

@@ -1,6 +1,6 @@
-// Looks for a line of a run that matches an expression: docs/reference.md "Checks". The log is read from
-// where the last look ended, in steps, with pauses as long as the steps: output at full speed takes at most
-// half of the thread.
+// Looks for a line of a run that matches an expression: docs/reference.md "Checks". Reading resumes where the
+// last look ended, in steps, with pauses as long as the steps, so that full-speed output takes at most half
+// of the thread.
 
 import type { LinearRegex } from '../../adapters/linear_regex.ts';
 import type { ProbeResult } from '../../adapters/ready_probe.ts';
@@ -16,15 +16,15 @@ const noTime = (): number => 0;
 export interface LogProbeOptions {
   log: Pick<ServiceLog, 'read' | 'watch'>;
   run: string;
-  /** Where the output of the run begins, or earlier. */
+  /** At or before the start of the run's output. */
   from: number;
   regex: LinearRegex;
   clock: Clock;
-  /** A line once found counts for every later probe. */
+  /** Whether a line once found satisfies every later probe. */
   isLasting: boolean;
 }
 
-/** The lines of a run, looked at once each. */
+/** Reads each line of a run once. */
 export class LogProbe {
   private readonly options: LogProbeOptions;
   private readonly cutter = new LineCutter();
@@ -36,7 +36,7 @@ export class LogProbe {
     this.offset = options.from;
   }
 
-  /** Waits at most `limitMs` for a line that no earlier probe has found, then calls `onDone` once. */
+  /** Waits at most `limitMs` for a match that no earlier probe has found, then calls `onDone` once. */
   ask(limitMs: number, onDone: (result: ProbeResult) => void): () => void {
     const { clock, log, isLasting } = this.options;
     let cancelStep = (): void => {};
@@ -73,7 +73,7 @@ export class LogProbe {
     return giveUp;
   }
 
-  /** Reads one step. True: the log is read to its end. */
+  /** Reads one step. Returns true at the end of the log. */
   private read(): boolean {
     if (this.isFound) return true;
     const { log, regex, run } = this.options;
@@ -82,7 +82,7 @@ export class LogProbe {
     const lines = this.cutter.cut(Buffer.from(bytes), this.offset, noTime);
     this.offset = Math.max(end, this.offset);
     const { partial } = this.cutter;
-    // A prompt has no newline.
+    // A prompt has no newline, so the unfinished line counts too.
     const started = { bytes: partial.bytes, from: 0, to: partial.bytes.length, time: 0 };
     this.isFound = [...lines, ...(isAtEnd ? [started] : [])].some((line) =>
       regex.test(lineText(line, READABLE).slice(0, regex.reach)),

@@ -18,7 +18,7 @@ import { ownPort, stopSettings } from './stop_settings.ts';
 
 type StartRequest = MessageOf<ServiceProtocol, 'start'>;
 
-/** Why a run has to end. `graceMs` null: with the service's own grace period. */
+/** Why a run must end. `graceMs` null: the service's own grace period. */
 export interface FaultReport extends RunFault {
   run: string;
   graceMs: number | null;
@@ -34,11 +34,11 @@ interface Events {
   stop(graceMs: number | null): Promise<StopReply>;
   /** The service was registered again: a pending restart is cancelled. */
   changed(stored: StoredService): Promise<null>;
-  /** A run has to end, though no client asked for it. */
+  /** A run must end, though no client asked for it. */
   faulty(fault: FaultReport): void;
   /** The host reports the end of a run. */
   exited(end: RunEnd): void;
-  /** The host has connected, at boot or again: its ledger is compared with the known state. */
+  /** The host has connected, for the first time or again: its ledger is compared with the known state. */
   adopt(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ type Cell<P extends Phase, E extends keyof Events> = (
 
 type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 
-/** The end of the run of a task, for as long as a start waits for it; `timeoutMs` null: for a day. */
+/** Waits for the end of a task's run, for a start. `timeoutMs` null: for a day. */
 function endOfTask({ life, name }: ServiceMachine, { ready }: Run, timeoutMs: number | null) {
   const ms = timeoutMs ?? SERVICE.taskWaitMs;
   const late = fail('ready_timeout', `${name} has not ended within ${ms} ms; it goes on`);
@@ -60,7 +60,7 @@ const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
   const { life } = machine;
   const { spec } = life.registered();
   const isTask = spec.kind === 'task';
-  // A task has no deadline, nor has a start of an agent that does not wait.
+  // A task has no deadline, and neither has a start of an agent that does not wait.
   const readyMs = timeoutMs ?? spec.startTimeout;
   const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs);
   const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
@@ -96,14 +96,17 @@ const stopLaunch: Cell<'launching', 'stop'> = async (machine, { run }, graceMs) 
   await life.inTime(SERVICE.hostAskTimeoutMs, settled, life.busy());
   return machine.stop(graceMs);
 };
-/** A registration while an end is being written: no restart follows that end, here or in a later daemon. */
+/**
+ * The service is registered again while an end is being written: no restart follows that end, in this daemon
+ * or a later one.
+ */
 const forgoRestart: Cell<'ended', 'changed'> = ({ life }, state) => {
   const strip = (): null => {
     delete state.end.restart;
     return null;
   };
   state.backoff = null;
-  // A write under way has it: then it is written once more.
+  // A write under way still contains the restart, so the end is written again.
   if (!state.recording) strip();
   const recorded = life.record(state).then(() => life.cancelRestart());
   return tolerateFailure(recorded, strip);
@@ -122,12 +125,12 @@ const endFaulty: Cell<'checking' | 'running', 'faulty'> = (
   { run: id, graceMs, ...fault },
 ) => {
   if (run.id !== id) return;
-  // The host keeps why, so that a later daemon does not take this stop for a client's.
+  // The host keeps the reason, so that a later daemon does not take this stop for a client's.
   effects.note(run, { passed: phase === 'running', fault: fault.cause });
   life.halt(run, graceMs, null, fault);
 };
 const skipFault = (): void => {};
-/** A client's stop joins one that is under way: no restart follows it. */
+/** A client's stop joins one under way, and cancels the restart after it. */
 const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
   if (state.fault) effects.note(state.run, {});
   state.fault = null;
@@ -137,7 +140,7 @@ const joinStop: Cell<'stopping', 'stop'> = ({ effects }, state) => {
 const finish: Cell<'checking' | 'running', 'exited'> = ({ life }, { run }, end) => {
   if (end.run === run.id) life.finish(run, end, UNASKED);
 };
-/** Stops what the last run left behind. Fails daemon_busy when the host does not answer. */
+/** Stops the leftover processes of the last run. Fails daemon_busy when the host does not answer. */
 const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, asked) => {
   const { effects, life, name } = machine;
   const { end, stored } = life.snapshot();
@@ -151,14 +154,14 @@ const acceptEnd: Cell<'idle' | 'ended', 'stop'> = async (machine, { phase }, ask
   const { exitUnknown: _exitUnknown, ...report } = await stopped.catch((error: unknown) => {
     throw isFailure(error) ? life.busy() : error;
   });
-  // An end that is still to be stored stays as it is.
+  // An end that is still being stored stays as it is.
   const isKept = machine.isClosed || end.status === 'completed';
   if (phase === 'idle') await life.lastEnd.forgoRelaunch();
-  // Only a client's stop makes a crash `stopped`.
+  // Only a client's stop turns a crash into `stopped`.
   if (phase === 'idle') await life.lastEnd.settle(end, isKept ? end.status : 'stopped');
   return { ...answer, ...report, exitCode: end.exitCode, signal: end.signal };
 };
-/** A stop while an end is being stored: of another stop, whose answer it gets, or of the process itself. */
+/** A stop while an end is being stored. If that end is a stop's, it gets the same answer. */
 const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
   const recorded = machine.life.record(state).then(() => true);
   const isRecorded = await tolerateFailure(recorded, () => false);
@@ -170,7 +173,7 @@ const stopEnded: Cell<'ended', 'stop'> = async (machine, state, graceMs) => {
 const look = ({ life }: ServiceMachine): Promise<void> => life.look();
 const lookSoon = ({ life }: ServiceMachine): void => life.lookSoon();
 const keep = async (): Promise<null> => null;
-/** Nothing to do: the pending reply of the host carries the answer. */
+/** Nothing to do: the pending reply of the host brings the answer. */
 const skip = async (): Promise<void> => {};
 const skipEnd = (): void => {};
 

@@ -1,11 +1,11 @@
-// Whether a program has bracketed paste on (DEC mode 2004). A program sets it once and may print for days, so
-// all that is kept of the output of its run is looked at, once.
+// Whether a program has bracketed paste on (DEC mode 2004). A program may set it once and then print for
+// days, so all stored output of its run is searched, once.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LogChunk } from './service_log.ts';
 
 const BRACKETED_PASTE = 2004;
 const SLICE_BYTES = 256 * 1024;
-/** The longest sequence that counts, which two slices may share. */
+/** The longest sequence to recognise across two slices. */
 const OVERLAP_BYTES = 80;
 /** Sets or resets modes, or resets the terminal. */
 const CHANGE = /\x1b(?:\[\?([\d;]{1,64})([hl])|c|\[!p)/g;
@@ -20,7 +20,7 @@ export interface PasteModeOptions {
 export class PasteMode {
   private readonly options: PasteModeOptions;
   private isOn = false;
-  /** Log offset up to which the output was looked at, and its last bytes. */
+  /** The log offset up to which output was searched, and the last characters before it. */
   private seenTo: number;
   private rest = '';
 
@@ -47,7 +47,7 @@ export class PasteMode {
     for (const { 1: modes, 2: final } of text.matchAll(CHANGE))
       if (modes === undefined) this.isOn = false;
       else if (modes.split(';').map(Number).includes(BRACKETED_PASTE)) this.isOn = final === 'h';
-    // A change that is seen twice is the last one both times.
+    // A change that is seen twice is harmless, because the last one counts.
     this.rest = text.slice(-OVERLAP_BYTES);
   }
 }

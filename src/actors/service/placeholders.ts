@@ -1,5 +1,5 @@
-// What `${port.web}` and the like stand for in a service of a stack: docs/reference.md "Placeholders". They
-// are filled in at each start, so the record holds what was written, and a port that has changed is right at
+// The values of `${port.web}` and the like in a service of a stack: docs/reference.md "Placeholders". They
+// are filled in at each start. So the record contains the text as written, and a changed port takes effect at
 // the next start.
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -7,7 +7,7 @@ import { localhostUrl } from '../../protocol/names.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
 import { PLACEHOLDER, projectOfStack, shortName, slugOfStack, stackHostname } from '../../protocol/stacks.ts';
 
-/** The registered names and ports of a stack's services; a port is null where there is none. */
+/** The registered names and ports of a stack's services; a port is null for a service without one. */
 export type StackPorts = readonly (readonly [name: string, port: number | null])[];
 
 /** A stack with the ports of its services by their short names. */
@@ -45,7 +45,7 @@ function fill(text: string, values: StackValues): string {
   });
 }
 
-/** `value` with the placeholders of all its texts filled in. */
+/** `value` with the placeholders in all its strings filled in. */
 function fillAll<V>(value: V, values: StackValues): V {
   if (typeof value === 'string') return fill(value, values) as V;
   if (Array.isArray(value)) return value.map((item) => fillAll(item, values)) as V;
@@ -54,7 +54,7 @@ function fillAll<V>(value: V, values: StackValues): V {
   return Object.fromEntries(rows) as V;
 }
 
-/** The part of a spec in which placeholders may stand. */
+/** The part of a spec that may contain placeholders. */
 type FilledSpec = Pick<ServiceSpec, 'cmd' | 'cwd' | 'ready' | 'live' | 'env'>;
 
 /** `spec` as it is started, with the ports of its stack. Fails start_failed. */
@@ -66,7 +66,7 @@ export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
   return { ...spec, ...fillAll<Omit<FilledSpec, 'env'>>({ cmd, cwd, live, ready }, values), env };
 }
 
-/** `PORT_<NAME>` and `URL_<NAME>` of all other services of the stack. */
+/** The variables `PORT_<NAME>` and `URL_<NAME>` for all other services of the stack. */
 export function neighbourVariables({ name, stack }: ServiceSpec, ports: StackPorts): EnvironmentRows {
   if (!stack) return [];
   return ports.flatMap(([other, port]): EnvironmentRows => {

@@ -1,5 +1,5 @@
-// Prompts that wait for something: each looks again whenever the output, the state of the agent or the time
-// may have changed what it waits for.
+// Prompts that wait for a condition. Each is rechecked whenever the output, the agent's state or the time may
+// have changed the outcome.
 import { fail } from '../../protocol/errors.ts';
 import type { PromptMessage } from '../../protocol/prompts.ts';
 import type { Clock, Failure } from '../../runtime/actor.ts';
@@ -8,20 +8,20 @@ import type { ServiceLog } from './service_log.ts';
 export interface PromptLooksOptions {
   clock: Clock;
   log: Pick<ServiceLog, 'watch'>;
-  /** Calls `onChange` after every change of what the agent is doing. Returns a function that ends it. */
+  /** Calls `onChange` after every change of the agent's state. Returns a function that unsubscribes. */
   watchState(onChange: () => void): () => void;
 }
 
 /** A prompt that has not been answered yet. */
 export interface OpenPrompt extends PromptMessage {
-  /** Monotonic time at which its client no longer waits. */
+  /** Monotonic time at which its client stops waiting. */
   until: number;
   isCancelled: boolean;
-  /** Looks again at what it waits for. */
+  /** Rechecks its condition. */
   onChange: () => void;
 }
 
-/** What a look has found; or that there is nothing yet, and the ms after which time may change that. */
+/** The result of a check; or that there is none yet, and the ms after which to check again. */
 export type PromptLook<T> = { found: T } | { againMs: number | null };
 export const NOT_YET = { againMs: null } as const;
 
@@ -32,7 +32,10 @@ export class PromptLooks {
     this.options = options;
   }
 
-  /** Looks until something is found; null at the monotonic time `latest`. Fails when the client has gone. */
+  /**
+   * Checks until there is a result; null at the monotonic time `latest`. Fails when the client has
+   * disconnected.
+   */
   until<T>(prompt: OpenPrompt, latest: number, look: () => PromptLook<T>): Promise<T | null> {
     const { clock, log, watchState } = this.options;
     let again = (): void => {};
@@ -68,5 +71,5 @@ export class PromptLooks {
   }
 }
 
-/** The failure of a prompt whose client has gone. */
+/** The failure of a prompt whose client has disconnected. */
 export const cancelled = (): Failure => fail('daemon_busy', 'its client has gone');

@@ -1,5 +1,5 @@
-// Types a prompt into a terminal as a person would: the text, then, when the program shows it and has had a
-// pause, the key that submits it. docs/reference.md "Prompt".
+// Types a prompt into a terminal as a person would: the text and then, once the program shows it and has
+// paused, the key that submits it. docs/reference.md "Prompt".
 import type { PromptTyping } from '../../protocol/coding_agents.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isBlankAdded, isStillTyped, isTextShown, typedPrompt } from '../../protocol/prompt_text.ts';
@@ -41,7 +41,10 @@ export class PromptTypist {
     this.options = options;
   }
 
-  /** The bytes that type `text` at this moment. Fails invalid_spec where it would not arrive exactly. */
+  /**
+   * The bytes that type `text` in the terminal's current mode. Fails invalid_spec if it would not arrive
+   * exactly.
+   */
   async bytesOf(text: string, { run, logFrom, typing }: PromptTerminal): Promise<Uint8Array> {
     const isPasted = typing.bracketedPaste && (await this.pasteMode(run, logFrom).read());
     const newline = typing.newline === null ? null : textBytes(typing.newline);
@@ -52,8 +55,9 @@ export class PromptTypist {
   }
 
   /**
-   * Types `bytes`, the text of the prompt, and the key that submits it, unless `assertOpen` rejects after the
-   * text. `before`: the lines that were there. Resolves with the log offset from which output answers it.
+   * Types `bytes`, the text of the prompt, and the submitting key, unless `assertOpen` rejects after the
+   * text. `before`: the lines shown before. Resolves with the log offset from which output responds to the
+   * prompt.
    */
   async type(
     prompt: OpenPrompt,
@@ -65,13 +69,13 @@ export class PromptTypist {
     const { log, type } = this.options;
     const from = log.end();
     const enter = Buffer.from(textBytes(submit));
-    // In one piece: there is no moment at which half of it is typed.
+    // In one write, so that the prompt is never half typed.
     if (pauseMs === 0) {
       await type(Buffer.concat([bytes, enter]));
       return from;
     }
     await type(bytes);
-    // Half a prompt must not stay where it is.
+    // Once typed, the prompt must be submitted even if its client disconnects.
     const owned = { ...prompt, isCancelled: false };
     await this.untilShown(owned, from, before);
     await this.untilRest(owned, log.end(), pauseMs);
@@ -86,10 +90,10 @@ export class PromptTypist {
   }
 
   /**
-   * Whether the program has taken the text. It has not where the submitting key became a newline, and where
-   * the text stands as it was typed after something else was drawn: a program that continues a conversation
-   * may show its prompt before it takes keys. `typed`: the lines when the key was pressed at the log offset
-   * `from`; `before`: those before the text was typed. What nobody can tell counts as taken.
+   * Whether the program has taken the text. It has not if the submitting key became a newline, or if the text
+   * is still there as typed after something else was drawn: a program that resumes a conversation may show
+   * its prompt before it takes keys. `typed`: the lines when the key was pressed at the log offset `from`;
+   * `before`: those before the text was typed. Unclear cases count as taken.
    */
   private async isSubmitted(
     prompt: OpenPrompt,
@@ -113,12 +117,12 @@ export class PromptTypist {
     return true;
   }
 
-  /** null: they take too long to draw. */
+  /** null: the screen takes too long to draw. */
   private shownLines(): Promise<string[] | null> {
     return tolerateFailure(this.options.readLines(), () => null);
   }
 
-  /** Fails agent_stalled when the program prints nothing behind the log offset `from`. */
+  /** Fails agent_stalled when the program prints nothing after the log offset `from`. */
   async untilMoved(prompt: OpenPrompt, from: number): Promise<void> {
     const { clock, log, looks, name } = this.options;
     const hasMoved = (): PromptLook<true> => (log.end() > from ? { found: true } : NOT_YET);
@@ -127,9 +131,9 @@ export class PromptTypist {
   }
 
   /**
-   * Resolves when the screen shows the text: a busy program would read text and Enter as one, and what it
-   * prints may be something else. Also when nothing tells so: it has printed something and is quiet since, or
-   * that takes too long.
+   * Resolves when the screen shows the text, because a busy program would read text and Enter as one and may
+   * print unrelated output. Also resolves when that cannot be seen: when the program has printed something
+   * and gone quiet, or after too long a wait.
    */
   private async untilShown(prompt: OpenPrompt, from: number, before: readonly string[]): Promise<void> {
     const { clock, log } = this.options;
@@ -146,8 +150,8 @@ export class PromptTypist {
   }
 
   /**
-   * Resolves when something has been printed behind the log offset `from`, or `pauseMs` have passed, and the
-   * output has come to a rest; or after a while.
+   * Resolves when output has appeared after the log offset `from` or `pauseMs` have passed, and the output
+   * has paused; or after a while.
    */
   private async untilRest(prompt: OpenPrompt, from: number, pauseMs: number): Promise<void> {
     const { clock, log, looks } = this.options;

@@ -12,22 +12,24 @@ export interface ReadyCheck {
    * The result of the last probe; null before the first one has ended, and when there is nothing to probe.
    */
   last(): LastCheck | null;
-  /** Who had the port of the service when the check would have passed last; null: nobody had. */
+  /** Who held the service's port when the check would last have passed; null: nobody. */
   foreignHolder(): string | null;
   /** Ends the check without a result. */
   stop(): void;
 }
 
-/** What a check asks. */
+/** How to make the probes of a check. */
 export interface ReadyQuestions {
-  /** Asks what the plan names. */
+  /** Probes what the plan names. */
   ask: AskCheck;
-  /** Calls `onDone` with who listens on the port of the service without being of its run; null: nobody. */
+  /** Calls `onDone` with who listens on the service's port without belonging to its run; null: nobody. */
   foreignHolder: (onDone: (holder: string | null) => void) => void;
 }
 
 export interface ReadyPlan {
-  /** What is asked, for people; null: the service is ready when its process has been up for 50 ms. */
+  /**
+   * What is probed, as shown to people; null: the service is ready once its process has been up for 50 ms.
+   */
   text: string | null;
   /** Uptime of the process, in milliseconds. */
   upMs: number;
@@ -51,14 +53,14 @@ export function readyPlanOf(
     check?.intervalMs ?? (isExec ? READY_CHECK.minExecIntervalMs : READY_CHECK.fastIntervalMs);
   const usualMs = pty ? READY_CHECK.agentMaxIntervalMs : READY_CHECK.maxIntervalMs;
   const slowestMs = check?.intervalMs ?? usualMs;
-  // The wall clocks of two processes, each of which may have been set: monotonic time bounds what they say.
+  // The wall clock may have been set between the two processes, so monotonic time limits the result.
   const sinceAsked = askedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - askedAt;
   const upMs = Math.min(sinceAsked, Math.max(0, clock.now() - startedAt));
   const probeMs = check?.timeoutMs ?? CHECK.timeoutMs;
   return { text: check?.text ?? null, upMs, timeoutMs, probeMs, fastestMs, slowestMs };
 }
 
-/** Milliseconds from one probe to the next, after `waitedMs` of waiting. */
+/** Milliseconds between two probes, after `waitedMs` of waiting. */
 export function probePauseMs(
   waitedMs: number,
   { fastestMs, slowestMs }: Pick<ReadyPlan, 'fastestMs' | 'slowestMs'>,
@@ -71,8 +73,8 @@ export function probePauseMs(
 const nothing = (): void => {};
 
 /**
- * Tries until the check passes or times out, then calls `onResult` once with the outcome. What answers in the
- * place of the service does not count.
+ * Probes until the check passes or times out, then calls `onResult` once with the outcome. Answers from
+ * another program on the port do not count.
  */
 export function startReadyCheck(
   clock: Clock,

@@ -10,9 +10,9 @@ import { type LifecycleState, liveRun, type ReadyTimeout, type RunFault } from '
 export interface Findings {
   /** The host's record matches the known state. */
   same: object;
-  /** The running process has passed its ready-check, and the host, a new one, does not know it. */
+  /** The process has passed its ready-check, but the host is a new one and does not know that. */
   unannounced: { run: LiveRun };
-  /** The host has no process. `owed`: the restart that an earlier daemon owed. */
+  /** The host has no process. `owed`: a restart that an earlier daemon left pending. */
   absent: { owed: Backoff | null };
   /** The run has ended, and its end is stored: the host may drop it. */
   recorded: { id: string; owed: Backoff | null };
@@ -27,7 +27,7 @@ export interface Findings {
   /** The process waits for its ready-check. `timeoutMs` null: it has no deadline. */
   checking: { run: LiveRun; timeoutMs: number | null };
   running: { run: LiveRun };
-  /** The process of a task that is not announced yet. */
+  /** A running task that has not been announced yet. */
   working: { run: LiveRun };
   /** The process is being stopped. If the host died and forgot the stop, it is requested again. */
   stopping: { run: LiveRun; late: ReadyTimeout | null; fault: RunFault | null };
@@ -85,19 +85,22 @@ export function reconcile(row: LedgerRun | null, known: Known, now: number, boot
   if (row.memo.passed) return { is: 'running', run };
   const { deadline, task } = run.metadata;
   if (task) return { is: 'working', run };
-  // A clock that was set back leaves no more time than there was.
+  // If the clock was set back, no more time is left than at the start.
   const leftMs = deadline === null ? null : Math.max(0, deadline - now);
   const timeoutMs = leftMs === null || run.timeoutMs === null ? leftMs : Math.min(leftMs, run.timeoutMs);
   return { is: 'checking', run, timeoutMs };
 }
 
-/** The phase of the stop under way, if one is known. */
+/** The phase of the stop under way; null if none is known. */
 function stoppingState(state: LifecycleState): Extract<LifecycleState, { phase: 'stopping' }> | null {
   const was = state.phase === 'lost' ? state.was : state;
   return was?.phase === 'stopping' ? was : null;
 }
 
-/** The restart that an earlier daemon owed, unless the policy has changed or the machine was booted since. */
+/**
+ * The restart that an earlier daemon left pending, unless the policy has changed or the machine was rebooted
+ * since.
+ */
 function owedRestart({ end, stored }: Known, now: number, bootedAt: number): Backoff | null {
   if (!end?.restart || end.at < bootedAt || !stored) return null;
   const rule = completeRestartRule(stored.spec.restart);

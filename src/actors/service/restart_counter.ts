@@ -1,5 +1,5 @@
-// How often a service was restarted by its policy since a client's last start, and what its rule says of the
-// next time.
+// Counts the policy restarts of a service since a client last started it, and applies its rule to the next
+// one.
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { LastEnd, RestartPolicy, RestartRule } from '../../protocol/service.ts';
 import {
@@ -12,15 +12,15 @@ import {
 } from './restart_policy.ts';
 
 export class RestartCounter {
-  /** All of them. */
+  /** The total number. */
   total = 0;
-  /** When those were that the rule counts, in epoch milliseconds. */
+  /** When the restarts that count for the rule happened, in epoch milliseconds. */
   times: readonly number[] = [];
-  /** Consecutive ones that did not stay up. */
+  /** The number of consecutive restarts whose runs did not stay up. */
   private attempt = 0;
   private readonly restart: () => RestartPolicy | RestartRule;
 
-  /** `restart`: what the registration says. */
+  /** `restart`: the registered policy or rule. */
   constructor(restart: () => RestartPolicy | RestartRule) {
     this.restart = restart;
   }
@@ -31,13 +31,15 @@ export class RestartCounter {
     this.times = [];
   }
 
-  /** Goes on from the run of an earlier daemon: its restarts are an upper bound for the consecutive ones. */
+  /**
+   * Continues from the run of an earlier daemon, whose restarts are an upper bound for the consecutive ones.
+   */
   resume({ restarts, restartTimes = [] }: RunMetadata): void {
     this.total = this.attempt = restarts;
     this.times = restartTimes;
   }
 
-  /** Goes on from the end after which an earlier daemon owed a restart. */
+  /** Continues from an end after which an earlier daemon left a restart pending. */
   resumePending(end: LastEnd | null): void {
     this.times = end?.restart?.times ?? [];
   }
@@ -56,7 +58,7 @@ export class RestartCounter {
     return classifyEnd({ ...ended, attempt, times }, completeRestartRule(this.restart()), now);
   }
 
-  /** The restart that follows one that made no process. */
+  /** The restart that follows an attempt that started no process. */
   afterNoProcess(now: number): ReturnType<typeof nextRestart> {
     const { attempt, times } = this;
     return nextRestart(completeRestartRule(this.restart()), { failed: true, upMs: 0, attempt, times }, now);

@@ -1,4 +1,4 @@
-// The meaning of an end, and whether a restart follows: docs/reference.md "Restart policy". Pure.
+// Classifies an end, and decides whether a restart follows: docs/reference.md "Restart policy". Pure.
 
 import type { RunMetadata } from '../../protocol/host.ts';
 import type { EndCause, LastEnd, RestartPolicy, RestartRule, RunEnd } from '../../protocol/service.ts';
@@ -12,7 +12,9 @@ export interface Backoff {
   nextAt: number;
 }
 
-/** A restart rule with everything that was left open; null: without bound, and since a client's start. */
+/**
+ * A restart rule with all defaults. `max` null: unlimited; `withinMs` null: since a client last started it.
+ */
 export interface CompleteRestartRule {
   policy: RestartPolicy;
   minMs: number;
@@ -21,7 +23,7 @@ export interface CompleteRestartRule {
   withinMs: number | null;
 }
 
-/** The rule that a registration means. */
+/** The complete rule for a registered policy or rule. */
 export function completeRestartRule(given: RestartPolicy | RestartRule): CompleteRestartRule {
   const {
     policy,
@@ -34,7 +36,7 @@ export function completeRestartRule(given: RestartPolicy | RestartRule): Complet
   return { policy, minMs: least, maxMs: Math.max(least, maxMs ?? SERVICE.restart.maxDelayMs), max, withinMs };
 }
 
-/** The pause before a restart: the first one doubled before each further one, up to the longest. */
+/** The pause before a restart: the shortest one, doubled for each further attempt, up to the longest. */
 export const backoffDelayMs = (attempt: number, { minMs, maxMs }: CompleteRestartRule): number =>
   Math.min(maxMs, minMs * 2 ** (attempt - 1));
 
@@ -46,9 +48,9 @@ export function countedRestarts(times: readonly number[], rule: CompleteRestartR
 }
 
 /**
- * Whether and when a restart follows an end that nobody requested. `attempt` belongs to the run that has
- * ended: 0 for one that a client started. After a run that was up for 10 s, counting starts anew.
- * `exhausted`: the rule has an end, and it is reached.
+ * Whether and when a restart follows an end that nobody requested. `attempt` is that of the run that ended: 0
+ * if a client started it. A run that was up for 10 s resets the count. `exhausted`: the rule's limit is
+ * reached.
  */
 export function nextRestart(
   rule: CompleteRestartRule,
@@ -76,9 +78,9 @@ export interface EndedRun {
   stopped: boolean;
   /** The run was stopped because it was not ready in time. */
   timedOut: boolean;
-  /** Why it was stopped, where no client asked for it. */
+  /** Why it was stopped, if no client asked for it. */
   fault: EndCause | null;
-  /** It was stopped to be started again. */
+  /** It was stopped in order to be started again. */
   relaunched: boolean;
 }
 
@@ -92,7 +94,7 @@ export function classifyEnd(
   const cause = fault ?? (outcome.cause === 'memory' ? 'memory' : null);
   const isReboot = outcome.cause === 'reboot';
   const calm = cause === null && (stopped || isReboot || exitCode === 0);
-  // A client learns that its start timed out. A restart that timed out counts as any other failure.
+  // A client is told that its start timed out. A policy restart that times out counts as a failure.
   const isUnasked = !stopped || cause !== null || (timedOut && run.byPolicy);
   const ran = { failed: timedOut || !calm, upMs: at - run.startedAt, attempt, times };
   const next = isReboot || !isUnasked ? null : nextRestart(rule, ran, now);
@@ -123,7 +125,10 @@ export function classifyEnd(
   return { end, backoff };
 }
 
-/** The end of an agent that sleeps since, though nobody has stopped it: no crash, and no restart follows. */
+/**
+ * The end of an agent that counts as asleep although nobody stopped it: not a crash, and not followed by a
+ * restart.
+ */
 export function asleepEnd({ restart: _, ...end }: LastEnd): { end: LastEnd; backoff: null } {
   return { end: { ...end, status: 'stopped' }, backoff: null };
 }

@@ -19,11 +19,11 @@ export interface Run {
   byPolicy: boolean;
   /** null: no deadline to become ready. */
   timeoutMs: number | null;
-  /** Monotonic milliseconds at which the host was asked for it; null: by an earlier incarnation. */
+  /** Monotonic milliseconds at which the host was asked to start it; null: by an earlier daemon or actor. */
   askedAt: number | null;
-  /** Monotonic milliseconds at which the wake was asked for; absent: none was, or of an earlier daemon. */
+  /** Monotonic milliseconds at which the wake was requested; absent: not woken, or by an earlier daemon. */
   wokeSince?: number;
-  /** The offset in the log from which its output begins, or an earlier one. */
+  /** A log offset at or before the start of its output. */
   logFrom: number;
   /** Settles when the process exists, or when it is certain that none will. */
   spawned: Deferred<StartReply>;
@@ -44,7 +44,7 @@ export function plannedRun(
     logFrom,
   }: Pick<Run, 'timeoutMs' | 'byPolicy' | 'logFrom'> & {
     clock: Clock;
-    /** Restarts so far, and when those were that the rule counts. */
+    /** Restarts so far, and the times of those that count for the rule. */
     restarts: { total: number; times: readonly number[] };
   },
 ): Run {
@@ -77,7 +77,7 @@ export function plannedRun(
   };
 }
 
-/** `url` with `innerPort`, if it leads to `port` of this machine. */
+/** `url` with `innerPort`, if it points to `port` on this machine. */
 function urlBehindDoor(url: string, port: number, innerPort: number): string {
   const inner = new URL(url);
   const host = unbracketedHost(inner);
@@ -87,7 +87,7 @@ function urlBehindDoor(url: string, port: number, innerPort: number): string {
   return inner.href;
 }
 
-/** A check of a run: behind a door, it asks the port of the process in place of that of the service. */
+/** The check as it applies to a run: behind a door it probes the process's own port. */
 export function checkOfRun(field: LiveField | null, { doorPort, port }: RunMetadata): LiveField | null {
   if (field === null || doorPort === undefined || port === null) return field;
   const inner = (url: string): string => urlBehindDoor(url, doorPort, port);
@@ -98,7 +98,7 @@ export function checkOfRun(field: LiveField | null, { doorPort, port }: RunMetad
   return { ...field, tcp: inner(`tcp://${typeof tcp === 'number' ? `localhost:${tcp}` : bareTarget(tcp)}`) };
 }
 
-/** The metadata of a run that gets `innerPort` from the door on its port. `isAwake`: it never sleeps. */
+/** The metadata of a run that gets `innerPort` behind the door on its port. `isAwake`: it never sleeps. */
 export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: boolean): RunMetadata {
   const { port } = metadata;
   if (port === null) return metadata;
@@ -108,7 +108,7 @@ export function behindDoor(metadata: RunMetadata, innerPort: number, isAwake: bo
 /** The port at which clients reach a run. */
 export const publicPort = ({ doorPort, port }: RunMetadata): number | null => doorPort ?? port;
 
-/** The answer to the start of a task that has completed after `ms` milliseconds. */
+/** The answer to the start of a task that completed after `ms` milliseconds. */
 export const completedReply = (name: string, ms: number): StartReply => ({
   name,
   status: 'completed',
@@ -138,7 +138,7 @@ export function runFromLedger({ run, memo, pty, pid, startTicks, startedAt, cgro
   };
 }
 
-/** Adds the current memory of its first process: at the spawn, that process was only a shell. */
+/** Measures the current memory of its first process again: at the spawn, that process was only a shell. */
 export function withMeasuredMemory(run: LiveRun): LiveRun {
   const row = processRow(run.pid);
   return row?.startTicks === run.startTicks ? { ...run, rssMB: Math.ceil(row.rssBytes / MIB) } : run;

@@ -19,7 +19,7 @@ export class RunChecks {
     this.effects = effects;
   }
 
-  /** Where the log ends now, from which the next run prints. */
+  /** The current end of the log, where the output of the next run begins. */
   logEnd(): number {
     return this.probes.log.end();
   }

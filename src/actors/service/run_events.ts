@@ -1,4 +1,4 @@
-// The events of a service with the fields of the table in its order: docs/reference.md "Event types".
+// The events of a service, with their fields in the order of docs/reference.md "Event types".
 import type { AgentStateName, StateReason } from '../../protocol/agent_state.ts';
 import type { EventType, NewEvent } from '../../protocol/events.ts';
 import { serviceUrl } from '../../protocol/names.ts';
@@ -19,13 +19,13 @@ export function startedEvent(name: string, run: LiveRun): NewEvent {
 export const unhealthyEvent = (name: string, run: LiveRun, { url, error }: LastCheck): NewEvent =>
   runEvent('service.unhealthy', name, run.id, { name, check: url, error });
 
-/** What the journal says of an end after which the service or the agent sleeps. */
+/** What the journal says about an end after which the service or agent sleeps. */
 export interface Slept {
   type: 'service.slept' | 'agent.slept';
   fields: object;
 }
 
-/** `slept` null: it does not sleep since. */
+/** `slept` null: it does not sleep afterwards. */
 export function endedEvent(name: string, end: LastEnd, slept: Slept | null): NewEvent {
   const { run, exitCode, signal, cause, completed } = end;
   if (completed) return runEvent('service.completed', name, run, { name, ms: completed.ms });
@@ -43,23 +43,23 @@ export const sleptEvent = (name: string): NewEvent => ({
   data: JSON.stringify({ name }),
 });
 
-/** The run is up, whose wake was asked for at `wokeAt`, epoch milliseconds. */
+/** The run is up after a wake that was requested at `wokeAt`, epoch milliseconds. */
 export function wokeEvent(
   name: string,
   { id, wokeSince }: Pick<LiveRun, 'id' | 'wokeSince'>,
   wokeAt: number,
   clock: Clock,
 ): NewEvent {
-  // Only the wake of an earlier daemon is measured by the time of day, which may have been set meanwhile.
+  // Only a wake by an earlier daemon is measured by the wall clock, which may have been set meanwhile.
   const ms = wokeSince === undefined ? clock.now() - wokeAt : clock.monotonic() - wokeSince;
   return runEvent('service.woke', name, id, { name, ms: Math.max(0, Math.round(ms)) });
 }
 
-/** An agent was woken in `ms` milliseconds, and goes on with its conversation. */
+/** An agent was woken in `ms` milliseconds and continues its conversation. */
 export const agentWokeEvent = (name: string, run: string, sessionId: string, ms: number): NewEvent =>
   runEvent('agent.woke', name, run, { name, sessionId, ms });
 
-/** What the agent is doing has changed from `previous` to `state`. */
+/** The agent's state has changed from `previous` to `state`. */
 export const agentStateEvent = (
   name: string,
   run: string | null,
@@ -79,9 +79,9 @@ const STATUS_OF_EVENT: { readonly [T in EventType]?: LastEnd['status'] } = {
 };
 
 /**
- * `end` as clients were told of it by an event of `type`. A stop and an exit may meet, and the daemon may be
- * killed with the event in the journal and nothing in the store: the next daemon sees an exit that nobody
- * asked for. Clients have seen a stop, so no restart follows.
+ * `end` as clients saw it in an event of `type`. A stop and an exit may coincide, and the daemon may be
+ * killed between journal and store: the next daemon then sees an unrequested exit. Clients have seen a stop,
+ * so no restart follows.
  */
 export function endAsTold(end: LastEnd, type: EventType): LastEnd {
   const status = STATUS_OF_EVENT[type] ?? 'stopped';
@@ -90,7 +90,7 @@ export function endAsTold(end: LastEnd, type: EventType): LastEnd {
   return { ...rest, status };
 }
 
-/** Of the service, not of a run. */
+/** An event of the service rather than of a run. */
 export const changedEvent = (name: string, paths: string[]): NewEvent => ({
   type: 'service.changed',
   name,

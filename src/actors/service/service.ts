@@ -43,7 +43,7 @@ import {
 import { liveRun } from './state.ts';
 import { TaskStarts } from './task_starts.ts';
 
-/** The requests of a service beyond the table of its phases. */
+/** The requests of a service beyond the table of phases. */
 class SupervisedService implements SupervisedParts {
   readonly machine: ServiceMachine;
   readonly log: ServiceLog;
@@ -60,9 +60,9 @@ class SupervisedService implements SupervisedParts {
   readonly requests: AgentRequests;
   /** The restart whose stop is under way. */
   private restarting: Promise<StartReply> | null = null;
-  /** Cancels the pending end of the actor of a service that is not registered. */
+  /** Cancels the pending end of an actor whose service is not registered. */
   private cancelEnd = (): void => {};
-  /** The command that this is in place of a service. */
+  /** The command, if this actor is one instead of a service. */
   private command: CommandSession | null = null;
 
   constructor(context: Context, config: ServiceConfig) {
@@ -130,7 +130,7 @@ class SupervisedService implements SupervisedParts {
       });
   }
 
-  /** Starts the service; for a wake, after the stop that is under way. */
+  /** Starts the service; a wake first waits for a stop under way. */
   start(message: MessageOf<ServiceProtocol, 'start'>): Promise<StartReply> {
     const { wake = false, awake = false, force = false, slot } = message;
     if (slot !== undefined) return this.tasks.atSlot(message, slot);
@@ -153,7 +153,7 @@ class SupervisedService implements SupervisedParts {
     return spec.agent ? this.session.sleep(force) : this.door.sleep();
   }
 
-  /** Wakes an agent that sleeps. Resolves with whether it slept. Fails as a start does. */
+  /** Wakes an agent if it is asleep. Resolves with whether it was. Fails as a start does. */
   private async awake(): Promise<boolean> {
     await this.session.settled();
     if (!this.session.isAsleep) return false;
@@ -200,7 +200,8 @@ class SupervisedService implements SupervisedParts {
       reopen();
       throw error;
     }
-    // The record is still in the store, where a new actor would read it. This one stays until it is removed.
+    // The record is still in the store, where a new actor would read it. So this actor stays until the record
+    // is removed.
     this.machine.forget();
     this.endSoon();
     return null;
@@ -227,7 +228,7 @@ class SupervisedService implements SupervisedParts {
     return this.log;
   }
 
-  /** Becomes a command, which no service is. */
+  /** Turns this actor into a command, if it is not a service. */
   prepare({ input }: MessageOf<CommandProtocol, 'prepare'>): null {
     const { context, effects, name, terminal } = this;
     if (this.command || this.life.snapshot().stored) throw fail('name_in_use', `${name} is taken`);
@@ -247,7 +248,7 @@ class SupervisedService implements SupervisedParts {
     return null;
   }
 
-  /** Types a prompt; one that finds the agent asleep wakes it, and waits until it is idle. */
+  /** Types a prompt. If the agent is asleep, wakes it and waits until it is idle. */
   async prompt(message: PromptMessage): Promise<PromptReply> {
     const isWoken = await this.awake();
     return this.requests.prompts.prompt(isWoken ? { ...message, queue: true } : message);
@@ -260,7 +261,7 @@ class SupervisedService implements SupervisedParts {
     const live = liveRun(life.snapshot().state);
     const foreignHolder = live && (await this.effects.foreignHolder(live));
     const { status, isDoorOpen } = life.view();
-    // Without a process it is the door that listens on the port.
+    // Without a process, the listener on the port is the door.
     const isHeldByDoor = !live && isDoorOpen;
     const port = isHeldByDoor ? null : (live?.metadata ?? spec).port;
     const portHolder = foreignHolder ?? (await this.effects.portHolder(port));
@@ -313,7 +314,7 @@ class SupervisedService implements SupervisedParts {
     return { name: this.name, signal, processes: await this.effects.questions.signal(run.id, signal) };
   }
 
-  /** Ends a run that uses more memory than it may, at once: it takes more all the time. */
+  /** Ends a run above its memory limit at once, because its use keeps growing. */
   overMemory({ run }: MessageOf<ServiceProtocol, 'overMemory'>): null {
     this.machine.faulty({ run, cause: 'memory', check: null, graceMs: 0 });
     return null;

@@ -1,4 +1,4 @@
-// A tether to a workload of another Berth without a daemon: as long as its command runs.
+// A tether to a workload of another Berth, without a daemon, for as long as its command runs.
 import { openLoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import { openRelay, type RelayAdmission } from '../../adapters/relay/dial_relay.ts';
 import { RelayLink } from '../../adapters/relay/relay_link.ts';
@@ -11,13 +11,13 @@ import { tetherActor } from './tether.ts';
 
 export interface ForegroundOptions {
   tether: TetherInput;
-  /** The first free one is taken. */
+  /** The ports to try; the first free one is taken. */
   ports: number[];
-  /** Asks for a ticket: where to connect, and with what. Rejects with a Failure. */
+  /** Requests a ticket: where to connect, and with what. Rejects with a Failure. */
   admit(): Promise<RelayAdmission>;
-  /** Hears why a connection was reset. */
+  /** Receives the reason why a connection was reset. */
   onError(reason: string): void;
-  /** Takes an error that is no Failure. */
+  /** Receives errors other than Failures. */
   onDefect(error: unknown): void;
 }
 

@@ -1,12 +1,11 @@
-// What the connections of a thread that wait may take: places and bytes. All of the thread's listeners
-// share it.
+// The places and bytes that the waiting connections of a thread may take, shared by all of its listeners.
 
 export interface HeldLimits {
   maxConnections: number;
   maxBytes: number;
 }
 
-/** Counts the connections that wait, and the bytes that are kept of all of them. */
+/** Counts the waiting connections and the bytes held for all of them. */
 export class HeldConnections {
   private readonly limits: HeldLimits;
   private places = 0;
@@ -16,22 +15,22 @@ export class HeldConnections {
     this.limits = limits;
   }
 
-  /** Connections that wait. */
+  /** The number of waiting connections. */
   get count(): number {
     return this.places;
   }
 
-  /** Bytes that are kept of them. */
+  /** The number of bytes held for them. */
   get keptBytes(): number {
     return this.bytes;
   }
 
-  /** Whether as many wait as may. */
+  /** Whether the most connections allowed are waiting. */
   get isCrowded(): boolean {
     return this.places >= this.limits.maxConnections;
   }
 
-  /** Whether no more should be read from clients. What is on its way is kept beyond that. */
+  /** Whether to stop reading from clients. Bytes already on their way are kept beyond the limit. */
   get isFull(): boolean {
     return this.bytes >= this.limits.maxBytes;
   }
@@ -49,7 +48,7 @@ export class HeldConnections {
   }
 }
 
-/** What a client has sent and nobody has answered: it can be sent once more. */
+/** What a client has sent and nobody has answered yet, so that it can be sent again. */
 export class Replay {
   readonly chunks: Buffer[] = [];
   private readonly held: HeldConnections;
@@ -65,12 +64,12 @@ export class Replay {
     return this.size === 0;
   }
 
-  /** Whether the client should send no more before it is carried. */
+  /** Whether the client should stop sending until it is connected. */
   get isFull(): boolean {
     return this.size >= this.maxBytes || this.held.isFull;
   }
 
-  /** Whether `bytes` more may be kept. */
+  /** Whether `bytes` more can be kept. */
   hasRoomFor(bytes: number): boolean {
     return this.size + bytes <= this.maxBytes && !this.held.isFull;
   }

@@ -1,34 +1,34 @@
-// Connections that wait for what they lead to: it is woken for all of them once, and they are reset when
-// waiting is in vain.
+// Connections that wait for their target. It is woken once for all of them, and they are reset when waiting
+// is pointless.
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import type { HeldConnections } from './held_connections.ts';
 import type { Session } from './session.ts';
 
-/** Why connections should not wait any longer. `since`: monotonic time; after `graceMs` they are reset. */
+/** Why connections should stop waiting. `since`: monotonic time; after `graceMs` they are reset. */
 export interface Trouble {
   reason: string;
   since: number;
   graceMs: number;
 }
 
-/** Those who wait, as their target sees them. */
+/** The waiting clients, as their target sees them. */
 export interface Waiters {
-  /** Whether nobody waits any more. */
+  /** Whether nobody is waiting any more. */
   readonly areGone: boolean;
-  /** Whether a client still waits, once port scans have closed. */
+  /** Whether a client is still waiting after port scans have had time to disconnect. */
   areStillThere(): Promise<boolean>;
 }
 
 /** What connections wait for. */
 export interface WakeTarget {
-  /** Why nobody should wait for it any longer; null: nothing is known. */
+  /** Why nobody should keep waiting for it; null: no reason is known. */
   readonly trouble: Trouble | null;
-  /** Why who has waited to the end has waited in vain, when there is no trouble. */
+  /** The reason to give to those whose wait has timed out, when there is no trouble. */
   readonly timeoutReason: string;
   /**
-   * Wakes it if it sleeps. Resolves with why waiting is in vain; null: it is not; undefined: nobody could
-   * say. Rejects with defects alone.
+   * Wakes it if it is asleep. Resolves with why waiting is pointless; null: it is not; undefined: unknown.
+   * Rejects only for defects.
    */
   ensureAwake(waiters: Waiters): Promise<Omit<Trouble, 'since'> | null | undefined>;
 }
@@ -37,13 +37,11 @@ export interface PendingConnectionsOptions {
   clock: Clock;
   held: HeldConnections;
   target: WakeTarget;
-  /** Takes an error that is no Failure. */
+  /** Receives errors other than Failures. */
   onDefect(error: unknown): void;
 }
 
-/**
- * The sessions of one listener that wait. Owned by its SessionRouter, which has it reviewed once a second.
- */
+/** The waiting sessions of one listener. Owned by its SessionRouter, which calls `review` once a second. */
 export class PendingConnections implements Waiters {
   private readonly options: PendingConnectionsOptions;
   private readonly pending = new Set<Session>();
@@ -65,12 +63,14 @@ export class PendingConnections implements Waiters {
 
   async areStillThere(): Promise<boolean> {
     const { clock } = this.options;
-    // A port scan has closed again by then; the sockets get one more turn of the loop to report it.
+    // By then a port scan has disconnected. The sockets get one more turn of the loop to report it.
     await new Promise((resolve) => clock.after(TETHER.probeDelayMs, () => setImmediate(resolve)));
     return [...this.pending].some(({ isClientGone }) => !isClientGone);
   }
 
-  /** Has the session wait, and wakes the target if necessary. Resets the session when too many wait. */
+  /**
+   * Makes the session wait, and wakes the target if necessary. Resets the session when too many are waiting.
+   */
   add(session: Session): void {
     if (this.pending.has(session)) return;
     const { held } = this.options;
@@ -83,14 +83,12 @@ export class PendingConnections implements Waiters {
     void this.ensureAwake();
   }
 
-  /** The session waits no longer. Harmless if it does not wait. */
+  /** The session no longer waits. Harmless if it was not waiting. */
   remove(session: Session): void {
     if (this.pending.delete(session)) this.options.held.add(-1);
   }
 
-  /**
-   * Resets the sessions that wait in vain or have waited too long, and sees to the target for the others.
-   */
+  /** Resets the sessions whose wait is pointless or too long, and checks the target for the others. */
   review(): void {
     const { clock, target } = this.options;
     const now = clock.monotonic();
@@ -105,7 +103,7 @@ export class PendingConnections implements Waiters {
       void this.ensureAwake();
   }
 
-  /** The way to the target has changed: what was wrong with the old one does not count. */
+  /** The path to the target has changed, so trouble with the old one no longer counts. */
   renew(): void {
     this.trouble = null;
     if (this.pending.size > 0) void this.ensureAwake();

@@ -1,4 +1,4 @@
-// The pods that the connections of a tether may go to, watched while somebody uses it.
+// The pods that a tether's connections may go to, watched while the tether is in use.
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import { type ClusterDialer, createClusterDialer } from '../../adapters/cluster_dialer.ts';
 import { createKubeCluster, type KubeCluster } from '../../adapters/kube/kube_cluster.ts';
@@ -15,9 +15,9 @@ import type { PodSource } from './used_pods.ts';
 
 /** Which pods of the workload connections may go to. */
 export interface PodChoice {
-  /** The name of the only one; null: any. */
+  /** The name of the only pod to use; null: any. */
   pod: string | null;
-  /** Whether one that runs will do while none is Ready. */
+  /** Whether a running pod may be used while none is Ready. */
   allowNotReady: boolean;
 }
 
@@ -39,24 +39,24 @@ interface RunningWatch {
   abort: AbortController;
   /** Monotonic milliseconds. */
   startedAt: number;
-  /** The last attempt has failed; the next one may be half a minute away. */
+  /** The last attempt failed; the next one may be half a minute away. */
   isFailing: boolean;
   isListed: boolean;
 }
 
-/** The pods of one tether's workload, and why none of them is ready. Owned by the tether's SessionRouter. */
+/** The pods of one tether's workload, and why none is ready. Owned by the tether's SessionRouter. */
 export class PodWatch implements PodSource {
   private readonly options: PodWatchOptions;
   private readonly clock: Clock;
   private readonly rows = new Map<string, PodRow>();
-  /** When each has become Ready, or has ceased to be, in monotonic milliseconds. */
+  /** When each pod became Ready or stopped being Ready, in monotonic milliseconds. */
   private readonly readyChangedAt = new Map<string, number>();
-  /** Pods that are about to be ended, though the cluster has not said so yet. */
+  /** Pods about to be ended, although the cluster has not reported that yet. */
   private condemned: ReadonlySet<string> = new Set();
   private cancelReprieve: () => void = () => undefined;
   private watch: RunningWatch | null = null;
   private lastTrouble: Trouble | null = null;
-  /** What the events of the cluster say of pods that do not come, and when they were last asked for. */
+  /** What the cluster's events say about missing pods, and when they were last read. */
   private events: { text: string | null; readAt: number } = NO_EVENTS;
 
   constructor(options: PodWatchOptions) {
@@ -75,13 +75,13 @@ export class PodWatch implements PodSource {
     return staying.filter(({ isRunning }) => isRunning);
   }
 
-  /** That none of them came, for people. */
+  /** A message for people that no pod has appeared. */
   get absence(): string {
     const { pod } = this.options.choice;
     return pod === null ? 'no pod became ready' : `the pod ${pod} did not become ready`;
   }
 
-  /** Whether the cluster has reported that there are no pods but those that end. */
+  /** Whether the cluster has reported that there are no pods except those that are ending. */
   get isEmpty(): boolean {
     const isKnown = this.watch?.isListed === true && !this.watch.isFailing;
     return (
@@ -96,9 +96,9 @@ export class PodWatch implements PodSource {
   }
 
   /**
-   * The pods that are there now are about to be ended: no connection goes to them until the cluster has
-   * said more. Those that still live after a while stay, since a wake has come in between. False: they are
-   * not ended.
+   * The current pods are about to be ended, so no connection goes to them until the cluster has reported
+   * more. Those still alive after a while are used again, because a wake has intervened. False: they are not
+   * ended after all.
    */
   condemn(isSleeping: boolean): void {
     this.cancelReprieve();
@@ -118,8 +118,8 @@ export class PodWatch implements PodSource {
   }
 
   /**
-   * Watches the pods of the target's workload. Harmless while they are watched, but if the last attempt has
-   * failed the next one is made now. A workload that is created again may select other pods.
+   * Watches the pods of the target's workload. Harmless while they are watched, except that after a failed
+   * attempt the next one is made at once. A recreated workload may select other pods.
    */
   start({ access, workload }: TetherTarget): void {
     if (this.watch?.workload.selector === workload.selector) {
@@ -131,8 +131,8 @@ export class PodWatch implements PodSource {
   }
 
   /**
-   * A pod that is known here does not exist: the watch may be dead. Lists again over new connections, and
-   * keeps what is known until then.
+   * A known pod does not exist, so the watch may be dead. Lists again over new connections, and keeps the
+   * known pods until then.
    */
   reportAbsent(uid: string): void {
     if (this.isUsable(uid)) this.relist();
@@ -151,8 +151,8 @@ export class PodWatch implements PodSource {
   }
 
   /**
-   * Finds out, now and then, what the events of the cluster say of pods that do not come: a status does not
-   * tell of a quota or a volume. To be called while somebody waits.
+   * Reads the cluster's events about missing pods from time to time, because a status does not mention quotas
+   * or volumes. Must be called while clients are waiting.
    */
   readEvents(): void {
     const { watch } = this;
@@ -170,7 +170,7 @@ export class PodWatch implements PodSource {
       this.events = { ...this.events, text: found.length === 0 ? null : found.join('; ') };
       this.update();
     } catch (error) {
-      // The account may not list events: then nothing more is known.
+      // The account may not list events, so nothing more is known.
       if (!isCallError(error)) throw error;
     }
   }
@@ -180,7 +180,9 @@ export class PodWatch implements PodSource {
     return [...this.rows.values()].filter(({ name }) => pod === null || name === pod);
   }
 
-  /** Takes over what is known of a pod. A first look tells by the cluster's clock how old its state is. */
+  /**
+   * Stores what is known about a pod. At first sight, the age of its state comes from the cluster's clock.
+   */
   private put(row: PodRow, changedAt: number): void {
     const before = this.rows.get(row.uid);
     this.rows.set(row.uid, row);
@@ -196,7 +198,7 @@ export class PodWatch implements PodSource {
     const watch = this.watch;
     if (!watch || this.clock.monotonic() - watch.startedAt < TETHER.minRelistIntervalMs) return;
     this.closeWatch(watch);
-    // What was denied may be allowed by now. The wait for a cluster that does not answer goes on.
+    // A denied request may be allowed by now. The wait for a cluster that does not answer continues.
     if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
     this.startWatch(watch.dialer, watch.workload);
   }
@@ -227,7 +229,7 @@ export class PodWatch implements PodSource {
         this.update();
       },
       onChanged: (row: PodRow, gone: boolean) => {
-        // The workload may have released a pod that was its own.
+        // The workload may have released one of its pods.
         if (gone || !row.isOwn) this.forget(row.uid);
         else this.put(row, this.clock.monotonic());
         this.update();
@@ -251,12 +253,12 @@ export class PodWatch implements PodSource {
     if (this.usable.length > 0) this.events = NO_EVENTS;
     const trouble = podsTrouble(this.chosen);
     const { text } = this.events;
-    // Trouble that may pass resets nobody early, but is the reason in the end.
+    // Temporary trouble resets nobody early, but is the reason given in the end.
     if (trouble) this.setTrouble({ ...trouble, graceMs: trouble.mayPass ? TETHER.podWaitTimeoutMs : 0 });
     else this.setTrouble(text === null ? null : { reason: text, graceMs: TETHER.podWaitTimeoutMs });
   }
 
-  /** The cluster has stopped answering, or answers again. Known pods are still tried. */
+  /** The cluster has stopped or resumed answering. Known pods are still tried. */
   private reportHealth(error: unknown): void {
     if (error === null) {
       this.update();

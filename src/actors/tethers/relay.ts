@@ -1,5 +1,5 @@
-// State: the connections of other Berths and the streams in them. Rebuilt from: nothing; they connect again.
-// This is the data plane: bytes go through this actor's thread alone.
+// State: the connections of other Berths and the streams in them. Rebuilt from: nothing; they reconnect. This
+// is the data plane: bytes only go through this actor's thread.
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import { readOpenRequest } from '../../adapters/relay/open_request.ts';
 import { listenForRelays, type RelayAddress, type RelayServer } from '../../adapters/relay/relay_server.ts';
@@ -13,11 +13,11 @@ import type { TetherConfig } from './tether_clients.ts';
 
 export interface RelayConfig extends Omit<TetherConfig, 'link'> {
   address: RelayAddress;
-  /** Whether clients reach it through a proxy, at the address of the API. */
+  /** Whether clients reach it through a proxy, at the API's address. */
   isBehindProxy: boolean;
-  /** Tickets are made with it. */
+  /** Signs the tickets. */
   cloudToken: string;
-  /** Hears of a port that is taken, and of the one it listens on. */
+  /** Receives the port it listens on, or the error if its port is taken. */
   onListening(result: { port: number } | { error: Error }): void;
 }
 
@@ -34,11 +34,11 @@ async function mayTether(
 interface RelayClient {
   context: Context;
   ports: RelayPorts;
-  /** Whose it is now; null: somebody's who may do everything. */
+  /** Who holds the ticket now; null: an unrestricted user. */
   holder: () => TicketHolder;
 }
 
-/** Where a stream leads to is asked for with it: a ticket is good for no workload by itself. */
+/** Each stream names its workload and is authorised for it: a ticket alone gives access to no workload. */
 async function accept(
   { context, ports, holder }: RelayClient,
   stream: MuxStream,
@@ -57,7 +57,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
   const { clock, scope } = context;
   let server: RelayServer | null = null;
   let other: { host: string; port: number } | null = null;
-  // After its ports, which tell their clients why they end.
+  // Comes after the ports are closed, which tell their clients the reason.
   scope.defer(async () => server?.close());
   const ports = new RelayPorts(context, config);
   const listen = async (): Promise<void> => {
@@ -79,7 +79,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       server = opened;
       config.onListening({ port: opened.port });
     } catch (error) {
-      // Somebody has the port, or the certificate cannot be read: both may pass.
+      // Another program has the port, or the certificate cannot be read. Both may be temporary.
       config.onListening({ error: error as Error });
       clock.after(RELAY.listenRetryMs, () => void listen());
     }

@@ -1,4 +1,4 @@
-// The ports of workloads that a relay carries connections to.
+// The workload ports to which a relay carries connections.
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import type { OpenRequest } from '../../adapters/relay/open_request.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -7,19 +7,19 @@ import { RELAY } from '../../settings/cloud_limits.ts';
 import { StreamClient } from './stream_client.ts';
 import { TetherClients, type TetherConfig } from './tether_clients.ts';
 
-/** One port, for as long as there are connections to it. */
+/** One port, as long as there are connections to it. */
 interface RelayPort {
   readonly request: OpenRequest;
   readonly clients: TetherClients;
-  /** In the audit log. */
+  /** Its id in the audit log. */
   readonly tetherId: string;
-  /** null: not known yet, or the workload is not. */
+  /** null: not known yet, or the workload is unknown. */
   clusterId: string | null;
-  /** Monotonic time since when there are no connections; null: there are some. */
+  /** Monotonic time since when there have been no connections; null: there are some. */
   idleSince: number | null;
 }
 
-/** Gives each stream to the port of the workload that it asks for. */
+/** Assigns each stream to the port of the workload that it requests. */
 export class RelayPorts {
   private readonly context: Context;
   private readonly config: Omit<TetherConfig, 'link'>;
@@ -62,7 +62,7 @@ export class RelayPorts {
   private open(key: string, request: OpenRequest): RelayPort {
     const { context, config } = this;
     const numbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
-    // Its numbers are nobody's: who has the local port counts them.
+    // Its numbers are not reported: the owner of the local port counts the connections.
     const clients = new TetherClients(context, request, numbers, { ...config, link: null }, () => undefined);
     const port: RelayPort = {
       request,
@@ -98,7 +98,7 @@ export class RelayPorts {
     }
   }
 
-  /** Forgets the ports that nobody has used for a while. */
+  /** Drops ports that have not been used for a while. */
   private review(): void {
     const now = this.context.clock.monotonic();
     for (const port of this.ports.values())

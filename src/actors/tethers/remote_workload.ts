@@ -1,4 +1,4 @@
-// The workload of a tether, as it is reached through the relay of another Berth.
+// The workload of a tether, reached through the relay of another Berth.
 import type { RelayLink, RelayUser } from '../../adapters/relay/relay_link.ts';
 import { openRelayStream } from '../../adapters/relay/relay_stream.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -6,7 +6,7 @@ import type { Trouble, Waiters, WakeTarget } from './pending_connections.ts';
 import type { SessionTarget, SessionTargets } from './session_router.ts';
 
 /**
- * Connections to it wait here for the way to the other Berth, and there for a pod. Owned by the tether's
+ * Connections wait here for the path to the other Berth, and there for a pod. Owned by the tether's
  * SessionRouter.
  */
 export class RemoteWorkload implements SessionTargets, WakeTarget, RelayUser {
@@ -19,7 +19,7 @@ export class RemoteWorkload implements SessionTargets, WakeTarget, RelayUser {
   private readonly onChange: () => void;
   private waiters: Waiters | null = null;
 
-  /** `onChange`: sessions may go somewhere else, or the trouble has changed. */
+  /** `onChange`: sessions may go somewhere else now, or the trouble has changed. */
   constructor(link: RelayLink, request: Buffer, onChange: () => void) {
     this.link = link;
     this.request = request;

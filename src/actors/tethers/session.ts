@@ -1,5 +1,5 @@
-// One client of a tether: what it sends is held until a pod takes it. Then both directions are carried, each
-// only as fast as its receiver takes it.
+// One client of a tether. What it sends is held until a pod takes it. Then both directions are carried, each
+// at the pace of its receiver.
 import type {
   Destroyable,
   ForwardError,
@@ -17,44 +17,44 @@ export interface SessionOwner {
   readonly clock: Clock;
   readonly held: HeldConnections;
   /**
-   * Silence of the pod that ends a connection whose client has half-closed, in ms; null: the way to the pod
-   * carries a half-close, and sees to that itself.
+   * A connection whose client has half-closed is ended after this many ms of silence from the pod; null: the
+   * path to the pod carries half-closes, which handles that.
    */
   readonly halfClosedTimeoutMs: number | null;
   /** Bytes from the client, and to it. */
   onBytes(fromClient: number, toClient: number): void;
-  /** A pod could not be reached, and nothing has been lost: `forward` may be called again. */
+  /** A pod could not be reached, and nothing was lost: `forward` may be called again. */
   onForwardFailed(session: Session, error: ForwardError): void;
-  /** The pod has answered for the first time, or has closed in order. */
+  /** The pod has answered for the first time, or has closed cleanly. */
   onAnswered(session: Session): void;
-  /** The session is over. `reason`: why the client was reset; null if it was not for an error. */
+  /** The session has ended. `reason`: why the client was reset; null if not because of an error. */
   onClosed(session: Session, reason: string | null): void;
 }
 
 /** Errors after which the pod has certainly seen nothing of the connection. */
 const RETRYABLE: ReadonlySet<ForwardErrorCode> = new Set(['absent', 'refused']);
-/** Errors after which it has seen nothing if nothing had been written. */
+/** Errors after which the pod has seen nothing, provided that nothing had been written. */
 const RETRYABLE_IF_NOTHING_SENT: ReadonlySet<ForwardErrorCode> = new Set(['unreachable', 'lost']);
 
 type SessionState =
-  /** No pod is at hand since then. */
+  /** No pod has been available since then. */
   | { phase: 'waiting'; replay: Replay; since: number }
   | { phase: 'connecting'; replay: Replay; request: Destroyable }
-  /** `replay` is null once the pod has answered, or when there is too much to send it again. */
+  /** `replay` is null once the pod has answered, or when there is too much to send again. */
   | { phase: 'open'; stream: ForwardStream; replay: Replay | null; isEndSent: boolean }
-  /** The pod has closed; the client gets what is left. */
+  /** The pod has closed; the client gets the remaining bytes. */
   | { phase: 'closing' }
   | { phase: 'closed' };
 
-/** The client's side of the connection. After a FIN it may still read, or it may have gone for good. */
+/** The client's side of the connection. After a FIN it may still read, or be gone for good. */
 type ClientState = { side: 'open' | 'halfClosed' } | { side: 'gone'; since: number };
 
 /** What each event does in a phase with state `S`. */
 interface SessionRow<S> {
   clientData(session: Session, state: S, bytes: Buffer): void;
-  /** The client takes bytes again. */
+  /** The client accepts bytes again. */
   clientDrained(session: Session, state: S): void;
-  /** The client has closed for good, and was not known to have. */
+  /** The client has closed for good, and this was not known before. */
   clientGone(session: Session, state: S): void;
   opened(session: Session, state: S, stream: ForwardStream): void;
   podData(session: Session, state: S, bytes: Buffer): void;
@@ -67,8 +67,8 @@ interface SessionRow<S> {
 const ignore = (): void => undefined;
 
 /**
- * One connection from its accept to its end. Its owner says which pod gets it; it ends by itself and then
- * reports it.
+ * One connection from accept to end. Its owner chooses the pod. The session ends by itself, and then reports
+ * it.
  */
 export class Session implements ForwardStreamEvents, SessionClientEvents {
   /** The events of phases in which no pod has the connection. */
@@ -79,7 +79,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
       if (replay.isFull) session.client.pause();
     },
     clientDrained: ignore,
-    // What it has sent is still carried if a pod is at hand, but nothing is woken for it.
+    // What it has sent is still carried if a pod is available, but nothing is woken for it.
     clientGone(session: Session, { replay }: { replay: Replay }): void {
       if (replay.isEmpty) session.abandon();
       else session.clientState = { side: 'gone', since: session.owner.clock.monotonic() };
@@ -91,7 +91,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     disconnect: ignore,
   };
 
-  /** The events of phases after the pod. */
+  /** The events of phases after the pod has closed. */
   private static readonly OVER: SessionRow<SessionState> = {
     clientData: ignore,
     clientDrained: ignore,
@@ -131,7 +131,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
         session.writeToClient(state.stream, bytes);
       },
       podEnded(session, { isEndSent }) {
-        // Nobody knows whether that was the whole reply.
+        // It is unknown whether that was the whole reply.
         if (isEndSent) session.resetAfterSilence();
         else session.close();
       },
@@ -145,14 +145,14 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     closed: Session.OVER,
   };
 
-  /** Monotonic milliseconds, as all times here. */
+  /** Monotonic milliseconds, like all times here. */
   readonly acceptedAt: number;
   private readonly client: SessionClient;
   private readonly owner: SessionOwner;
   private state: SessionState;
   private clientState: ClientState = { side: 'open' };
   private lastClientDataAt: number;
-  /** null: nothing has come yet. */
+  /** null: nothing has arrived yet. */
   private lastPodDataAt: number | null = null;
   private cancelLinger = ignore;
 
@@ -167,20 +167,21 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     if (owner.held.isFull) client.pause();
   }
 
-  /** The client has closed, and only what it had sent is left to be carried. */
+  /** Whether the client has closed, so that only what it sent remains to be carried. */
   get isClientGone(): boolean {
     return this.clientState.side === 'gone';
   }
 
   /**
-   * Hands the client to the stream that `open` requests. Only for a new session, and after `onForwardFailed`.
+   * Connects the client to the stream that `open` requests. Only for a new session, or after
+   * `onForwardFailed`.
    */
   forward(open: (events: ForwardStreamEvents) => Destroyable): void {
     if (this.state.phase !== 'waiting') return;
     this.become({ phase: 'connecting', replay: this.state.replay, request: open(this) });
   }
 
-  /** Resets the client's connection, so that the client does not take what it has for a whole reply. */
+  /** Resets the client's connection, so that the client does not mistake a partial reply for the whole. */
   reset(reason: string | null): void {
     if (this.state.phase === 'closed') return;
     this.row.disconnect(this, this.state);
@@ -188,7 +189,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     this.finish(reason);
   }
 
-  /** Once a second: finds clients that have gone without a sign. */
+  /** Called once a second: finds clients that have disappeared without a sign. */
   tick(now: number): void {
     const { clientState, state } = this;
     if (clientState.side === 'gone') {
@@ -267,7 +268,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     }
   }
 
-  /** Tells a way that carries half-closes of one. Harmless when repeated. */
+  /** Passes on a half-close if the path carries it. Harmless when repeated. */
   private passEnd(stream: ForwardStream): void {
     if (this.owner.halfClosedTimeoutMs === null) stream.end();
   }
@@ -282,8 +283,7 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   }
 
   /**
-   * Waits for another attempt if everything that the client has sent is in `replay`; otherwise resets the
-   * client.
+   * Waits for another attempt if `replay` has everything the client has sent; otherwise resets the client.
    */
   private retryOrReset(replay: Replay | null, error: ForwardError): void {
     const since = this.owner.clock.monotonic();
@@ -292,17 +292,17 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     else this.reset(error.text);
   }
 
-  /** Resets a client whose pod has closed only because it has heard of the half-close. */
+  /** Resets a client whose pod closed only because it was told of the half-close. */
   private resetAfterSilence(): void {
     const seconds = (this.owner.halfClosedTimeoutMs ?? 0) / 1000;
     this.reset(`the pod was silent for ${seconds} s after its client had half-closed`);
   }
 
-  /** The pod has closed: the client gets what is left and some time to close as well. */
+  /** The pod has closed. The client gets the remaining bytes and some time to close as well. */
   private close(): void {
     if (this.lastPodDataAt === null) this.owner.onAnswered(this);
     this.become({ phase: 'closing' });
-    // What the client still sends has nowhere to go.
+    // Whatever the client still sends is discarded.
     this.client.resume();
     this.client.end(() => {
       if (this.state.phase !== 'closing') return;
@@ -311,13 +311,13 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
   }
 
   /**
-   * The client has half-closed. Nodes close the pod's side about a second after they hear of it, whatever the
-   * pod still has to say, so they hear of it only when the pod has long been silent.
+   * The client has half-closed. Nodes close the pod's side about a second after they learn of that, whatever
+   * the pod still has to send. So they are told only once the pod has long been silent.
    */
   private checkSilence(now: number, state: SessionState & { phase: 'open' }): void {
     const { halfClosedTimeoutMs } = this.owner;
     if (halfClosedTimeoutMs === null) return;
-    // A pod that its client holds back is not silent.
+    // A pod whose client does not read is not silent.
     if (this.client.bufferedBytes > 0) this.lastPodDataAt = now;
     const lastDataAt = Math.max(this.lastPodDataAt ?? 0, this.lastClientDataAt);
     if (now - lastDataAt <= halfClosedTimeoutMs) return;
@@ -325,10 +325,10 @@ export class Session implements ForwardStreamEvents, SessionClientEvents {
     state.stream.end();
   }
 
-  /** Bytes that nobody takes hold up the sign that the client has gone. */
+  /** Unread bytes delay the sign that the client has disconnected. */
   private checkUnread(now: number): void {
     const { state } = this;
-    // A pod that is being connected to takes them yet.
+    // A pod that is being connected may still take them.
     if (state.phase === 'connecting') return;
     const since = state.phase === 'waiting' ? state.since : 0;
     const graceMs = state.phase === 'waiting' ? TETHER.clientGoneGraceMs : TETHER.unreadClientMs;

@@ -1,43 +1,43 @@
-// The client's side of a session: a connection to a local port, or a stream of a relay.
+// The client's side of a session: a connection to a local port, or a relay stream.
 import type { Socket } from 'node:net';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 
-/** What a session hears of its client. */
+/** The events that a session receives from its client. */
 export interface SessionClientEvents {
   onClientData(bytes: Buffer): void;
-  /** The client sends no more. It may still read. */
+  /** The client sends no more, but may still read. */
   onClientEnd(): void;
-  /** Everything that was written is on its way. */
+  /** Everything written has been sent. */
   onClientDrained(): void;
-  /** The client has gone, or its connection has broken. May come twice. */
+  /** The client has disconnected, or its connection has broken. May be called twice. */
   onClientClosed(): void;
 }
 
 /** One client of a session. */
 export interface SessionClient {
   readonly isPaused: boolean;
-  /** Bytes that were written and that it has not taken. */
+  /** Bytes written that it has not taken yet. */
   readonly bufferedBytes: number;
-  /** Starts the events; called once, first. */
+  /** Starts the events. Called once, before everything else. */
   listen(events: SessionClientEvents): void;
   /** Stops and starts `onClientData`. */
   pause(): void;
   resume(): void;
-  /** `bytes` are the client's to keep. */
+  /** Takes ownership of `bytes`. */
   write(bytes: Buffer): void;
-  /** Nothing more will be written; `flushed` is called when it has everything. */
+  /** Nothing more will be written. `flushed` is called when the client has everything. */
   end(flushed: () => void): void;
   /**
-   * Ends the connection so that the client does not take what it has for a whole reply. `reason`: why, for
-   * people; null: not for an error. `isUnseen`: no pod has seen anything of it.
+   * Ends the connection in such a way that the client does not mistake a partial reply for the whole.
+   * `reason`: why, for people; null: not because of an error. `isUnseen`: no pod has seen anything of it.
    */
   reset(reason: string | null, isUnseen: boolean): void;
   destroy(): void;
-  /** Whether a client that has half-closed has gone for good; null where nobody knows. */
+  /** Whether a client that has half-closed is gone for good; null if unknown. */
   isGone(): boolean | null;
 }
 
-/** The client at the other end of a connection to a port of this machine. */
+/** The client of a connection to a port of this machine. */
 export class SocketClient implements SessionClient {
   private readonly socket: Socket;
   private readonly peers: LoopbackPeers;
@@ -74,7 +74,7 @@ export class SocketClient implements SessionClient {
   write(bytes: Buffer): void {
     const { socket } = this;
     if (socket.writableCorked === 0) {
-      // What comes in one turn of the loop goes out in one call.
+      // Bytes that arrive in one turn of the loop go out in one call.
       socket.cork();
       setImmediate(() => socket.uncork());
     }

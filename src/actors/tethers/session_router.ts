@@ -1,5 +1,5 @@
-// The clients of one open tether: each is given to a pod, waits while there is none, and is given to a pod
-// again as long as no pod has seen anything of it.
+// The clients of one open tether. Each is assigned to a pod, waits while there is none, and is reassigned as
+// long as no pod has seen anything of it.
 import type { Destroyable, ForwardError, ForwardStreamEvents } from '../../adapters/portforward/transport.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -8,26 +8,26 @@ import { PendingConnections, type PendingConnectionsOptions } from './pending_co
 import { Session, type SessionOwner } from './session.ts';
 import type { SessionClient } from './session_client.ts';
 
-/** What takes sessions: a pod, or the relay of another Berth. */
+/** Where sessions go: a pod, or the relay of another Berth. */
 export interface SessionTarget {
-  /** Sessions on it. */
+  /** The number of its sessions. */
   sessions: number;
-  /** Whether it has become ready so recently that its program may not listen yet. */
+  /** Whether it became ready so recently that its program may not listen yet. */
   readonly isFresh: boolean;
   open(events: ForwardStreamEvents): Destroyable;
   /** It could not be reached. */
   noteFailure(error: ForwardError): void;
 }
 
-/** What sessions may go to. */
+/** The possible targets of sessions. */
 export interface SessionTargets {
   /** Whether anything is open that `close` would end. */
   readonly isOpen: boolean;
-  /** Where the next session goes; null: nowhere at present. */
+  /** The target of the next session; null: none at present. */
   choose(): SessionTarget | null;
-  /** What they are has changed: those that are no longer usable end with their sessions. */
+  /** The targets have changed: those no longer usable end with their sessions. */
   retainUsable(): void;
-  /** The next session is to find out anew what there is. */
+  /** Makes the next session find out the targets again. */
   renew(): void;
   /** Ends everything. */
   close(): void;
@@ -54,7 +54,7 @@ type Route =
   | { at: 'target'; target: SessionTarget; failingSince: number | null }
   | { at: 'pause'; cancelRetry: () => void; failingSince: number };
 
-/** Owns the sessions of one tether and decides which pod gets each of them, and when it is tried again. */
+/** Owns the sessions of one tether. Decides which pod gets each of them, and when to try again. */
 export class SessionRouter implements SessionOwner {
   readonly clock: Clock;
   readonly held: HeldConnections;
@@ -75,17 +75,17 @@ export class SessionRouter implements SessionOwner {
     this.idleSince = this.clock.monotonic();
   }
 
-  /** Number of clients. */
+  /** The number of clients. */
   get size(): number {
     return this.routes.size;
   }
 
-  /** Carries a client from its accept to its end. */
+  /** Carries a client from accept to end. */
   connect(client: SessionClient): void {
     this.assign(new Session(client, this), null);
   }
 
-  /** To be called when the targets or the trouble with them have changed. */
+  /** Must be called when the targets or the trouble with them have changed. */
   onTargetsChange(): void {
     this.targets.retainUsable();
     for (const session of [...this.pending.sessions]) this.assign(session, null);
@@ -93,8 +93,8 @@ export class SessionRouter implements SessionOwner {
   }
 
   /**
-   * Once a second: finds clients that have gone or have waited for too long, and lets go of the cluster when
-   * idle.
+   * Called once a second: finds clients that have disconnected or waited too long, and releases the cluster
+   * when idle.
    */
   tick(): void {
     const now = this.clock.monotonic();
@@ -104,7 +104,7 @@ export class SessionRouter implements SessionOwner {
       this.targets.close();
   }
 
-  /** Has the next session ask for the cluster's access again. Sessions on a pod stay there. */
+  /** Makes the next session ask for the cluster's access again. Sessions on a pod stay there. */
   renew(): void {
     this.targets.renew();
     this.pending.renew();
@@ -154,20 +154,20 @@ export class SessionRouter implements SessionOwner {
     this.options.onClosed(reason);
   }
 
-  /** For how long the session is tried again after an error of its attempt at `target`. */
+  /** How long to keep trying the session after an error of its attempt at `target`. */
   private retryWindowMs(session: Session, { code }: ForwardError, { isFresh }: SessionTarget): number {
     if (code !== 'refused') return TETHER.retryWindowMs;
-    // Without a probe a pod is Ready before its program listens.
+    // Without a readiness probe, a pod is Ready before its program listens.
     const heldMs = this.clock.monotonic() - session.acceptedAt;
     const mayListenSoon = isFresh && heldMs < TETHER.podWaitTimeoutMs;
     return mayListenSoon ? TETHER.podWaitTimeoutMs : TETHER.refusedRetryWindowMs;
   }
 
-  /** Gives the session to a target, or has it wait for one. */
+  /** Gives the session to a target, or makes it wait for one. */
   private assign(session: Session, failingSince: number | null): void {
     const target = this.targets.choose();
     if (!target) {
-      // The window for retries begins anew with the next pod.
+      // The retry window starts again with the next pod.
       this.routes.set(session, { at: 'queue' });
       this.pending.add(session);
       return;

@@ -29,7 +29,7 @@ export class StreamClient implements SessionClient {
       onClosed: () => events.onClientClosed(),
       onReset: (code) => {
         this.hasGone = true;
-        // Who has closed in order has sent everything, as with a port of this machine.
+        // As with a local port, a client that has closed cleanly has sent everything.
         if (code === 'closed') events.onClientEnd();
         else events.onClientClosed();
       },
@@ -54,17 +54,18 @@ export class StreamClient implements SessionClient {
   }
 
   reset(reason: string | null, isUnseen: boolean): void {
-    // Whoever waited when the relay ended may wait for the next one. An error has been tried again here.
+    // A client that was still waiting when the relay ended may wait for the next one. Errors have already
+    // been retried here.
     this.stream.reset(isUnseen && reason === null ? 'unseen' : 'failed', reason ?? 'the relay ends');
   }
 
   destroy(): void {
     this.stream.reset('closed', '');
-    // As a socket says it: after this.
+    // Called later, as a socket does.
     queueMicrotask(this.onClosed);
   }
 
-  /** The other side of the relay sees to its client, and resets the stream. */
+  /** The other side of the relay watches its client, and resets the stream. */
   isGone(): boolean {
     return this.hasGone || this.stream.isLeft;
   }

@@ -1,5 +1,5 @@
-// State: one listener on loopback and the connections through it. Rebuilt from: nothing; an actor that starts
-// tells `tethers`, which opens it again. This is the data plane: bytes go through this actor alone.
+// State: one listener on loopback and its connections. Rebuilt from: nothing; an actor that starts tells
+// `tethers`, which opens it again. This is the data plane: bytes only go through this actor.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -42,7 +42,7 @@ async function openTether(
   }
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
-    // No new connections first, then the open ones: the listener is closed once all of them are.
+    // Stops new connections first, then the open ones. The listener is closed once all of them are.
     closed ??= Promise.all([listener.close(), clients.close()]).then(() => undefined);
     return closed;
   };
@@ -64,7 +64,7 @@ export const tetherActor = actor<TetherProtocol, TetherConfig>('tether', (contex
   context.ref('tethers').tell('listenerMissing', { id });
   return {
     async open({ tether, ports, numbers }) {
-      // A second `open` comes from a `tethers` that has restarted and does not know the numbers.
+      // A second `open` comes from a restarted `tethers`, which does not know the numbers.
       if (opened) opened.clients.reportAgain();
       else {
         const tell = (changed: TetherStats): void =>

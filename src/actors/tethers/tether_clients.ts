@@ -1,4 +1,4 @@
-// The clients of one open tether: takes their connections, counts them, and reports traffic and activity.
+// The clients of one open tether: accepts and counts their connections, and reports traffic and activity.
 import type { AddressRule } from '../../adapters/address_rule.ts';
 import type { LoopbackPeers } from '../../adapters/process/loopback_peers.ts';
 import { openRequestBody } from '../../adapters/relay/open_request.ts';
@@ -20,16 +20,16 @@ import { SessionRouter, type SessionRouterOptions } from './session_router.ts';
 import { UsedPods } from './used_pods.ts';
 import { WorkloadWaker } from './workload_waker.ts';
 
-/** What the tethers of a thread share. */
+/** Shared by the tethers of a thread. */
 export interface TetherConfig {
   rule: AddressRule;
   peers: LoopbackPeers;
-  /** The clock of connections to pods: their timers may outlast the actor that has begun them. */
+  /** The clock of connections to pods, whose timers may outlast the actor that started them. */
   networkClock: Clock;
   held: HeldConnections;
-  /** The way to the Berth that has the workloads; null: they are of clusters that are registered here. */
+  /** The link to the Berth that holds the workloads; null: their clusters are registered here. */
   link: RelayLink | null;
-  /** Gets the numbers; absent: `tethers` does. */
+  /** Receives the numbers; absent: `tethers` does. */
   report?: (numbers: TetherStats) => void;
 }
 
@@ -53,14 +53,16 @@ function wayOverRelay(port: CarriedPort, link: RelayLink, onChange: () => void):
   return { targets: remote, target: remote, halfClosedTimeoutMs: null };
 }
 
-/** What an open tether counts and reports. Its actor (tether.ts) owns it as long as the listener is open. */
+/**
+ * The counters and reports of an open tether. Its actor (tether.ts) owns it as long as the listener is open.
+ */
 export class TetherClients {
   private readonly clock: Clock;
   private readonly port: CarriedPort;
-  /** The owner of the workload; null: it is on another machine, where the relay tells of its use. */
+  /** The owner of the workload; null: it is on another machine, where the relay reports its use. */
   private readonly workloads: Ref<WorkloadsProtocol> | null;
   private readonly report: (numbers: TetherStats) => void;
-  /** null: those of another machine. */
+  /** null: the pods are on another machine. */
   private readonly pods: PodWatch | null;
   private readonly router: SessionRouter;
   private readonly stopTicks: () => void;
@@ -68,12 +70,15 @@ export class TetherClients {
   private areStatsReported = true;
   /** When a byte last moved (epoch). */
   private lastByteAt = 0;
-  /** The last byte that is reported (epoch), and when it was (monotonic). */
+  /** The last byte reported (epoch), and when it was reported (monotonic). */
   private traffic = { lastByteAt: 0, reportedAt: Number.NEGATIVE_INFINITY };
-  /** When the last connection came (epoch), whether that is reported, and when one last was (monotonic). */
+  /**
+   * When the last connection arrived (epoch), whether that was reported, and when the last report was
+   * (monotonic).
+   */
   private activity = { at: 0, isReported: true, reportedAt: Number.NEGATIVE_INFINITY };
 
-  /** `report` gets the numbers, which begin with `stats`, at most once a second when they have changed. */
+  /** `report` gets the numbers, which begin with `stats`, at most once a second after changes. */
   constructor(
     context: Context,
     port: CarriedPort,
@@ -117,12 +122,12 @@ export class TetherClients {
     this.areStatsReported = false;
   }
 
-  /** The credentials of the cluster have changed: new connections go by the new ones. */
+  /** The credentials of the cluster have changed: new connections use the new ones. */
   renew(): void {
     this.router.renew();
   }
 
-  /** The workload is being put to sleep: new connections wait, and wake it. False: it is not after all. */
+  /** The workload is being put to sleep: new connections wait, and wake it. False: it is not, after all. */
   noteSleep(isSleeping: boolean): void {
     this.pods?.condemn(isSleeping);
   }
@@ -132,7 +137,7 @@ export class TetherClients {
     return this.router.size === 0;
   }
 
-  /** Takes a new connection; resets it when too many are open. */
+  /** Accepts a new connection, or resets it when too many are open. */
   accept(client: SessionClient): void {
     if (this.router.size >= TETHER.maxConnections) {
       const reason = `${TETHER.maxConnections} connections are open: no more are taken`;
@@ -143,9 +148,9 @@ export class TetherClients {
     this.areStatsReported = false;
     this.activity.at = this.clock.now();
     this.activity.isReported = false;
-    // At once, so that whoever is about to put the workload to sleep knows. But not each time: sleep counts
-    // in minutes, and a message that wakes another thread takes the processor from the connection that is
-    // being opened.
+    // Reported at once, so that whoever is about to put the workload to sleep knows. But not every time:
+    // sleep is counted in minutes, and a message that wakes another thread takes the processor from the
+    // connection being opened.
     if (this.clock.monotonic() - this.activity.reportedAt >= TETHER.tickIntervalMs) this.reportActivity();
     this.router.connect(client);
   }
@@ -201,8 +206,8 @@ export class TetherClients {
   }
 
   /**
-   * Reports when bytes last moved: now and then while connections are open, at once when the last one has
-   * closed.
+   * Reports when bytes last moved: from time to time while connections are open, and at once when the last
+   * one closes.
    */
   private reportTraffic(): void {
     const { lastByteAt, traffic } = this;

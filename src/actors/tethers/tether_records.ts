@@ -1,4 +1,4 @@
-// The records of all tethers, and the ports of the pool that they hold.
+// The records of all tethers, and the ports they hold from the pool.
 
 import { listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
@@ -22,21 +22,21 @@ import { TETHER } from '../../settings/cloud_limits.ts';
 
 export interface TethersConfig {
   store: CloudStore;
-  /** cloud.tether_ports. */
+  /** The setting `cloud.tether_ports`. */
   ports: readonly [from: number, to: number];
   /** Whether there is a relay. */
   hasRelay: boolean;
-  /** The Berth that has the workloads; null: they are of clusters that are registered here. */
+  /** The Berth that holds the workloads; null: their clusters are registered here. */
   remote: RemoteWorkloads | null;
-  /** Whether this is a server: a port of its own is of no use to those who ask for one. */
+  /** Whether this is a cloud server, on whose own ports tethers would be of no use to clients. */
   isServer: boolean;
 }
 
 /** The workloads of another Berth. */
 export interface RemoteWorkloads {
-  /** Where it is: tethers belong to it. */
+  /** Its URL. Tethers belong to it. */
   url: string;
-  /** As that of `workloads`. Fails unknown_workload, remote_unreachable, remote_denied. */
+  /** Like that of `workloads`. Fails unknown_workload, remote_unreachable, remote_denied. */
   referenceOf(id: string): Promise<ReplyOf<WorkloadsProtocol, 'referenceOf'>>;
 }
 
@@ -58,7 +58,7 @@ function tetherRow({ stored, stats, isOpen }: TetherEntry): TetherRow {
   return { id, workloadId, containerPort, label, localPort, previousPort, ...settings, ...stats, isOpen };
 }
 
-/** Only the pods of a StatefulSet keep their names: `name-0` and so on. Throws invalid_spec for any other. */
+/** Only StatefulSet pods keep their names: `name-0` and so on. Throws invalid_spec for any other. */
 function checkPodName(pod: string, { kind, name }: { kind: WorkloadKind; name: string }): void {
   const isOwn = pod.startsWith(`${name}-`) && /^\d+$/.test(pod.slice(name.length + 1));
   if (kind === 'StatefulSet' && isOwn) return;
@@ -77,8 +77,8 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * Key of the turn in which ports of the pool are taken: no two tethers get the same one. Ids of tethers are
- * ULIDs.
+ * Key for the turns in which pool ports are taken, so that no two tethers get the same one. It cannot be the
+ * id of a tether, which is a ULID.
  */
 const PORT_POOL = 'ports';
 
@@ -109,7 +109,10 @@ export class TetherRecords {
     this.ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
   }
 
-  /** Those to workloads of another Berth than the present one rest until that is the present one again. */
+  /**
+   * Loads all tethers. Those to workloads of another Berth than the present one stay inactive until it is the
+   * present one again.
+   */
   async load(): Promise<void> {
     for (const stored of await this.store.tethers()) {
       if ((stored.remote ?? null) !== this.ofRemote) continue;
@@ -117,7 +120,7 @@ export class TetherRecords {
     }
   }
 
-  /** Runs `work` on a tether after all earlier work on it. Fails unknown_tether when it is gone by then. */
+  /** Runs `work` on a tether after all earlier work on it. Fails unknown_tether if it is gone by then. */
   turn<R>(id: string, work: (tether: TetherEntry) => Promise<R>): Promise<R> {
     return this.mutex.runExclusive(id, () => work(this.get(id)));
   }
@@ -148,11 +151,13 @@ export class TetherRecords {
     });
   }
 
-  /** Creates a tether with a port of the pool; it does not listen yet. Fails tether_elsewhere on a server. */
+  /**
+   * Creates a tether with a port from the pool. It does not listen yet. Fails tether_elsewhere on a server.
+   */
   async create(input: OwnedTether, wantedId?: string): Promise<{ id: string; localPort: number }> {
     if (this.isServer)
       throw fail('tether_elsewhere', 'a cloud server opens no ports: open one where you are');
-    // Another Berth may take its time: nobody waits for it who wants a port.
+    // Another Berth may be slow, so this is outside the turn that takes ports.
     const isNew = wantedId === undefined || !this.tethers.has(wantedId);
     const found = isNew && this.remote ? await this.remote.referenceOf(input.workloadId) : null;
     return this.mutex.runExclusive(PORT_POOL, async () => {
@@ -172,7 +177,7 @@ export class TetherRecords {
     });
   }
 
-  /** Makes it listen, on the port it has if that is free. Resolves with the port once that is on disk. */
+  /** Makes it listen, preferably on the port it already has. Resolves with the port once that is on disk. */
   async open(tether: TetherEntry): Promise<number> {
     const { id, localPort } = tether.stored;
     await this.context.ref('threads').ask('ensure', { address: tetherAddress(id) });
@@ -188,13 +193,13 @@ export class TetherRecords {
 
   async close(tether: TetherEntry, forget: boolean): Promise<void> {
     const { stored } = tether;
-    // On disk first: a daemon that ends here does not open it again.
+    // Stored first, so that a daemon which ends here does not open it again.
     await this.save(tether, { active: false, localPort: null, previousPort: null }, false);
     if (!stored.active && !forget) return;
     try {
       await this.tetherRef(stored.id).ask('close', { forget });
     } catch (error) {
-      // Its thread has died: nothing is open any more.
+      // Its thread has died, so nothing is open any more.
       if (!isFailure(error) || error.code !== 'gone') throw error;
     }
   }
@@ -207,7 +212,7 @@ export class TetherRecords {
     this.views.tell('tethersRemoved', { ids: [id] });
   }
 
-  /** Removes the tethers of a cluster, also those that are being created. */
+  /** Removes the tethers of a cluster, including those being created. */
   async removeAllOf(clusterId: string): Promise<null> {
     const ids = await this.mutex.runExclusive(PORT_POOL, async () =>
       [...this.tethers.values()].flatMap(({ stored }) => (stored.clusterId === clusterId ? [stored.id] : [])),
@@ -217,7 +222,7 @@ export class TetherRecords {
     return null;
   }
 
-  /** Removes tethers, as far as they are still there. */
+  /** Removes the tethers that still exist. */
   async removeAll(ids: readonly string[]): Promise<null> {
     const removed = ids.map((id) =>
       this.mutex.runExclusive(id, async () => {
@@ -246,7 +251,7 @@ export class TetherRecords {
     return null;
   }
 
-  /** Sets `last_error` at once if the workload is gone, not only when somebody connects. */
+  /** Sets `last_error` at once if the workload is gone, instead of at the next connection. */
   async noteIfWorkloadGone(tether: TetherEntry): Promise<void> {
     if (this.remote) return;
     try {
@@ -258,7 +263,7 @@ export class TetherRecords {
     }
   }
 
-  /** Takes over what a tether reports of itself. */
+  /** Stores what a tether reports about itself. */
   onStats(id: string, stats: TetherStats): void {
     const tether = this.tethers.get(id);
     if (tether) this.updateStats(tether, stats);
@@ -294,7 +299,7 @@ export class TetherRecords {
       const previousPort = localPort === port ? lostBefore : localPort;
       await this.save(tether, { active: true, localPort: port, previousPort }, true);
     } catch (error) {
-      // What is not on disk is not open.
+      // A tether that is not on disk must not be open.
       ref.tell('close', { forget: false });
       throw error;
     }
@@ -345,7 +350,7 @@ export class TetherRecords {
 
   private tellChange({ stored }: TetherEntry, isOpen: boolean, reason: string | null): void {
     const { id: tetherId, workloadId: id, clusterId } = stored;
-    // The relay of another Berth tells there of what is opened here.
+    // The relay of the other Berth reports there what is opened here.
     if (this.remote) return;
     this.workloads.tell('tetherChanged', { id, clusterId, tetherId, isOpen, reason });
   }

@@ -1,4 +1,4 @@
-// Which pod gets the next connection of a tether, and the connections of the API server to those that have
+// Chooses the pod for a tether's next connection, and keeps the API server connections to pods in use.
 // some.
 import type { ClusterDialer } from '../../adapters/cluster_dialer.ts';
 import type { PodRow } from '../../adapters/kube/pods.ts';
@@ -11,7 +11,7 @@ import type { SessionTarget, SessionTargets } from './session_router.ts';
 
 /** The pods that sessions may go to. */
 export interface PodSource {
-  /** The dialer of the cluster; null while nothing is known of it. */
+  /** The dialer of the cluster; null while nothing is known about it. */
   readonly dialer: ClusterDialer | null;
   readonly usable: readonly PodRow[];
   /** Whether open connections to the pod may be used again. */
@@ -20,7 +20,7 @@ export interface PodSource {
   isFresh(uid: string): boolean;
   /** The pod does not exist. */
   reportAbsent(uid: string): void;
-  /** Nobody needs the pods any more. */
+  /** The pods are not needed any more. */
   stop(): void;
 }
 
@@ -67,7 +67,7 @@ class UsedPod implements SessionTarget {
 export class UsedPods implements SessionTargets {
   private readonly options: UsedPodsOptions;
   private readonly used = new Map<string, UsedPod>();
-  /** Of pods that are no longer ready: they end with their sessions. */
+  /** Connections to pods that are no longer ready. They end with their sessions. */
   private readonly retired = new Set<PodConnections>();
   private cluster: ClusterTransports | null = null;
 
@@ -79,7 +79,7 @@ export class UsedPods implements SessionTargets {
     return this.options.pods.dialer !== null;
   }
 
-  /** The usable pod that has fewest sessions. */
+  /** The usable pod with the fewest sessions. */
   choose(): SessionTarget | null {
     const { clock, pods } = this.options;
     const { dialer } = pods;

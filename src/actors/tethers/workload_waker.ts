@@ -1,4 +1,4 @@
-// Wakes the workload of a tether for the connections that wait, and finds its pods.
+// Wakes the workload of a tether for waiting connections, and finds its pods.
 import type { TetherTarget, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { isFailure, type Ref } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -13,7 +13,7 @@ export interface WorkloadWakerOptions {
   pods: PodWatch;
 }
 
-/** Codes that say nothing about the cluster: the cloud thread is busy or restarts. */
+/** Codes that say nothing about the cluster: the cloud thread is busy or restarting. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'overloaded',
   'deadline',
@@ -25,7 +25,7 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
 const isAsleep = ({ state, replicas }: TetherTarget): boolean =>
   state === 'asleep' || state === 'sleeping' || replicas === 0;
 
-/** The workload of a tether, as those see it who wait for a pod of it. */
+/** The workload of a tether, as the target of connections that wait for a pod. */
 export class WorkloadWaker implements WakeTarget {
   private readonly options: WorkloadWakerOptions;
 
@@ -51,8 +51,8 @@ export class WorkloadWaker implements WakeTarget {
         return { reason: 'the selector of the workload is not understood', graceMs: 0 };
       pods.start(target);
       pods.readEvents();
-      // Without a pod the state may be older than a sleep by somebody else. A wake leaves alone what is
-      // awake.
+      // Without a pod, the state may predate a sleep by another client. A wake leaves an awake workload
+      // alone.
       const isDoubtful = wake && target.state === 'awake' && pods.isEmpty;
       if (!isAsleep(target) && !isDoubtful) return null;
       if (!wake) return { reason: 'the workload is asleep, and this tether does not wake it', graceMs: 0 };

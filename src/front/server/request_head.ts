@@ -18,9 +18,9 @@ const SINGLE_HEADERS: readonly string[] = [
 const INDEXES: ReadonlyMap<string, number> = new Map(SINGLE_HEADERS.map((name, index) => [name, index]));
 const LENGTH = /^[0-9]+$/;
 
-/** Why the request is ambiguous; null: it is not. */
+/** What the headers of a request say about its body. */
 export interface HeadFacts {
-  /** Why the request could be read in two ways; null: it cannot. */
+  /** Why the request is ambiguous; null: it is not. */
   readonly fault: string | null;
   readonly hasBody: boolean;
   /** The body comes in chunks. */
