@@ -91,7 +91,7 @@ const IPV4_EMBEDDINGS: readonly (readonly [net: Subnet, at: number])[] = [
   [subnet('::/96'), 12],
 ];
 
-/** The IPv4 address inside, when the form carries one, else the address itself. */
+/** The embedded IPv4 address if the form carries one, otherwise the address itself. */
 function effectiveAddress(address: AddressBytes): AddressBytes {
   const isOwn = [...NEVER_DIALLED, ...LOOPBACK_SUBNETS].some((net) => isInSubnet(address, net));
   const carrier = isOwn ? undefined : IPV4_EMBEDDINGS.find(([net]) => isInSubnet(address, net));
@@ -124,8 +124,8 @@ function policyOf(rule: AddressRule): AddressPolicy {
 }
 
 /**
- * Makes the check of a rule: it returns why an IP address (as a resolver gives it) must not be dialled, or
- * null. Forms that carry an IPv4 address are judged by the one inside.
+ * Creates the check for a rule. It returns why an IP address (as given by a resolver) must not be dialled, or
+ * null. Forms that carry an IPv4 address are judged by that address.
  */
 export function addressCheck(rule: AddressRule): (ip: string) => string | null {
   const refusalOf = policyOf(rule);

@@ -1,5 +1,5 @@
-// The tokens of agents: docs/reference.md "Token of an agent". Each is made of a key file and of the run of
-// the agent's process, so none is stored, and each outlives the daemon.
+// The tokens of agents: docs/reference.md "Token of an agent". Each is derived from a key file and the run of
+// the agent's process. So none is stored, and each outlives the daemon.
 import { createHmac } from 'node:crypto';
 import { type AgentLife, agentKeyId, agentSecretText, formatKey } from '../protocol/access_key.ts';
 import { fail } from '../protocol/errors.ts';
@@ -8,7 +8,7 @@ import { ensureSecret, readSecret } from '../settings/state_dir.ts';
 
 const DISK_FULL: readonly unknown[] = ['ENOSPC', 'EDQUOT'];
 
-/** Makes and checks tokens with the key file `keyFile`, which is read when it is first needed. */
+/** Makes and checks tokens with the key in `keyFile`, which is read when first needed. */
 export class AgentTokens {
   private readonly keyFile: string;
   private key: Buffer | undefined;
@@ -17,7 +17,7 @@ export class AgentTokens {
     this.keyFile = keyFile;
   }
 
-  /** The token of a run; makes the key file if there is none. Fails key_unusable, storage_full. */
+  /** The token of a run. Creates the key file if there is none. Fails key_unusable, storage_full. */
   issue(life: AgentLife): string {
     const id = agentKeyId(life);
     this.key ??= this.use(() => ensureSecret(this.keyFile));

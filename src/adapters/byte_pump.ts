@@ -1,16 +1,16 @@
-// Carries the bytes of one socket to another: what was read is written at once, from the buffer that all
-// sockets of the thread are read into. Only what the other socket does not take is copied.
+// Copies bytes from one socket to another. They are written at once from the read buffer that all sockets of
+// the thread share; only what the other socket does not accept is copied.
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { KIB } from '../settings/limits.ts';
 import { descriptorOf } from './held_port.ts';
 import type { Libc } from './process/libc.ts';
 
-/** Larger reads carry more bytes per event. Twice as much no longer fits in the cache of a processor. */
+/** Larger reads carry more bytes per event, but twice as much no longer fits in a processor's cache. */
 const readBuffer = Buffer.allocUnsafeSlow(512 * KIB);
 
 /**
- * One direction. The socket that is read has the option `onread`; what it reads goes to the socket of
- * `attach`, and is kept until there is one.
+ * One direction. The source socket has the option `onread`. What it reads goes to the socket given to
+ * `attach`, and is kept until then.
  */
 export class BytePump {
   readonly onread: OnReadOpts;
@@ -30,7 +30,7 @@ export class BytePump {
     this.onread = { buffer: readBuffer, callback: (length) => this.pass(readBuffer.subarray(0, length)) };
   }
 
-  /** Passes what `from` reads to `to`, and its end. */
+  /** Passes what `from` reads on to `to`, including its end. */
   attach(from: Socket, to: Socket): void {
     this.from = from;
     this.to = to;
@@ -39,7 +39,7 @@ export class BytePump {
     from.resume();
   }
 
-  /** False: the socket is not read until the other one has taken everything. */
+  /** False: pauses reading until the other socket has taken everything. */
   private pass(bytes: Buffer): boolean {
     const { to } = this;
     this.onMoved();
@@ -54,8 +54,8 @@ export class BytePump {
   }
 
   /**
-   * Bytes that `to` takes without waiting. A system call is half of what a write of Node costs. An error is
-   * left to that write, which reports it.
+   * The number of bytes that `to` accepts without waiting. A system call costs half as much as a write by
+   * Node. Errors are left to that write, which reports them.
    */
   private writeNow(to: Socket, bytes: Buffer): number {
     const fd = to.writableLength === 0 ? descriptorOf(to) : null;
@@ -64,8 +64,8 @@ export class BytePump {
 }
 
 /**
- * The connection of `accepted`, from which nothing was read, as a socket that reads by `pump`. `accepted` is
- * over. Null where the connection has ended.
+ * Turns the connection `accepted`, from which nothing has been read, into a socket that reads through `pump`.
+ * `accepted` must not be used afterwards. null if the connection has ended.
  */
 export function pumpedSocket(accepted: Socket, pump: BytePump, libc: Libc): Socket | null {
   const fd = descriptorOf(accepted);

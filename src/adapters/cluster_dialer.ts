@@ -1,6 +1,5 @@
 // The one place where connections to clusters are made, for calls, watches and tethers. It resolves the name,
-// checks every address, and dials an address that it has checked, so that no second look-up can give another
-// one.
+// checks every address, and dials a checked address, so that no second look-up can return another one.
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
@@ -30,7 +29,7 @@ export interface ClusterDialer {
   readonly prefix: string;
   /** The header Authorization if the account has a token. */
   headers(): Record<string, string>;
-  /** What the cluster says without the token of the account, which a server may have put there. */
+  /** Removes the account's token from what the cluster says, because a server may have put it there. */
   redact(text: string): string;
   /**
    * A verified TLS connection (HTTP/1.1). Fails cluster_unreachable, also when `signal` aborts; any error but
@@ -49,7 +48,10 @@ export interface ClusterDialerOptions {
 
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Gives the token of the account. A pod's is read again after a while, because the kubelet replaces it. */
+/**
+ * Returns a function that reads the account's token. A pod's token is reread after a while, because the
+ * kubelet replaces it.
+ */
 function tokenReader(access: ClusterAccess, file: string, clock: Clock): () => string | null {
   const { credential } = access;
   if (credential.kind === 'certificate') return () => null;
@@ -70,7 +72,7 @@ function tokenReader(access: ClusterAccess, file: string, clock: Clock): () => s
   };
 }
 
-/** No connection, for a reason that no error of the network names. */
+/** A failed connection, for a reason that no network error expresses. */
 class DialError extends Error {
   override readonly name = 'DialError';
 }
@@ -101,7 +103,7 @@ function whenConnected<S extends Socket>(socket: S, event: string, signal: Abort
       if (error === undefined) {
         resolve(socket);
       } else {
-        // Nobody else listens to an error after this one.
+        // No one else listens to errors after this one.
         socket.on('error', () => undefined).destroy();
         reject(error);
       }
@@ -145,7 +147,7 @@ async function connectFirst(
 ): Promise<Socket> {
   const failures: string[] = [];
   for (const [index, host] of addresses.entries()) {
-    // A dead address leaves time for those after it.
+    // A dead address must leave time for the next ones.
     const shareMs = CLOUD.dialTimeoutMs / 2 / (addresses.length - index);
     const attempt =
       index < addresses.length - 1
@@ -171,7 +173,8 @@ async function connectFirst(
 }
 
 /**
- * TLS as the API server's clients use it: any certificate of the bundle is an anchor, also an intermediate.
+ * TLS as the API server's other clients use it: any certificate of the bundle is a trust anchor, even an
+ * intermediate one.
  */
 function secureContextOf({ ca, credential }: ClusterAccess): SecureContext {
   return createSecureContext({
@@ -182,10 +185,7 @@ function secureContextOf({ ca, credential }: ClusterAccess): SecureContext {
   });
 }
 
-/**
- * The dialer of one cluster. It keeps the TLS context and the last session, so that later handshakes are
- * short.
- */
+/** The dialer of one cluster. It keeps the TLS context and the last session to shorten later handshakes. */
 export function createClusterDialer(
   access: ClusterAccess,
   rule: AddressRule,

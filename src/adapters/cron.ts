@@ -23,7 +23,7 @@ function intervalOf(line: string): number | null {
 const open = ({ cron, timezone }: Pick<ScheduleSpec, 'cron' | 'timezone'>): Cron =>
   new Cron(cron, { paused: true, ...(timezone !== null && { timezone }) });
 
-/** Why `cron` is no line of a schedule; null: it is one. */
+/** Why `cron` is not a valid schedule line; null: it is valid. */
 export function cronFault(cron: string): string | null {
   const every = intervalOf(cron);
   if (every !== null)
@@ -51,7 +51,7 @@ export function isTimezone(timezone: string): boolean {
 
 /** The times of one schedule, in epoch milliseconds. */
 export interface Timetable {
-  /** The first time after `at`; null: none comes. */
+  /** The first time after `at`; null: there is none. */
   next(at: number): number | null;
   /** The last time that is not after `now`, and is after `at`; null: there is none. */
   lastDue(at: number, now: number): number | null;
@@ -69,7 +69,7 @@ export function timetableOf(schedule: ScheduleSpec): Timetable {
   return {
     next: (at) => cron.nextRun(new Date(at))?.getTime() ?? null,
     lastDue: (at, now) => {
-      // The time of the reference itself does not count, nor do its milliseconds.
+      // The reference time itself and its milliseconds are ignored.
       const [last] = cron.previousRuns(1, new Date(now + 1_000));
       return last && last.getTime() > at && last.getTime() <= now ? last.getTime() : null;
     },

@@ -1,10 +1,10 @@
-// A deadline as an AbortSignal, by a clock that is passed in: AbortSignal.timeout knows only the machine's.
+// A deadline as an AbortSignal, by a given clock: AbortSignal.timeout only knows the machine's.
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../runtime/actor.ts';
 
 export interface DeadlineSignal {
   readonly signal: AbortSignal;
-  /** Ends the deadline. To be called when the work is done, so that no timer and no listener is left. */
+  /** Must be called when the work is done, to remove the timer and the listener. */
   clear(): void;
 }
 
@@ -17,7 +17,7 @@ export function deadlineSignal(clock: Clock, ms: number, parent?: AbortSignal): 
   const follow = (): void => abort.abort(parent?.reason);
   if (parent?.aborted) follow();
   else if (parent) {
-    // Work that is under way at the same time follows one parent: Node.js takes more than ten for a leak.
+    // Concurrent work shares one parent, and Node.js would report more than ten listeners as a leak.
     setMaxListeners(0, parent);
     parent.addEventListener('abort', follow);
   }

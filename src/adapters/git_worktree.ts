@@ -1,4 +1,4 @@
-// The working tree of git that a folder is in, read from git's own files: no program is run.
+// The git working tree that contains a folder, read from git's own files without running a program.
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { readTextFile } from '../settings/state_files.ts';
@@ -8,7 +8,7 @@ export interface WorkTree {
   root: string;
   /** null: a commit is checked out, as in the middle of a rebase. */
   branch: string | null;
-  /** Where the main working tree is, or would be; null: this is it. */
+  /** The folder of the main working tree; null: this is it. */
   mainRoot: string | null;
 }
 
@@ -28,7 +28,7 @@ function gitFolder(root: string): string | null {
   return named === undefined ? null : resolve(root, named);
 }
 
-/** A bare repository has no main working tree: its name stands for one. */
+/** A bare repository has no main working tree, so its name stands in for one. */
 function mainRootOf(common: string): string {
   const name = basename(common);
   return name.startsWith('.') ? dirname(common) : join(dirname(common), name.replace(/\.git$/, ''));
@@ -45,16 +45,16 @@ export function workTreeOf(folder: string): WorkTree | null {
   const head = own && readLine(join(own, 'HEAD'));
   if (own === null || head === null) return null;
   const [, branch] = /^ref: refs\/heads\/(.+)$/.exec(head) ?? [];
-  // A linked working tree alone has this file; a submodule, whose .git is a file too, has not.
+  // Only a linked working tree has this file. A submodule, whose .git is also a file, does not.
   const common = readLine(join(own, 'commondir'));
   return {
     root,
-    // What stands in HEAD where the branches are not in files.
+    // `.invalid` is what HEAD contains when refs are not stored as files.
     branch: branch === undefined || branch === '.invalid' ? null : branch,
     mainRoot: common === null ? null : mainRootOf(resolve(own, common)),
   };
 }
 
-/** Where `folder` of a working tree is in the main one, so that every working tree gives the same name. */
+/** The corresponding folder in the main working tree, so that every working tree gives the same name. */
 export const folderInMain = (folder: string, { root, mainRoot }: WorkTree): string =>
   join(mainRoot ?? root, relative(root, folder));

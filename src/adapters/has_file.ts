@@ -1,4 +1,4 @@
-// Whether a file exists whose path is known but for a few parts.
+// Whether a file exists, when parts of its path are unknown.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

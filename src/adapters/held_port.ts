@@ -1,5 +1,5 @@
-// A port on loopback that stays this process's while the server behind it comes and goes: another user who
-// took it in between would get the requests that are meant for the server.
+// A loopback port that this process keeps while the server behind it comes and goes. Another user who took it
+// in between would get the requests meant for the server.
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { DESCRIPTORS } from '../settings/limits.ts';
@@ -10,29 +10,31 @@ import { areDescriptorsUsed } from './process/open_files_limit.ts';
 export interface HeldPort {
   readonly port: number;
   /**
-   * Descriptors of the listening sockets for a server, in any thread, that owns and closes them. From now on
-   * connections wait in the kernel for such a server. Rejects where libc cannot be called.
+   * Descriptors of the listening sockets, for a server in any thread, which then owns and closes them. From
+   * now on connections wait in the kernel for that server. Rejects if libc cannot be called.
    */
   share(): Promise<number[]>;
   /**
-   * A descriptor of a connection that `onConnection` got, for another thread that owns and closes it; null
-   * where the connection has ended, or descriptors are short. `socket` may be destroyed then. Rejects as
-   * `share` does.
+   * A descriptor of a connection passed to `onConnection`, for another thread that then owns and closes it;
+   * null if the connection has ended or descriptors are short. `socket` may be destroyed afterwards. Rejects
+   * as `share` does.
    */
   shareConnection(socket: Socket): Promise<number | null>;
-  /** Lets go of the port; a server that shares it keeps it. */
+  /** Releases the port; a server that shares it keeps it. */
   close(): void;
 }
 
-/** The descriptor of a connection, which Node tells of its handle alone; null for one that has ended. */
+/**
+ * The descriptor of a connection, which Node exposes only on its handle; null if the connection has ended.
+ */
 export function descriptorOf(socket: Socket): number | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd: number } | null };
   return handle && handle.fd >= 0 ? handle.fd : null;
 }
 
 /**
- * Takes `port` on 127.0.0.1 and ::1; 0: any that is free on both. Until it is shared, `onConnection` gets
- * everybody who connects, and nothing is read from them.
+ * Takes `port` on 127.0.0.1 and ::1; 0: any port free on both. Until it is shared, `onConnection` gets every
+ * connection, with nothing read from it.
  */
 export async function holdPort(
   port: number,
@@ -48,7 +50,7 @@ export async function holdPort(
       const duplicate = (fd: number): number => libc.duplicate(fd);
       if (!held) {
         held = listener.descriptors.map(duplicate);
-        // Node accepts as long as its own listener is open.
+        // Node keeps accepting while its own listener is open.
         void listener.close();
       }
       return held.map(duplicate);

@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import ignore, { type Ignore } from 'ignore';
 
-/** The package remembers every path it has been asked about, so it is made anew after this many. */
+/** The package caches every path it has checked, so it is recreated after this many. */
 const MAX_REMEMBERED = 20_000;
 
 /** The lines of one file, for the paths below the folder of that file. */
@@ -18,7 +18,7 @@ export class IgnoreRules {
     this.rules = ignore().add(lines);
   }
 
-  /** Whether these lines ignore the absolute `path`, keep it in spite of others, or say nothing of it. */
+  /** Whether these lines ignore the absolute `path`, re-include it, or say nothing about it. */
   verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null {
     const inner = relative(this.folder, path);
     if (inner === '' || inner.startsWith('..')) return null;
@@ -33,7 +33,7 @@ export class IgnoreRules {
   }
 }
 
-/** Whether a path is ignored by `rules`, of which the last that has an opinion wins. */
+/** Whether a path is ignored by `rules`. The last rule that has an opinion wins. */
 export function isIgnored(rules: readonly IgnoreRules[], path: string, isFolder: boolean): boolean {
   for (const one of rules.toReversed()) {
     const verdict = one.verdict(path, isFolder);

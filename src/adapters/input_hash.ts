@@ -1,5 +1,5 @@
-// A hash over the files that match globs, for a job thread: a glob of a user may take any time to match, and
-// files may be large.
+// Hashes the files that match globs, on a job thread: a user's glob may take any time to match, and files may
+// be large.
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function collect(glob: PathGlob, found: Set<string>): void {
     try {
       entries = readdirNow(join(glob.root, folder));
     } catch (error) {
-      // It went away while it was walked, or was never there.
+      // It disappeared during the walk, or never existed.
       if (['ENOENT', 'ENOTDIR'].includes(String((error as NodeJS.ErrnoException).code))) return;
       throw error;
     }
@@ -40,7 +40,7 @@ function collect(glob: PathGlob, found: Set<string>): void {
 
 const readdirNow = (folder: string) => readdirSync(folder, { withFileTypes: true });
 
-/** Adds the content of a regular file. What is none, such as a device, is never read. */
+/** Adds the content of a regular file. Anything else, such as a device, is never read. */
 function addFile(hash: Hash, path: string): void {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
@@ -66,8 +66,8 @@ function digestOf(path: string): string {
 }
 
 /**
- * SHA-256 over the names and contents of the files that match. Fails start_failed when there are too many, or
- * one cannot be read.
+ * SHA-256 of the names and contents of the matching files. Fails start_failed when there are too many, or one
+ * cannot be read.
  */
 export function hashInputs({ cwd, globs }: InputHashTask): string {
   const found = new Set<string>();

@@ -1,23 +1,23 @@
-// What a program of a user asks an issuer of OpenID Connect: the device flow (RFC 8628), new tokens for a
+// The requests of a user's program to an OpenID Connect issuer: the device flow (RFC 8628), new tokens for a
 // refresh token, and its revocation (RFC 7009). The only file that imports oauth4webapi.
 // docs/reference.md "Login".
 import * as oauth from 'oauth4webapi';
 import { isBerthAddress } from '../settings/config.ts';
 
-/** Where, and as whom, tokens are asked for. */
+/** The issuer, and the client that requests tokens. */
 export interface IssuerClient {
   /** Its URL, without a trailing slash. */
   issuer: string;
   clientId: string;
-  /** What tokens must be for. */
+  /** The required audience of tokens. */
   audience: string;
 }
 
-/** What an issuer has given. */
+/** Tokens from an issuer. */
 export interface IssuedTokens {
-  /** A JWT for the audience, which a Berth takes. */
+  /** A JWT for the audience, which a Berth accepts. */
   token: string;
-  /** null: the issuer gives none, or no new one. */
+  /** null: the issuer gave none, or no new one. */
   refreshToken: string | null;
   /** How long the token is valid from now, in milliseconds. */
   lifetimeMs: number;
@@ -27,22 +27,22 @@ export interface IssuedTokens {
 export interface DeviceRequest {
   userCode: string;
   verificationUrl: string;
-  /** The same with the code in it; null: the issuer has none. */
+  /** The same with the code included; null: the issuer has none. */
   completeUrl: string | null;
   deviceCode: string;
   intervalMs: number;
   expiresInMs: number;
 }
 
-/** What an answer of the token endpoint says of the wait for the user. */
+/** What the token endpoint says while the user has not confirmed yet, and afterwards. */
 export type DevicePoll =
   | { state: 'pending' | 'slow_down' | 'denied' | 'expired' }
   | { state: 'given'; tokens: IssuedTokens };
 
-/** Whether the issuer has refused, has given a wrong answer, or none, so that asking again may help. */
+/** Whether the issuer refused, answered wrongly, or did not answer, in which case a retry may help. */
 type NoTokensKind = 'refused' | 'broken' | 'away';
 
-/** Why an issuer gives no tokens. The message is for people, and has no token. */
+/** Why an issuer gave no tokens. The message is for people, and contains no token. */
 export class NoTokensError extends Error {
   override readonly name = 'NoTokensError';
   readonly kind: NoTokensKind;
@@ -61,14 +61,14 @@ const MAX_EXPIRES_S = 3_600;
 const CLOCK_TOLERANCE_S = 86_400;
 const USER_CODE = /^[\x21-\x7e]{1,64}$/;
 const DENIALS: ReadonlySet<string> = new Set(['access_denied', 'authorization_declined']);
-/** Tokens of a longer one cannot be meant: a year. */
+/** A year: longer lifetimes are taken for mistakes. */
 const MAX_LIFETIME_MS = 31_536_000_000;
 
-/** Text of a stranger, for a message of one line, without the secret that the stranger was shown. */
+/** Quotes untrusted text for a one-line message, without the secret that the other side was sent. */
 const quoted = (text: string, secret = ''): string =>
   JSON.stringify((secret === '' ? text : text.replaceAll(secret, '...')).slice(0, MAX_TEXT_LENGTH));
 
-/** Reads at most so many bytes of a body. */
+/** Reads a body up to a maximum size. */
 async function boundedBody(answer: Response): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -88,7 +88,7 @@ async function boundedBody(answer: Response): Promise<Uint8Array<ArrayBuffer>> {
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** As `fetch`, with bounds, and without redirects: a request may have a token in it. */
+/** Like `fetch`, but with limits and without redirects, because a request may contain a token. */
 const boundedFetch = async (
   url: string,
   options: oauth.CustomFetchOptions<'GET' | 'POST', oauth.ProtectedResourceRequestBody>,
@@ -107,10 +107,10 @@ const boundedFetch = async (
   return new Response(BODILESS.has(status) ? null : bytes, { status, headers });
 };
 
-/** Statuses after which the same request may be answered. */
+/** Statuses after which a retry may succeed. */
 const isPassing = (status: number): boolean => status >= 500 || status === 408 || status === 429;
 
-/** What an answer that is none of the protocol's says, or the lack of one. */
+/** Describes an answer that does not follow the protocol, or a missing one. */
 function troubleOf(error: unknown): { kind: NoTokensKind; text: string } {
   if (error instanceof NoTokensError) return { kind: error.kind, text: error.message };
   if (!(error instanceof Error)) throw error;
@@ -122,7 +122,7 @@ function troubleOf(error: unknown): { kind: NoTokensKind; text: string } {
   return code === null ? { kind: 'broken', text: message } : { kind: 'away', text: code };
 }
 
-/** `secret`: what the issuer was shown. */
+/** `secret`: what the issuer was sent. */
 function failureOf(issuer: string, error: unknown, secret?: string): NoTokensError {
   if (error instanceof oauth.ResponseBodyError) {
     const { error: code, error_description: text, status } = error;
@@ -139,7 +139,7 @@ interface Claims {
   iat?: unknown;
 }
 
-/** The claims of a JWT, unchecked: the server that takes it checks it. */
+/** The claims of a JWT, unverified: the server that receives it verifies it. */
 function claimsOf(token: string): Claims | null {
   try {
     return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Claims | null;
@@ -151,7 +151,7 @@ function claimsOf(token: string): Claims | null {
 const isFor = (claims: Claims | null, audience: string): claims is Claims =>
   [claims?.aud].flat().includes(audience);
 
-/** How long a token lasts that was just issued. By its own times: the clock here may be wrong. */
+/** The lifetime of a token just issued, by its own times, because the local clock may be wrong. */
 function lifetimeOf({ exp, iat }: Claims): number {
   const seconds = typeof exp === 'number' && typeof iat === 'number' ? exp - iat : 0;
   return Math.max(0, Math.min(seconds * 1_000, MAX_LIFETIME_MS));
@@ -169,7 +169,7 @@ function tokensOf(
   throw new NoTokensError('broken', `it gives no token for ${quoted(audience)}`);
 }
 
-/** An address that a browser may be sent to. */
+/** `text` if it is an address that a browser may be sent to; otherwise null. */
 function pageUrl(text: string | undefined): string | null {
   if (text === undefined || text.length > 2_048 || !URL.canParse(text)) return null;
   const { protocol, href, username } = new URL(text);
@@ -189,12 +189,12 @@ export class IssuerSession {
   private constructor(client: IssuerClient, server: oauth.AuthorizationServer) {
     this.client = client;
     this.server = server;
-    // The clock here may be wrong, and a server that takes the token checks its times.
+    // The local clock may be wrong; the server that receives the token checks its times.
     this.asked = { client_id: client.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE_S };
     this.options = IssuerSession.optionsOf(client.issuer);
   }
 
-  /** http is for this machine only: `isBerthAddress` has seen to that. */
+  /** http is only allowed on this machine, which `isBerthAddress` has ensured. */
   private static optionsOf(issuer: string) {
     return {
       [oauth.customFetch]: boundedFetch,
@@ -293,7 +293,7 @@ export class IssuerSession {
     }
   }
 
-  /** Revokes a refresh token. Resolves with false where the issuer offers no revocation. */
+  /** Revokes a refresh token. Resolves with false if the issuer does not offer revocation. */
   async revoke(refreshToken: string): Promise<boolean> {
     if (this.server.revocation_endpoint === undefined) return false;
     try {

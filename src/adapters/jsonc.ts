@@ -1,7 +1,7 @@
-// JSON with comments, of the user's own files (the package jsonc-parser): edits keep comments and layout.
+// JSON with comments, for the user's own files (the package jsonc-parser). Edits keep comments and layout.
 import { applyEdits, type JSONPath, modify, type ParseError, parse } from 'jsonc-parser';
 
-/** The value of `text`; undefined when it is no JSON, with comments and trailing commas or without. */
+/** Parses JSON with optional comments and trailing commas; undefined if `text` is invalid. */
 export function parseJsonc(text: string): unknown {
   const errors: ParseError[] = [];
   const value: unknown = parse(text, errors, { allowTrailingComma: true });
@@ -9,8 +9,8 @@ export function parseJsonc(text: string): unknown {
 }
 
 /**
- * `text` with another value at `path`; undefined removes what is there. A last element of -1 appends to an
- * array. The layout of the rest stays.
+ * `text` with another value at `path`; undefined removes the value. A last element of -1 appends to an array.
+ * The rest keeps its layout.
  */
 export function editJsonc(text: string, path: readonly (string | number)[], value: unknown): string {
   const formattingOptions = { insertSpaces: !/^\t/m.test(text), tabSize: indentOf(text), eol: eolOf(text) };

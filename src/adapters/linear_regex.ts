@@ -1,31 +1,31 @@
-// Regular expressions of users, matched in time linear in the text whatever the expression: RE2's syntax,
-// without lookaround and backreferences. V8 needs exponential time for some, and cannot be stopped. The
-// package loads when the first one is compiled, which takes 25 ms.
+// User-supplied regular expressions, matched in time linear in the text: RE2's syntax, without lookaround and
+// backreferences. V8 needs exponential time for some expressions, and cannot be stopped. The package loads
+// with the first expression, which takes 25 ms.
 
 const MAX_INSTRUCTIONS = 2_000;
-/** Instructions times characters that take some 50 ms at worst: docs/reference.md "Checks". */
+/** Instructions times characters that take about 50 ms at worst: docs/reference.md "Checks". */
 const MAX_STEPS = 250_000;
 
 /** A compiled expression. */
 export interface LinearRegex {
   /** Whether the expression matches anywhere in `text`. */
   test(text: string): boolean;
-  /** Characters of a text that are tested in some 50 ms at worst, for threads that others need. */
+  /** How many characters can be tested in about 50 ms at worst, for threads that must stay responsive. */
   readonly reach: number;
 }
 
-/** Why a text is no regular expression, in a few words. */
+/** Why a text is not a valid regular expression, in a few words. */
 export class RegexError extends Error {
   override readonly name = 'RegexError';
 }
 
-/** The package repeats the whole expression in its messages. */
+/** The package's messages repeat the whole expression. */
 const MAX_REASON_LENGTH = 120;
 
 /** The parts of an expression: an escape, a class, a group's ends, a repeat's numbers, any character. */
 const PARTS = /\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]])*\]|\((?:\?[^:)]*:)?|\)|\{(\d+)(?:,(\d*))?\}|./gsu;
 
-/** About as many instructions as the program of `pattern` has: each part as often as it is repeated. */
+/** Estimates the instructions in the program of `pattern`: each part counts as often as it is repeated. */
 function programSizeOf(pattern: string): number {
   const outer: number[] = [];
   let size = 0;
@@ -52,7 +52,7 @@ function programSizeOf(pattern: string): number {
 /** Compiles `pattern`. Rejects with RegexError when it is not valid, or too large. */
 export async function linearRegex(pattern: string): Promise<LinearRegex> {
   const { RE2JS, RE2JSException } = await import('re2js');
-  // Compiling a thousand repeats of a thousand characters takes a second and 100 MB.
+  // Compiling a thousand repeats of a thousand characters would take a second and 100 MB.
   const size = programSizeOf(pattern);
   if (size > MAX_INSTRUCTIONS)
     throw new RegexError(`with its repeats it has ${size} parts, and more than ${MAX_INSTRUCTIONS}`);
@@ -67,7 +67,7 @@ export async function linearRegex(pattern: string): Promise<LinearRegex> {
   }
 }
 
-/** Why `pattern` is no regular expression; null: it is one. */
+/** Why `pattern` is not a valid regular expression; null: it is valid. */
 export async function regexFault(pattern: string): Promise<string | null> {
   try {
     await linearRegex(pattern);

@@ -1,4 +1,4 @@
-// Listeners on loopback: 127.0.0.1 and ::1 with one port, because `localhost` may lead to either.
+// Listeners on loopback: 127.0.0.1 and ::1 with one port, because `localhost` may resolve to either.
 import { createServer, type Server, type Socket } from 'node:net';
 import { DESCRIPTORS } from '../settings/limits.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
@@ -26,14 +26,14 @@ export interface LoopbackListener {
 
 /** The machine has no such address. */
 const ABSENT_ADDRESS: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
-/** Somebody else has the port, or only root may have it. */
+/** Another program has the port, or it is privileged. */
 const PORT_TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
 /** Attempts to find a port that is free on both addresses. */
 const MAX_ATTEMPTS = 20;
 
 /**
- * Listens on `first`, an IPv4 address, and on ::1 with the same port; 0: any that is free on both. ::1 is
- * given up only where the machine has none, because whoever has it there gets what is meant for `localhost`.
+ * Listens on `first`, an IPv4 address, and on ::1 with the same port; 0: any port free on both. ::1 is
+ * skipped only if the machine has none, because a program on it would get what is meant for `localhost`.
  * `undo` stops listening on `first`.
  */
 export async function listenWithIpv6Loopback(
@@ -53,7 +53,7 @@ export async function listenWithIpv6Loopback(
   }
 }
 
-/** Rejects with the error of the system where it is about neither the port nor the address. */
+/** Rejects with the system's error if it concerns neither the port nor the address. */
 function listenOn(server: Server, host: string, port: number): Promise<{ port: number } | ListenRefusal> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
@@ -72,7 +72,7 @@ function listenOn(server: Server, host: string, port: number): Promise<{ port: n
   });
 }
 
-/** The descriptor of a listening server, which Node tells of its handle alone. */
+/** The descriptor of a listening server, which Node exposes only on its handle. */
 function descriptorOf(server: Server): number {
   const { _handle: handle } = server as Server & { _handle?: { fd: number } };
   if (!handle) throw new TypeError('the server does not listen');
@@ -80,10 +80,10 @@ function descriptorOf(server: Server): number {
 }
 
 /**
- * Listens on 127.0.0.1 and ::1; port 0: any that is free on both. Sockets stay open for writing when their
- * client has half-closed, and are read as soon as there is a listener for their data; with `paused`, not
- * before they are resumed. One that comes when descriptors are short is reset. Rejects with the error of the
- * system where it is not about the port.
+ * Listens on 127.0.0.1 and ::1; port 0: any port free on both. Sockets stay open for writing when their
+ * client has half-closed. They are read as soon as there is a listener for their data or, with `paused`, once
+ * they are resumed. A connection that arrives when descriptors are short is reset. Rejects with the system's
+ * error if it does not concern the port.
  */
 export async function listenOnLoopback(
   port: number,

@@ -1,4 +1,4 @@
-// How a notice leaves the daemon: docs/reference.md "Notices". What it needs is loaded with the first one.
+// Sends notices to their targets: docs/reference.md "Notices". Dependencies are loaded with the first one.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { NoticeMessage } from '../protocol/notices.ts';
 import { NOTICE } from '../settings/limits.ts';
@@ -14,7 +14,7 @@ function noticeJson({ data, at, ...notice }: NoticeMessage): string {
   return JSON.stringify({ ...notice, at: time, data: isLong ? null : JSON.parse(data) });
 }
 
-/** Sends a body and rejects unless the answer is 2xx. Redirects are answers like others. */
+/** Sends a body, and rejects unless the answer is 2xx. Redirects are not followed. */
 async function post(url: string, headers: Headers, body: string, signal: AbortSignal): Promise<void> {
   const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
   await new Promise<void>((resolve, reject) => {
@@ -27,7 +27,7 @@ async function post(url: string, headers: Headers, body: string, signal: AbortSi
     });
     sent.on('response', (answer: IncomingMessage) => {
       const { statusCode = 0 } = answer;
-      // Nobody reads what it says.
+      // The body of the answer is not needed.
       sent.destroy();
       if (statusCode >= 200 && statusCode < 300) resolve();
       else reject(new Error(`it answers ${statusCode}`));
@@ -95,13 +95,13 @@ async function run(
       if (code === 0) resolve();
       else reject(new Error(`it ended with ${code === null ? killed : `exit code ${code}`}`));
     });
-    // A program that does not read its input is none of our business.
+    // A program that does not read its input is no error of ours.
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
   });
 }
 
-/** What a desktop shows as text alone: most of them read markup. */
+/** Escapes text for desktop notifications, most of which interpret markup. */
 const plainMarkup = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
@@ -141,20 +141,20 @@ const CODE_TEXTS: readonly (readonly [code: RegExp, text: string])[] = [
   [/^ENOENT$/, 'the program is not installed (ENOENT)'],
 ];
 
-/** An error in words that have nothing of the target. */
+/** Describes an error without revealing anything about the target. */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return 'it failed';
   if (error.name === 'TimeoutError') return LATE;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  // The signal of the time limit, as node:http passes it on.
+  // The abort of the time limit, as node:http reports it.
   if (code === 'ABORT_ERR') return LATE;
   if (code === '') return error.message;
   return CODE_TEXTS.find(([known]) => known.test(code))?.[1] ?? code;
 }
 
 /**
- * Sends a notice, once. Resolves with why it failed; null: it is delivered. `env`: for programs. `ended`
- * gives it up and kills its program: nobody would look after that.
+ * Sends a notice, once. Resolves with why it failed; null: it was delivered. `env`: for programs. `ended`
+ * aborts it and kills its program, because no one would watch that afterwards.
  */
 export async function sendNotice(
   target: NoticeTarget,

@@ -6,7 +6,7 @@ import { isBerthAddress } from '../settings/config.ts';
 export interface OidcSettings {
   /** Its URL, without a trailing slash. */
   issuer: string;
-  /** What tokens must be for. */
+  /** The required audience of tokens. */
   audience: string;
   /** The claim that names a person. */
   subjectClaim: string;
@@ -14,7 +14,7 @@ export interface OidcSettings {
   groupsClaim: string;
 }
 
-/** Whose a token is. */
+/** The user a token belongs to. */
 export interface OidcUser {
   subject: string;
   groups: readonly string[];
@@ -22,12 +22,15 @@ export interface OidcUser {
   expiresAt: number;
 }
 
-/** The issuer does not answer, or not as one. */
+/** The issuer did not answer, or answered wrongly. */
 export class IssuerError extends Error {
   override readonly name = 'IssuerError';
 }
 
-/** Of public keys alone: with HS256 anybody could sign by the public key, with none everybody. */
+/**
+ * Only public-key algorithms: with HS256 anyone could sign with the public key, and `none` needs no
+ * signature.
+ */
 const ALGORITHMS = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA'],
@@ -40,7 +43,7 @@ const MAX_SUBJECT_LENGTH = 200;
 const MAX_GROUPS = 500;
 const CLOCK_TOLERANCE_S = 5;
 
-/** The codes of what is wrong with the issuer, and not with a token. */
+/** The codes for errors of the issuer rather than a token. */
 const OF_ISSUER: ReadonlySet<string> = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID']);
 
 type Keys = ReturnType<typeof createRemoteJWKSet>;
@@ -48,18 +51,18 @@ type Keys = ReturnType<typeof createRemoteJWKSet>;
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(value);
 
-/** The user in checked claims; null: they name none. */
+/** The user named in verified claims; null: they name none. */
 function userOf(claims: JWTPayload, { subjectClaim, groupsClaim }: OidcSettings): OidcUser | null {
   const subject = claims[subjectClaim];
   const groups = claims[groupsClaim];
   if (!isName(subject) || claims.exp === undefined) return null;
-  // An address that nobody has confirmed may be anybody's.
+  // An unverified address may be anyone's.
   if (subjectClaim === 'email' && claims['email_verified'] === false) return null;
   const known = Array.isArray(groups) ? groups.filter(isName).slice(0, MAX_GROUPS) : [];
   return { subject, groups: known, expiresAt: claims.exp * 1_000 };
 }
 
-/** Whether it is signed by one of the issuer's keys that it names: without a name any of them would do. */
+/** Whether its header names one of the issuer's keys. Without a key id, any of them would do. */
 function isProper(token: string): boolean {
   try {
     const { kid, alg } = decodeProtectedHeader(token);
@@ -74,13 +77,13 @@ export class OidcIssuer {
   private readonly keysCooldownMs: number;
   private keys: Promise<Keys> | null = null;
 
-  /** Keys are fetched again for an unknown one, but not more often than `keysCooldownMs`. */
+  /** Keys are fetched again when a token names an unknown one, at most every `keysCooldownMs`. */
   constructor(settings: OidcSettings, keysCooldownMs = KEYS_COOLDOWN_MS) {
     this.settings = settings;
     this.keysCooldownMs = keysCooldownMs;
   }
 
-  /** Resolves with whose `token` is; null: it is no good. Rejects with an IssuerError. */
+  /** Resolves with the user of `token`; null: the token is invalid. Rejects with an IssuerError. */
   async verify(token: string): Promise<OidcUser | null> {
     const { issuer, audience } = this.settings;
     if (!isProper(token)) return null;

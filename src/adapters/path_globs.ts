@@ -15,10 +15,10 @@ export interface PathGlob {
 const OPTIONS = { dot: true, nonegate: true } as const;
 const GLOBSTAR = '**';
 
-/** Braces with a slash in them do not end with their segment. */
+/** Braces that contain a slash span several segments. */
 const hasWideBraces = (pattern: string): boolean => /\{[^}]*\//.test(pattern);
 
-/** Whether the first `names.length` folders of a path can be `names`. */
+/** Returns whether the first `names.length` folders of a path may be `names`. */
 function segmentsMayContain(pattern: string): PathGlob['mayContain'] {
   if (hasWideBraces(pattern)) return () => true;
   const segments = pattern
@@ -27,7 +27,7 @@ function segmentsMayContain(pattern: string): PathGlob['mayContain'] {
   return (path) => {
     for (const [index, name] of (path === '' ? [] : path.split(sep)).entries()) {
       const segment = segments[index];
-      // Beyond the last segment is the inside of a folder that matches.
+      // Past the last segment, the path is inside a matching folder.
       if (segment === undefined || segment === GLOBSTAR) return true;
       if (!segment(name)) return false;
     }
@@ -35,7 +35,7 @@ function segmentsMayContain(pattern: string): PathGlob['mayContain'] {
   };
 }
 
-/** `pattern` as a folder and what is left of it: `../lib/*.ts` in `/a/b` is `lib/*.ts` in `/a`. */
+/** Splits `pattern` into a folder and the rest: `../lib/*.ts` in `/a/b` becomes `lib/*.ts` in `/a`. */
 function rooted(pattern: string, cwd: string): [root: string, rest: string] {
   if (isAbsolute(pattern)) {
     if (pattern.startsWith(`${cwd}/`)) return [cwd, pattern.slice(cwd.length + 1)];

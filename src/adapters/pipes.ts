@@ -6,10 +6,10 @@ import type { Pipe } from '../runtime/actor.ts';
 const LENGTH_BYTES = 4;
 /** The largest frame that a socket accepts; a longer one closes the pipe. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** With more unsent bytes, the other side has stopped reading, and the socket is closed. */
+/** With more unsent bytes than this, the other side has stopped reading, and the socket is closed. */
 const MAX_UNSENT_BYTES = 256 * 1024 * 1024;
 
-/** Transferring an array to another thread costs more than copying this many bytes. */
+/** Transferring an array to another thread costs more than copying fewer bytes than this. */
 const MIN_TRANSFER_BYTES = 4 * 1024;
 
 /** A pipe over a port to another thread. Transfers bytes unless they are few. */
@@ -31,7 +31,7 @@ export function messagePortPipe(port: MessagePort): Pipe {
   };
 }
 
-/** `pipe`, which receives nothing until `opened` resolves. */
+/** Wraps `pipe` so that it receives nothing until `opened` resolves. */
 export const gatedPipe = (pipe: Pipe, opened: Promise<void>): Pipe => ({
   ...pipe,
   receive: (onBytes, onClose) => void opened.then(() => pipe.receive(onBytes, onClose)),
@@ -85,7 +85,7 @@ export function pendingPipe(pending: Promise<Pipe>): Pipe {
 }
 
 /**
- * Cuts a stream into frames. The returned function takes chunks, and returns why the stream is broken, else
+ * Splits a stream into frames. The returned function takes chunks, and returns why the stream is broken, or
  * undefined.
  */
 export function frameSplitter(onFrame: (bytes: Uint8Array) => void): (chunk: Buffer) => string | undefined {

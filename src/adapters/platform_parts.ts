@@ -1,5 +1,5 @@
-// What only Linux offers: the file that knows of it, and what is not possible without it. `berth doctor` and
-// docs/install.md report this table. Everything else is the same on every system.
+// Features that only Linux offers, with the file that uses each and what is missing without it. `berth
+// doctor` and docs/install.md report this table. Everything else is the same on every system.
 // docs/reference.md "Platforms".
 import { existsSync } from 'node:fs';
 
@@ -7,7 +7,7 @@ export interface PlatformPart {
   name: string;
   /** The only file that uses it, from the root of the repository. */
   adapter: string;
-  /** What is not possible without it, in one sentence. */
+  /** What does not work without it, in one sentence. */
   without: string;
   /** Whether this system has it. */
   isHere: () => boolean;

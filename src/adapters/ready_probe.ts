@@ -1,7 +1,7 @@
-// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and the limit on
+// Ready-checks over real sockets, docs/reference.md "Ready-check": one probe of a ready URL, and a limit on
 // how many run at once. Requests are written by hand, because 200 starting services make 10,000 probes a
-// second: a refused one costs 45 µs of processor time here against 73 with node:http, an answered one 103
-// against 190.
+// second. A refused probe costs 45 µs of processor time here and 73 with node:http; an answered one 103
+// instead of 190.
 import { request as httpRequest } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring'; // unlike decodeURIComponent it never throws
@@ -18,15 +18,15 @@ export interface ProbeResult {
 }
 
 /**
- * Asks `question` once, for at most `limitMs`, and then calls `onDone` once. Returns a function that gives
- * the probe up, so that `onDone` is not called.
+ * Probes `question` once, for at most `limitMs`, and then calls `onDone` once. Returns a function that aborts
+ * the probe, after which `onDone` is not called.
  */
 export type AskProbe<Q> = (question: Q, limitMs: number, onDone: (result: ProbeResult) => void) => () => void;
 
-/** What a probe over a socket asks: a URL with http, https or tcp, and over HTTP what passes. */
+/** What a socket probe asks: an http, https or tcp URL, and for HTTP the expected answer. */
 export interface UrlQuestion {
   url: string;
-  /** The least and the greatest status; by default 200 and 399. */
+  /** The lowest and the highest status that passes; by default 200 and 399. */
   status?: readonly [least: number, greatest: number];
   header?: readonly (readonly [name: string, value: string])[];
   /** An expression that the beginning of the body must match. */
@@ -45,7 +45,7 @@ interface ProbeTarget {
   /** The HTTP request; null: a connection is enough. */
   request: { path: string; headers: Record<string, string> } | null;
   isExpected: (status: number) => boolean;
-  /** What the answer must be, for people. */
+  /** The expected answer, as shown to people. */
   expected: string;
   body: LinearRegex | null;
 }
@@ -53,12 +53,12 @@ interface ProbeTarget {
 const DEFAULT_STATUS = [200, 399] as const;
 
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: [^\r\n]*)?\r?\n/;
-/** Interim answers and one status line fit in this many bytes, or the answer is not HTTP. */
+/** Interim answers and the status line must fit in this many bytes; otherwise the answer is not HTTP. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const LOCALHOST = /^(?:localhost|.+\.localhost)\.?$/;
 const LOOPBACK_ADDRESS = /^(?:127\..+|::1)$/;
 
-/** The port of a URL, also when it is left out as the default of its protocol. */
+/** The port of a URL, including the default of its protocol. */
 export const urlPort = ({ port, protocol }: URL): number =>
   Number(port) || (protocol === 'https:' ? 443 : 80);
 
@@ -68,7 +68,7 @@ function probeTargetOf(question: UrlQuestion): ProbeTarget {
   const host = unbracketedHost(url).toLowerCase();
   const isLocalhost = LOCALHOST.test(host);
   const login = `${percentDecoded(url.username)}:${percentDecoded(url.password)}`;
-  // By lower-case names, so that what a registration says takes the place of ours.
+  // Keyed by lower-case names, so that registered headers replace ours.
   const headers = new Map([
     ['host', url.host],
     ['user-agent', 'berth'],
@@ -160,7 +160,7 @@ async function dialSecure(): Promise<ProbeDial> {
 
 /**
  * Probes one address with one connection and calls `onDone` once; `isConnected` tells whether the connection
- * was made. Returns a function that gives the probe up.
+ * was established. Returns a function that aborts the probe.
  */
 type ProbeAddress = (
   target: ProbeTarget,
@@ -210,7 +210,7 @@ const probeHead: ProbeAddress = (target, address, dial, onDone) => {
   return giveUp;
 };
 
-/** For probes that look at the body: Node's own HTTP decodes it, at twice the cost. */
+/** For probes that check the body: Node's own HTTP decodes it, at twice the cost. */
 const probeBody: ProbeAddress = (target, address, dial, onDone) => {
   const socket = dial(target, address);
   const { finish, giveUp } = onlyResult(socket, onDone);
@@ -236,7 +236,9 @@ const probeBody: ProbeAddress = (target, address, dial, onDone) => {
   return giveUp;
 };
 
-/** Probes over real sockets, as many at once as are asked for. `localhost` is tried in both families. */
+/**
+ * Probes over real sockets, without a limit on concurrency. `localhost` is tried in both address families.
+ */
 export function socketProbe(clock: Clock): Probe {
   return (question, limitMs, onDone) => {
     const target = probeTargetOf(question);
@@ -274,7 +276,7 @@ export function socketProbe(clock: Clock): Probe {
   };
 }
 
-/** `probe` with at most `maxConcurrent` under way. The others wait in the order in which they came. */
+/** `probe` with at most `maxConcurrent` under way. The others wait in order of arrival. */
 export function limitProbes<Q>(
   probe: AskProbe<Q>,
   maxConcurrent: number = READY_CHECK.maxConcurrent,

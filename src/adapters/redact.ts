@@ -1,11 +1,9 @@
-// Keeps a secret out of what others say, when it is shown to people.
+// Removes a secret from others' text before it is shown to people.
 
-/** A shorter secret would be found in ordinary words. */
+/** A shorter secret might occur in ordinary words. */
 const MIN_LENGTH = 8;
 
-/**
- * `text` without `secret`, and without the beginning of it that a cut may have left at the end of the text.
- */
+/** `text` without `secret`, and without a beginning of it left by a cut at the end of the text. */
 export function redact(text: string, secret: string | null): string {
   if (secret === null || secret.length < MIN_LENGTH) return text;
   const whole = text.replaceAll(secret, '[removed]');

@@ -1,5 +1,5 @@
-// The rules for screens, as files of TOML: docs/reference.md "Screen rules". A rule with a fault is left out
-// and named; the others hold.
+// The screen rules, as TOML files: docs/reference.md "Screen rules". A faulty rule is left out and reported;
+// the others apply.
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -100,7 +100,7 @@ const lineOf = (lines: readonly string[], field: string): number =>
     lines.findIndex((line) => field !== '' && line.trimStart().startsWith(field)),
   );
 
-/** The rules in `text`. Each is read by itself, so that a fault concerns one alone. */
+/** Parses the rules in `text`. Each is read separately, so that a fault affects only that rule. */
 async function readRules(text: string, file: string): Promise<RulesFile> {
   const lines = text.split('\n');
   const heads = lines.flatMap((line, index) => (HEAD.test(line) ? [index] : []));
@@ -158,7 +158,7 @@ async function readFolder(folder: string): Promise<RulesFiles> {
   return found;
 }
 
-/** The rules in the folders: that of the user, who goes first, and Berth's own. The job of that name. */
+/** The job of that name. Loads the rules in the folders: the user's, which come first, and Berth's own. */
 export async function loadRules({
   folders,
 }: {
@@ -168,7 +168,7 @@ export async function loadRules({
   const rulesIn = (files: RulesFiles | undefined, name: string) => files?.get(name)?.rules ?? [];
   const sets = [ANY, ...AGENT_TYPES].map((type): LoadedRules['sets'][number] => {
     const ofType = (files: RulesFiles | undefined) => (type === ANY ? [] : rulesIn(files, type));
-    // Questions at the end of the screen come before what the type makes of all else.
+    // Rules about questions at the end of the screen come before the type's other rules.
     const rules = [...ofType(user), ...rulesIn(user, ANY), ...rulesIn(own, ANY), ...ofType(own)];
     return [type, { id: createHash('sha256').update(JSON.stringify(rules)).digest('base64url'), rules }];
   });

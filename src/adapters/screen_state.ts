@@ -1,5 +1,5 @@
-// Tries the rules of an agent on what its terminal shows. Screens and rules are untrusted, so this runs on
-// job threads, like the drawing itself: docs/reference.md "Screen rules".
+// Tries an agent's rules on what its terminal shows. Screens and rules are untrusted, so this runs on job
+// threads, like the drawing itself: docs/reference.md "Screen rules".
 import type {
   ReadStateTask,
   RuleMatch,
@@ -11,7 +11,7 @@ import { AGENT_STATE } from '../settings/agent_limits.ts';
 import { type LinearRegex, linearRegex } from './linear_regex.ts';
 import { openTerminalScreen } from './terminal_screen.ts';
 
-/** What rules look at. */
+/** The texts that rules examine. */
 export interface ShownTexts {
   lines: readonly string[];
   title: string;
@@ -23,14 +23,14 @@ interface CompiledRule {
   matches: LinearRegex[];
 }
 
-/** Compiled rules by the id of their set. The oldest goes when there are many. */
+/** Compiled rules by the id of their set. The oldest set is dropped when there are too many. */
 const compiledSets = new Map<string, Promise<CompiledRule[]>>();
 const MAX_COMPILED_SETS = 32;
-/** What frames draw around texts. */
+/** What frames draw around text. */
 const FRAME = /^[\s│┃║╎▌▐|]+|[\s│┃║╎▌▐|]+$/g;
-/** A line within a frame, or of one. */
+/** A line within a frame, or part of one. */
 const FRAMED = /^\s*[\u2500-\u257f▌▐|]/;
-/** A line of nothing but a frame. */
+/** A line that consists only of a frame. */
 const BORDER = /^[\s\u2500-\u257f▀▄▌▐|]+$/;
 
 async function compile(rules: readonly ScreenRule[]): Promise<CompiledRule[]> {
@@ -53,7 +53,7 @@ function compiledRules({ id, rules }: RuleSet): Promise<CompiledRule[]> {
   return compiled;
 }
 
-/** The last `count` lines that are not blank, and what is between them; null: all. */
+/** The last `count` non-blank lines, and everything between them; null: all lines. */
 function lastLines(lines: readonly string[], count: number | null): readonly string[] {
   if (count === null) return lines;
   let left = count;
@@ -70,7 +70,7 @@ function regionOf({ within, last }: ScreenRule, shown: ShownTexts): readonly str
   return text === '' ? [] : [text];
 }
 
-/** The indexes of the lines that make a rule hold, the last that do; null: it does not. */
+/** The indexes of the last lines that make a rule match; null: it does not match. */
 function holds({ rule, matches }: CompiledRule, lines: readonly string[]): number[] | null {
   const { absent, any, contains } = rule;
   const lastWith = (text: string) => lines.findLastIndex((line) => line.includes(text));
@@ -85,8 +85,8 @@ function holds({ rule, matches }: CompiledRule, lines: readonly string[]): numbe
 }
 
 /**
- * The question of a screen: from the line `first`, or from the beginning of the frame around it, to the end,
- * without frames and without blank lines around it.
+ * The question on a screen: from the line `first`, or the top of the frame around it, to the end, without
+ * frames and surrounding blank lines.
  */
 function questionOf(lines: readonly string[], first: number): string[] {
   const texts = lines.map((line) => (BORDER.test(line) ? '' : line.replace(FRAME, '')));
@@ -95,14 +95,14 @@ function questionOf(lines: readonly string[], first: number): string[] {
   while (isFramed(top) && isFramed(top - 1)) top -= 1;
   const end = texts.findLastIndex((text) => text !== '') + 1;
   const most = AGENT_STATE.maxQuestionLines;
-  // What is asked stands at the end of a frame.
+  // The question itself is at the end of a frame.
   const from = Math.min(first, Math.max(top, end - most));
   return texts
     .slice(from, Math.min(end, from + most))
     .filter((text, index, all) => text !== '' || (index > 0 && all[index - 1] !== ''));
 }
 
-/** What the rules of `set` say about `shown`: the first that holds, of the screen and of what is beside. */
+/** The first matching rules of `set`: on the screen, and on title or notification. */
 export async function tryRules(
   set: RuleSet,
   shown: ShownTexts,
@@ -112,7 +112,8 @@ export async function tryRules(
     beside: null,
     question: [],
   };
-  // A rule may know no more of a question than its last line: all that see one tell where it begins.
+  // A rule may only recognise the last line of a question, so all matching rules together tell where it
+  // begins.
   let begins = shown.lines.length;
   for (const compiled of await compiledRules(set)) {
     const { file, name, state, within } = compiled.rule;
@@ -132,7 +133,7 @@ export async function tryRules(
   return said;
 }
 
-/** Draws a screen and tries the rules on it. The job of that name. */
+/** The job of that name. Draws a screen and tries the rules on it. */
 export async function readState(task: ReadStateTask): Promise<StateReading> {
   const { cols, rows, modes, budgetMs, maxBytes } = task;
   const terminal = await openTerminalScreen(cols, rows);
@@ -145,7 +146,7 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
     const said = await tryRules(task.rules, { lines, title, notification: task.notification });
-    // A copy of its own size: a small Buffer would take its whole pool of 8 KiB to the thread that keeps it.
+    // A copy of exactly its size: a small Buffer would keep its whole 8 KiB pool alive in the other thread.
     const kept = snapshot.length <= maxBytes ? new Uint8Array(snapshot) : null;
     const isBlank = lines.every((line) => line.trim() === '');
     return { ...said, isBlank, snapshot: kept, title, ms: performance.now() - began };

@@ -29,13 +29,13 @@ function colourOf(cell: IBufferCell, ground: keyof typeof BASIC): string[] {
   return colour < 16 ? [String(bright + colour - 8)] : [`${extended};5;${colour}`];
 }
 
-/** The SGR parameters that give a cell its look, after a reset; empty: it looks as usual. */
+/** The SGR parameters that give a cell its style after a reset; empty: the default style. */
 function styleOf(cell: IBufferCell): string {
   const attributes = ATTRIBUTES.flatMap(([isSet, parameter]) => (isSet(cell) ? [String(parameter)] : []));
   return [...attributes, ...colourOf(cell, 'fg'), ...colourOf(cell, 'bg')].join(';');
 }
 
-/** A line with its colours. Blanks at its end that look as usual are left out. */
+/** A line with its colours, without trailing blanks in the default style. */
 function colouredLine(line: IBufferLine, cols: number): string {
   let text = '';
   let style = '';
@@ -60,7 +60,7 @@ function colouredLine(line: IBufferLine, cols: number): string {
   return style === '' ? text : `${text}\x1b[0m`;
 }
 
-/** What `terminal` shows, line by line; `isWhole`: after the lines that have left the screen upwards. */
+/** What `terminal` shows, line by line; `isWhole`: preceded by the scrollback. */
 export function screenLines(terminal: Terminal, ansi: boolean, isWhole = false): string[] {
   const { cols, rows, buffer } = terminal;
   const { baseY } = buffer.active;

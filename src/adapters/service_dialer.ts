@@ -1,5 +1,5 @@
-// Connections to the ports of services. A port may be held by a program that is none of the service: of
-// another user, while the service starts or beside it on the other address family.
+// Connections to the ports of services. A port may be held by another program, even another user's, while the
+// service starts or on the other address family.
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DESCRIPTORS } from '../settings/limits.ts';
@@ -8,18 +8,18 @@ import { mayServe } from './process/listeners.ts';
 import { areDescriptorsUsed } from './process/open_files_limit.ts';
 import { userName } from './process/users.ts';
 
-/** What is dialled: the port of a run, and the first process of that run; null: no process is known. */
+/** The target of a dial: the port of a run, and its first process; null: no process is known. */
 export interface DialTarget {
   readonly port: number;
   readonly pid: number | null;
 }
 
 export interface DialOptions {
-  /** Gets bytes, valid until it returns, in place of readers of the socket. */
+  /** Receives bytes instead of readers of the socket. They are valid until it returns. */
   onData?: (bytes: Buffer) => void;
-  /** As `onData`, with a buffer of the caller's. */
+  /** Like `onData`, with a buffer of the caller's. */
   onread?: net.OnReadOpts;
-  /** The socket stays open for writing when the service has half-closed. */
+  /** The socket stays open for writing after the service has half-closed. */
   allowHalfOpen?: boolean;
 }
 
@@ -27,9 +27,9 @@ export interface DialOptions {
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 /** 127.0.0.1, then ::1 for programs that listen only there. */
 const ADDRESSES = ['127.0.0.1', '::1'] as const;
-/** Dials of an address whose listener changes meanwhile. */
+/** How often to dial an address whose listener changes meanwhile. */
 const MAX_DIALS = 3;
-/** Pause between two looks at a port on which nothing listens yet. */
+/** The pause between two checks of a port that has no listener yet. */
 const LOOK_MS = 20;
 
 function connect(
@@ -55,10 +55,12 @@ function connect(
   });
 }
 
-/** Dials services on loopback. A port whose listener belongs to somebody else is not dialled. */
+/** Dials services on loopback. Refuses a port whose listener belongs to another program. */
 export class ServiceDialer {
   private readonly lookup = openListenerLookup();
-  /** By port, the listener that was last found to be its service's: to search a tree takes long. */
+  /**
+   * By port, the last listener that was found to be the service's, because searching a process tree is slow.
+   */
   private readonly accepted = new Map<number, number>();
   private isClosed = false;
 
@@ -78,7 +80,7 @@ export class ServiceDialer {
     }
   }
 
-  /** Resolves when something listens on `port`, or after `maxMs`; at once where that cannot be seen. */
+  /** Resolves when something listens on `port`, or after `maxMs`; at once if that cannot be observed. */
   async listening(port: number, maxMs: number): Promise<void> {
     const lookup = await this.lookup;
     const until = performance.now() + maxMs;
@@ -93,7 +95,7 @@ export class ServiceDialer {
     void this.lookup.then((lookup) => lookup.close());
   }
 
-  /** A connection was accepted by the listener that is there both before and after it. */
+  /** A connection counts only if the same listener is there before and after it. */
   private async dialAddress(target: DialTarget, address: string, options: DialOptions): Promise<net.Socket> {
     const { find } = await this.lookup;
     for (let left = MAX_DIALS; left > 0; left -= 1) {

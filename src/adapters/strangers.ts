@@ -1,10 +1,10 @@
-// Connections of clients that have not shown a token yet: docs/reference.md "Connections".
+// Connections of clients that have not presented a token yet: docs/reference.md "Connections".
 import type { Socket } from 'node:net';
 
-/** Connections by their peer: a TLS socket has the peer of the connection that it runs over. */
+/** Identifies a connection by its peer, which a TLS socket shares with the connection it runs over. */
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** Closes the oldest connection of a stranger when there are more of them than there may be. */
+/** Closes the oldest stranger's connection when there are too many. */
 export class Strangers {
   private readonly max: number;
   /** Oldest first. */
@@ -14,7 +14,7 @@ export class Strangers {
     this.max = max;
   }
 
-  /** Takes a new connection, before any TLS handshake. */
+  /** Adds a new connection, before any TLS handshake. */
   add(socket: Socket): void {
     const peer = peerOf(socket);
     this.connections.set(peer, socket);
@@ -27,7 +27,7 @@ export class Strangers {
     oldest[1].destroy();
   }
 
-  /** The client on `socket` is none any more. */
+  /** The client on `socket` has presented a token. */
   remove(socket: Socket): void {
     this.connections.delete(peerOf(socket));
   }

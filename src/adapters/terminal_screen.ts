@@ -1,41 +1,44 @@
-// A terminal emulator that keeps what a screen shows (@xterm/headless). What programs print may keep it busy
-// for long, so it runs on job threads alone: docs/reference.md "Screens of terminals".
+// A terminal emulator (@xterm/headless) that tracks what a screen shows. Program output may keep it busy for
+// long, so it only runs on job threads: docs/reference.md "Screens of terminals".
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
-/** Output between two looks at the time. On the largest screen, 7 bytes take up to 100 ms. */
+/**
+ * How much output to process between two checks of the time. On the largest screen, 7 bytes take up to 100
+ * ms.
+ */
 const SLICE_BYTES = 128;
 const MAX_TITLE_LENGTH = 256;
 const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
 
-/** Output, and the sizes that its terminal gets in the course of it. */
+/** Output, and the size changes of its terminal along the way. */
 export type SizedOutput = Pick<ScreenTask, 'bytes' | 'resizes'>;
 
-/** The screen of a terminal after the bytes that it was given. */
+/** The screen of a terminal after the bytes written to it. */
 export interface TerminalScreen {
   /** Resolves when the screen shows `bytes`. */
   write(bytes: Uint8Array): Promise<void>;
   /**
-   * Shows the whole lines of `output`, until `isOver` says that it has taken long enough. Resolves with the
-   * number of bytes shown: what follows may be sent to a terminal as it is.
+   * Shows the complete lines of `output`, until `isOver` says that time is up. Resolves with the number of
+   * bytes shown; the rest may be sent to a terminal unchanged.
    */
   writeLines(output: SizedOutput, isOver: () => boolean): Promise<number>;
-  /** As `writeLines`, and with the line that is not finished yet, unless the time is over. */
+  /** Like `writeLines`, but includes an unfinished line unless time is up. */
   writeRest(output: SizedOutput, isOver: () => boolean): Promise<void>;
-  /** The bytes that make a terminal show the same, with modes and up to `lines` of scrollback. */
+  /** The bytes that restore this screen in another terminal, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
-  /** What it shows, as text; `isWhole`: after the lines that have left it upwards. */
+  /** The screen as text; `isWhole`: preceded by the scrollback. */
   read(ansi: boolean, isWhole?: boolean): ScreenReading;
   close(): void;
 }
 
 /**
- * CSI sequences that the emulator carries out as often as their first parameter says, and the side of the
- * screen beyond which one more changes nothing.
+ * CSI sequences that the emulator repeats as often as their first parameter says, and the screen dimension
+ * beyond which further repeats change nothing.
  */
 const COUNTED = {
   '@': 'cols',
@@ -55,22 +58,22 @@ interface ParserCore {
   registerCsiHandler(id: { final: string }, handler: (sequence: { params: Int32Array }) => boolean): unknown;
 }
 
-/** Keeps single sequences from taking long: a count may be any number up to 2,147,483,647. */
+/** Clamps repeat counts, which may be up to 2,147,483,647, so that no single sequence takes long. */
 function clampCounts(terminal: Terminal): void {
   const { _core: core } = terminal as unknown as { _core: ParserCore };
   for (const [final, side] of Object.entries(COUNTED))
     core.registerCsiHandler({ final }, ({ params }) => {
       params[0] = Math.max(0, Math.min(params[0] ?? 0, terminal[side]));
-      // Not handled: the emulator's own handler is next, with the same parameters.
+      // Not handled here: the emulator's own handler follows, with the same parameters.
       return false;
     });
-  // Each link costs every later line. A snapshot has no links.
+  // Each link slows down every later line. A snapshot has no links.
   terminal.parser.registerOscHandler(8, () => true);
 }
 
 /**
- * The end of the slice of `bytes` from `from`: after its last newline if it has one. The line that is not
- * finished yet is no slice, so that nothing is sent from the middle of a sequence.
+ * The end of the slice of `bytes` that begins at `from`: after its last newline, if any. An unfinished line
+ * is never part of a slice, so that nothing is sent from the middle of a sequence.
  */
 function sliceEnd(bytes: Uint8Array, from: number): number {
   const to = Math.min(from + SLICE_BYTES, bytes.length);
@@ -80,7 +83,7 @@ function sliceEnd(bytes: Uint8Array, from: number): number {
   return to === bytes.length && isLineStart ? from : to;
 }
 
-/** The emulator takes the next slice in the same turn: a turn for each would cost more than the slice. */
+/** Writes all slices in one turn: a turn for each would cost more than the slice. */
 function writeSlices(terminal: Terminal, bytes: Uint8Array, isOver: () => boolean): Promise<number> {
   return new Promise((resolve) => {
     const next = (from: number): void => {
@@ -92,18 +95,18 @@ function writeSlices(terminal: Terminal, bytes: Uint8Array, isOver: () => boolea
   });
 }
 
-/** As `writeSlices`, with a line that is not finished too, unless the time is over. */
+/** Like `writeSlices`, but includes an unfinished line unless time is up. */
 async function writeWhole(terminal: Terminal, bytes: Uint8Array, isOver: () => boolean): Promise<number> {
   const drawn = await writeSlices(terminal, bytes, isOver);
-  // What is left is the end of a line: less than a slice, unless the time is over.
+  // The rest is the end of a line, less than a slice, unless time is up.
   if (bytes.length - drawn > SLICE_BYTES) return drawn;
   await new Promise<void>((resolve) => terminal.write(bytes.subarray(drawn), resolve));
   return bytes.length;
 }
 
 /**
- * Shows the output before the last change of size, each stretch at its own size. Resolves with the bytes that
- * are shown: less only when the time is over. The terminal has the last size then too.
+ * Shows the output before the last change of size, each stretch at its own size. Resolves with the number of
+ * bytes shown, which is less only when time is up. The terminal has the last size even then.
  */
 async function writeResized(
   terminal: Terminal,
@@ -166,7 +169,7 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   };
 }
 
-/** Draws output on an empty screen. The job of that name. */
+/** The job of that name. Draws output on an empty screen. */
 export async function drawScreen({
   cols,
   rows,
@@ -181,7 +184,7 @@ export async function drawScreen({
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
     const drawnBytes = await terminal.writeLines({ bytes, resizes }, () => performance.now() > until);
-    // The bare screen first: a large one with its scrollback may be too long for a string.
+    // The bare screen comes first: a large one with scrollback may be too long for a string.
     let screen: Uint8Array | null = null;
     for (const lines of [0, SCROLLBACK_LINES]) {
       const shown = terminal.snapshot(lines);
@@ -194,7 +197,7 @@ export async function drawScreen({
   }
 }
 
-/** Reads the screen that output makes, an unfinished line included. The job of that name. */
+/** The job of that name. Reads the screen that results from output, including an unfinished line. */
 export async function readScreen({
   cols,
   rows,

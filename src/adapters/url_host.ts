@@ -1,12 +1,12 @@
-// Hosts in URLs, where an IPv6 address has brackets, as nowhere else.
+// Hosts in URLs, where an IPv6 address needs brackets.
 
-/** The host of a URL as sockets and resolvers take it. */
+/** The host of a URL in the form for sockets and resolvers. */
 export const unbracketedHost = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
 /** A name or an address as the host of a URL. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** An address of a server as people write it, which may lack the `http://`. */
+/** A server address as people write it, possibly without `http://`. */
 export const withScheme = (address: string): string =>
   /^[a-z]+:\/\//i.test(address) ? address : `http://${address}`;
 
@@ -14,8 +14,8 @@ export const withScheme = (address: string): string =>
 export const isWildcard = (bind: string): boolean => /^[0:.]+$/.test(bind);
 
 /**
- * Where this machine reaches a listener on `bind`: a wildcard cannot be dialled and is no Host of the
- * daemon's.
+ * The address at which this machine reaches a listener on `bind`: a wildcard cannot be dialled, and is not a
+ * Host the daemon accepts.
  */
 export function dialAddress(bind: string): string {
   if (!isWildcard(bind)) return bind;

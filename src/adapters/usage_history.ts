@@ -1,6 +1,6 @@
 // What services used, on disk: docs/reference.md "Statistics". A file per service, beside its log, with a
-// ring of points per range. The place of a point follows from its time. So the file needs neither a head nor
-// a copy in memory, and a killed daemon leaves it whole.
+// ring of points per range. The position of a point follows from its time. So the file needs neither a header
+// nor a copy in memory, and survives a killed daemon intact.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
@@ -22,10 +22,12 @@ export interface RangedPoint extends UsagePoint {
 const placeOf = (range: UsageRange, step: number): number =>
   (STARTS[range] + (step % USAGE_RANGES[range].points)) * POINT_BYTES;
 
-/** Whether the system has refused a file: its folder is gone, the disk is full. History is not worth more. */
+/**
+ * Whether the system refused a file: its folder is gone, or the disk is full. History is not worth an error.
+ */
 const isRefusal = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
 
-/** Two appends may meet at the first point: one call opens the file or makes it. */
+/** Two appends may race for the first point, so a single call opens or creates the file. */
 const opened = (path: string): Promise<FileHandle> => open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
 
 /** The usage of every service, in the folder of their logs. */
@@ -37,7 +39,7 @@ export class UsageHistory {
     this.folder = folder;
   }
 
-  /** Stores points. One that the disk does not take is missing later. */
+  /** Stores points. Points that the disk does not accept are lost. */
   async append(name: string, points: readonly RangedPoint[]): Promise<void> {
     let file: FileHandle | undefined;
     try {

@@ -1,8 +1,8 @@
 // Watches the files that globs match: one watch per folder in which one can be, none in ignored folders.
 // docs/reference.md "Watch".
 //
-// Node's own `recursive` watches each file on Linux, and reads every folder to find them. A folder's watch
-// tells the names of its entries that have changed, which costs nothing while nothing does.
+// Node's `recursive` watches each file on Linux, and reads every folder to find them. A folder's own watch
+// reports the names of its changed entries, and costs nothing while nothing changes.
 import { type FSWatcher, lstatSync, readdirSync, type Stats, watch } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -17,34 +17,37 @@ export interface WatchedTreeOptions extends Omit<WatchRequest, 'service'> {
   clock: Clock;
   /** Called with the first of the changed files, relative to `cwd`. */
   onChange: (paths: string[]) => void;
-  /** Called after each walk with what is watched, and why it is not everything. */
+  /** Called after each walk with what is watched, and why anything is not. */
   onState: (state: WatchState) => void;
   onDefect: (error: unknown) => void;
   /** Default: `WATCH.maxFolders`. */
   maxFolders?: number;
 }
 
-/** Never of interest, unless `ignore` takes them back with `!`. */
+/** Never of interest, unless `ignore` re-includes them with `!`. */
 const ALWAYS_IGNORED = [
   ...['.git/', '.hg/', '.svn/', '.jj/', 'node_modules/', '__pycache__/', '.berth/'],
   ...['*~', '.#*', '*.sw[a-p]', '4913', '.DS_Store'],
 ].join('\n');
 const IGNORE_FILE = '.gitignore';
 
-/** Events are gathered for so long before the files are looked at. */
+/** How long to gather events before the files are examined. */
 const GATHER_MS = 10;
-/** A walk lets other work in after this time. */
+/** A walk yields to other work after this time. */
 const SLICE_MS = 15;
-/** The system drops events when more than 16,384 wait: after so many at once, every folder is read again. */
+/**
+ * The system drops events when more than 16,384 are waiting. After this many at once, every folder is read
+ * again.
+ */
 const MANY_EVENTS = 4_000;
 /** The time stamps of files are coarser than the clock. */
 const STAMP_MS = 10;
 
 interface Folder {
   path: string;
-  /** Tells it from another folder of the same name. */
+  /** Distinguishes it from another folder of the same name. */
   identity: string;
-  /** Those whose root it is in. */
+  /** The globs whose root contains it. */
   globs: readonly PathGlob[];
   /** null: the system has refused it. */
   watcher: FSWatcher | null;
@@ -53,14 +56,14 @@ interface Folder {
   children: Map<string, Folder>;
 }
 
-/** A number of an inode is used again as soon as its folder is removed. */
+/** An inode number is reused as soon as its folder is removed. */
 const identityOf = ({ ino, birthtimeMs }: Stats): string => `${ino} ${birthtimeMs}`;
 
 const statOf = (path: string): Stats | undefined => {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // A part of the path is no folder, or may not be entered.
+    // Part of the path is not a folder, or cannot be entered.
     return undefined;
   }
 };
@@ -164,7 +167,7 @@ export class WatchedTree {
     this.tellState();
   }
 
-  /** Reads every folder again; what changed meanwhile is noticed by its time. */
+  /** Reads every folder again. Changes made meanwhile are noticed by their time. */
   private async walkAgain(): Promise<void> {
     const since = this.options.clock.now() - STAMP_MS;
     this.closeWatchers();
@@ -182,7 +185,7 @@ export class WatchedTree {
     this.cancelRetry = mayRetry ? clock.after(WATCH.retryMs, again) : null;
   }
 
-  /** Watches the root `path`, or, where there is none, the folder above it that exists. */
+  /** Watches the root `path` or, if it does not exist, the nearest existing folder above it. */
   private async openRoot(path: string, since: number | null): Promise<void> {
     const stats = statOf(path);
     if (stats?.isDirectory()) {
@@ -199,7 +202,7 @@ export class WatchedTree {
     while (!statOf(above)?.isDirectory() && dirname(above) !== above) above = dirname(above);
     this.anchors.get(path)?.close();
     const look = (): void => {
-      // A folder on the way has come or gone: the next one is watched, or the root itself.
+      // A folder on the way has appeared or disappeared, so watch the next one or the root itself.
       this.queue(async () => {
         if (this.isClosed || !this.anchors.has(path)) return;
         this.anchors.get(path)?.close();
@@ -211,7 +214,7 @@ export class WatchedTree {
     const watcher = this.tryWatch(above, look);
     if (!watcher) return;
     this.anchors.set(path, watcher);
-    // It may have come before the watch.
+    // It may have been created before the watch.
     if (statOf(path)?.isDirectory()) look();
   }
 
@@ -222,7 +225,7 @@ export class WatchedTree {
       return watcher;
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
-      // Anything else is a folder that has gone, or that may not be read.
+      // Otherwise the folder is gone, or cannot be read.
       if (['ENOSPC', 'EMFILE', 'ENFILE'].includes(code)) this.refusal ??= refusalText(code, this.folders);
       return null;
     }
@@ -262,7 +265,7 @@ export class WatchedTree {
     try {
       entries = entriesOf(folder.path);
     } catch {
-      // It has gone, or may not be read.
+      // It is gone, or cannot be read.
       return [];
     }
     const ownLines = entries.some(({ name }) => name === IGNORE_FILE)
@@ -291,7 +294,7 @@ export class WatchedTree {
       this.refusal ??= `it has more than ${this.folders} folders: the others are not watched. Watch less`;
       return null;
     }
-    // What ignores a folder that others have taken back would ignore everything in it.
+    // Rules that ignore a folder re-included by others would ignore everything in it.
     const rules = parent.rules.filter((rule) => rule.verdict(path, true) !== 'ignored');
     const child = this.openFolder({ path, globs, rules }, stats);
     parent.children.set(name, child);
@@ -339,7 +342,7 @@ export class WatchedTree {
   }
 
   private async lookAt(folder: Folder, name: string): Promise<void> {
-    // A folder's own events come with its own name, which one of its entries may have too.
+    // A folder's own events carry its name, which one of its entries may share.
     if ((name === '' || name === basename(folder.path)) && this.hasGone(folder)) return this.forget(folder);
     if (name === '') return;
     const path = join(folder.path, name);
@@ -361,7 +364,7 @@ export class WatchedTree {
     return !stats || identityOf(stats) !== identity;
   }
 
-  /** The folder is not where it was. Its parent tells of its end and return; above a root nothing does. */
+  /** The folder is no longer there. Its parent reports its end and return; nothing does so for a root. */
   private async forget(folder: Folder): Promise<void> {
     this.drop(folder);
     if (this.roots.get(folder.path) !== folder) return;

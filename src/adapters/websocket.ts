@@ -21,12 +21,10 @@ interface WebSocketHandle {
 }
 
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
-/** Of the answer that refuses an upgrade: the daemon's errors are smaller. */
+/** For the answer that refuses an upgrade; the daemon's errors are smaller. */
 const MAX_REFUSAL_CHARS = 64 * 1024;
 
-/**
- * Opens a WebSocket, on `connection` if there is one. `listener` hears of everything, also of a refusal.
- */
+/** Opens a WebSocket, on `connection` if given. `listener` gets all events, including a refusal. */
 export function openWebSocket(
   url: string,
   protocols: string[],
@@ -59,7 +57,7 @@ export function openWebSocket(
       body += part;
       if (body.length > MAX_REFUSAL_CHARS) done();
     });
-    // The connection could be used again, so nobody else closes it.
+    // The connection would be kept for reuse, so nothing else closes it.
     const done = (): void => {
       refuse(response.statusCode ?? 0, body);
       request.socket?.destroy();
@@ -84,20 +82,20 @@ export interface WebSocketOverOptions {
   path: string;
   /** With `host`. */
   headers: Record<string, string>;
-  /** The protocol that the server has to agree to; null: the caller checks that. */
+  /** The protocol that the server must select; null: the caller checks that. */
   protocol: string | null;
   maxMessageBytes: number;
 }
 
 /**
- * Leaves bytes as they are: each byte of a mask costs both sides. Masks keep a page from writing what a proxy
- * on the way would take for HTTP; no page chooses what is sent here, and no proxy sees into TLS.
+ * Leaves bytes unmasked in effect, because masking costs both sides. Masks keep a page from writing what a
+ * proxy would take for HTTP; here no page chooses what is sent, and no proxy sees into TLS.
  */
 const zeroMask = (mask: Buffer): void => void mask.fill(0);
 
 /**
- * The socket itself, for callers that pause it. They must listen to it at once, also to `error`. It sends no
- * pong by itself: servers built on golang.org/x/net/websocket close the connection at one.
+ * The socket itself, for callers that pause it. They must add listeners at once, also for `error`. It sends
+ * no pongs by itself: servers built on golang.org/x/net/websocket close the connection on one.
  */
 export function webSocketOver({
   connection,
@@ -126,8 +124,8 @@ export interface WebSocketDial {
 }
 
 /**
- * Dials; resolves with the open socket. Rejects with what the server or the network says, and after
- * `timeoutMs`, also where something comes all the time that is no answer.
+ * Dials, and resolves with the open socket. Rejects with what the server or network says, and after
+ * `timeoutMs`, even if data keeps arriving that is not an answer.
  */
 export function dialWebSocket(options: WebSocketDial): Promise<WebSocket> {
   const socket = new WebSocket(options.url, [options.protocol], {

@@ -1,9 +1,10 @@
 // YAML: untrusted (`parseStrictYaml`, without anchors, tags or merge keys) and the user's own
 // (`parseYamlNodes`, with anchors, merge keys and positions). Always one document of the core schema.
 //
-// Both read documents of others. The package recurses with the nesting of a document, and V8 ends the whole
-// process, not the thread, when it compiles a regular expression at the end of the stack. So the package is
-// run in its own three steps (lexer, parser, composer), and the nesting is bounded before each that recurses.
+// Both parse untrusted documents. The package recurses with the nesting of a document, and V8 ends the whole
+// process, not just the thread, when it compiles a regular expression at the end of the stack. So the
+// package's three steps (lexer, parser, composer) are run separately, and the nesting is bounded before each
+// that recurses.
 import {
   type Alias,
   Composer,
@@ -26,9 +27,7 @@ import { escapeUnsafe } from '../protocol/unsafe_characters.ts';
 export type YamlValue = null | boolean | number | string | YamlValue[] | YamlMap;
 export type YamlMap = Map<string, YamlValue>;
 
-/**
- * Why a text is not accepted, in one line for the user that repeats nothing of the text but names of keys.
- */
+/** Why a text is rejected, in one line for the user. Repeats nothing of the text except names of keys. */
 export class YamlError extends Error {
   override readonly name = 'YamlError';
 }
@@ -44,7 +43,7 @@ const OPTIONS = {
 } as const;
 
 const ONE_DOCUMENT = 'the file must be one document';
-/** The deepest nesting that is parsed at all; what a caller accepts is less. */
+/** The deepest nesting that is parsed at all; callers accept less. */
 const MAX_NESTING = 100;
 /** The most parts of a text, white space included. A kubeconfig of the largest size has fewer. */
 const MAX_LEXEMES = 120_000;
@@ -109,7 +108,7 @@ class YamlMistake extends Error {
 /** Longest part of a message of the package, which may repeat the text. */
 const MAX_MESSAGE_LENGTH = 200;
 
-/** Throws the mistake that a token of the parser is. */
+/** Throws the mistake, if a parser token is one. */
 function checkToken(token: CST.Token): void {
   if (token.type === 'error')
     throw new YamlMistake('UNEXPECTED_TOKEN', token.message.slice(0, MAX_MESSAGE_LENGTH), token.offset);
@@ -144,7 +143,7 @@ function* boundedTokens(text: string, lines: LineCounter): Generator<CST.Token> 
   yield* checked(parser.end());
 }
 
-/** A composer that ends at the first error instead of collecting a hundred thousand of them. */
+/** A composer that stops at the first error instead of collecting a hundred thousand. */
 function createComposer(): Composer<ParsedNode> {
   let first: YamlMistake | undefined;
   const onError: ComposeErrorHandler = (source, code, message, isWarning) => {
@@ -264,7 +263,10 @@ interface ParseContext {
 
 const FIRST_POSITION: YamlPosition = { line: 1, column: 1 };
 
-/** The target of every alias: the last node before it with its anchor. The package searches for each anew. */
+/**
+ * The target of every alias: the last preceding node with its anchor. The package would search again for
+ * each.
+ */
 function aliasTargets(document: Document.Parsed<ParsedNode>): Map<Alias, Node> {
   const anchored = new Map<string, Node>();
   const targets = new Map<Alias, Node>();

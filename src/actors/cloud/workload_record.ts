@@ -1,4 +1,4 @@
-// Workloads as records: what an observation makes of one, when it is idle, and what the front shows. Pure.
+// Workloads as records: how an observation changes one, when it is idle, and what the front shows. Pure.
 import { FIELD_MANAGER } from '../../adapters/kube/parse_objects.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { WakeOrder, WorkloadPolicy } from '../../protocol/policies.ts';
@@ -9,7 +9,7 @@ import { CLOUD } from '../../settings/cloud_limits.ts';
 import { managersOf, strikesOf } from './managers.ts';
 
 /**
- * The same id for (cluster, kind, namespace, name), also when it is made again.
+ * The id for (cluster, kind, namespace, name), which stays the same when the workload is recreated.
  * docs/reference.md "Workloads".
  */
 export const workloadId = (
@@ -27,21 +27,22 @@ function stateOf(before: WorkloadState | null, seen: ObservedWorkload): Workload
 
 const plural = (count: number): string => (count === 1 ? '1 replica' : `${count} replicas`);
 
-/** Who has given replicas to a workload that Berth had put to sleep, as far as the object tells. */
+/** Who gave replicas to a workload that Berth had put to sleep, as far as the object shows. */
 function undoneText(seen: ObservedWorkload): string {
-  // A wake by Berth takes the receipt away. Older API servers do not note writes through `scale`, so its name
-  // is stale.
+  // A wake by Berth removes the receipt. Older API servers do not record writes through `scale`, so the
+  // recorded name may be stale.
   const scaler = seen.scaledBy === FIELD_MANAGER ? null : seen.scaledBy;
   const keeper = seen.keeper ? ` (${seen.keeper} keeps it as its source says)` : '';
   return `the sleep was undone by ${scaler ?? 'something else'}${keeper}, which set ${plural(seen.replicas)}`;
 }
 
-/** The receipt of the current sleep, or of one that was just undone. */
+/** The receipt of the current sleep, or of one just undone. */
 export const currentReceiptOf = ({ seen, isReceiptSpent }: StoredWorkload): SleepReceipt | null =>
   isReceiptSpent ? null : seen.receipt;
 
 /**
- * What undoes a sleep leaves its receipt behind: one seen on an awake workload tells nothing of later sleeps.
+ * Something that undoes a sleep leaves its receipt behind, so one seen on an awake workload says nothing
+ * about later sleeps.
  */
 const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean =>
   receipt !== null &&
@@ -51,14 +52,14 @@ const isSpent = (before: StoredWorkload, { receipt }: ObservedWorkload): boolean
 const isWoken = (before: StoredWorkload, after: StoredWorkload): boolean =>
   before.seen.uid === after.seen.uid && before.seen.replicas === 0 && after.seen.replicas > 0;
 
-/** Whether something else has given it replicas while it slept: a wake by Berth takes the receipt away. */
+/** Whether something else gave it replicas while it slept. A wake by Berth would have removed the receipt. */
 export const isUndone = (before: StoredWorkload, after: StoredWorkload): boolean =>
   isWoken(before, after) && currentReceiptOf(after) !== null;
 
 /**
- * Whether an undone sleep tells of something that keeps the workload awake, such as an autoscaler or the tool
- * that deploys it: those act at once. Scaling up later is use, and undoing a sleep by request says nothing of
- * auto-sleep.
+ * Whether an undone sleep indicates something that keeps the workload awake, such as an autoscaler or a
+ * deployment tool: those act at once. Later scaling is ordinary use, and undoing a requested sleep says
+ * nothing about auto-sleep.
  */
 const isKeptAwake = (receipt: SleepReceipt | null, asleepMs: number): boolean =>
   receipt !== null && receipt.by !== 'request' && asleepMs <= CLOUD.undone.withinMs;
@@ -74,11 +75,11 @@ const WAKE_REASONS = {
   schedule: 'woken by its schedule',
 } as const;
 
-/** Who has decided on it. */
+/** Which policy decided. */
 const policyText = ({ policy }: Pick<SleepReceipt, 'policy'>): string =>
   policy === undefined ? '' : ` (${policy})`;
 
-/** Who has done it, unless it was this Berth, whose name is `self`. */
+/** Who did it, unless it was this Berth, whose name is `self`. */
 const actorText = (from: string | null, self: string): string =>
   from === null || from === self ? '' : ` of the Berth ${from}`;
 
@@ -89,18 +90,18 @@ function sleepReasonOf(before: StoredWorkload, after: StoredWorkload, self: stri
       ? SLEEP_REASONS[receipt.by] + policyText(receipt) + actorText(receipt.from, self)
       : 'scaled to 0 outside of Berth';
   if (isUndone(before, after)) return undoneText(after.seen);
-  // Why a sleep failed or was undone stays readable until something else happens.
+  // The reason why a sleep failed or was undone stays visible until something else happens.
   return before.seen.replicas > 0 ? before.sleepReason : null;
 }
 
-/** Who has woken it; null: it sleeps, or Berth has not woken it. */
+/** Who woke it; null: it is asleep, or Berth did not wake it. */
 export function wakeReasonOf({ seen }: StoredWorkload, self: string): string | null {
   const { wakeReceipt } = seen;
   if (seen.replicas === 0 || wakeReceipt === null) return null;
   return WAKE_REASONS[wakeReceipt.by] + policyText(wakeReceipt) + actorText(wakeReceipt.from, self);
 }
 
-/** The count that a receipt has saved, if the workload can have had it. docs/reference.md "Wake". */
+/** The count saved in a receipt, if it is plausible for the workload. docs/reference.md "Wake". */
 export const savedCountOf = (after: StoredWorkload): number | null => {
   const receipt = currentReceiptOf(after);
   if (after.seen.replicas > 0 || receipt === null) return null;
@@ -108,8 +109,8 @@ export const savedCountOf = (after: StoredWorkload): number | null => {
 };
 
 /**
- * Whether it has been used by somebody else since it was last observed, as the object tells: a rollout, or
- * connections through another Berth. docs/reference.md "Auto-sleep".
+ * Whether the object shows that it was used by others since the last observation: a rollout, or connections
+ * through another Berth. docs/reference.md "Auto-sleep".
  */
 function isUsedElsewhere(before: ObservedWorkload, after: ObservedWorkload, self: string): boolean {
   const isRollout = after.replicas > 0 && after.generation > before.generation && before.generation > 0;
@@ -151,8 +152,8 @@ type EarlierWorkload = Partial<StoredWorkload> &
 type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
 
 /**
- * The record of a stored one, which may lack what later versions have added. Times ahead of `now` are of a
- * clock that was wrong: they count as now.
+ * Completes a stored record with what later versions have added. Times ahead of `now` come from a wrong
+ * clock, and count as now.
  */
 export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWorkload {
   const { autoSleepSince, lastByteAt, awakeSince, ...row } = stored;
@@ -194,9 +195,9 @@ export interface Observer {
 }
 
 /**
- * The record of a workload observed as `seen`; `before` is the record so far. Settings stay in any case.
+ * The record of a workload observed as `seen`; `before` is the record so far. Settings are kept in any case.
  * Another uid resets desired_replicas and activity. The count in a receipt becomes desired_replicas, so that
- * it survives the loss of the store.
+ * it survives a loss of the store.
  */
 export function observe(
   before: StoredWorkload | undefined,
@@ -233,7 +234,7 @@ export function observe(
   };
 }
 
-/** Whether its annotations say something else of its sleep: that asks for new attempts. */
+/** Whether its annotations changed its sleep settings, which calls for new attempts. */
 const isOtherWish = (before: ObservedWorkload, after: ObservedWorkload): boolean =>
   JSON.stringify(before.sleep) !== JSON.stringify(after.sleep);
 
@@ -242,8 +243,8 @@ export const tombstoneOf = (row: StoredWorkload): StoredWorkload | null =>
   row.autoSleep || row.idleMinutes !== CLOUD.idleMinutes.default ? { ...row, span: null, gone: true } : null;
 
 /**
- * The record with other settings, null for one that stays. Idleness counts from when auto-sleep was switched
- * on.
+ * The record with other settings; null if they are unchanged. Idle time counts from when auto-sleep was
+ * switched on.
  */
 export function withAutoSleep(
   row: StoredWorkload,
@@ -258,7 +259,7 @@ export function withAutoSleep(
     autoSleep,
     idleMinutes: minutes ?? row.idleMinutes,
     usedAt: isSwitchedOn ? now : row.usedAt,
-    // A new setting asks for new attempts.
+    // A new setting calls for new attempts.
     undone: 0,
   };
 }
@@ -268,15 +269,15 @@ export const usedAt = (row: StoredWorkload, at: number): StoredWorkload =>
   at > row.usedAt ? { ...row, usedAt: at } : row;
 
 /**
- * Whether auto-sleep should put it to sleep at `now` (steady time): it was not used for the whole timeout
- * `minutes` (null: it has none). A workload that something keeps awake is never idle.
+ * Whether auto-sleep should put it to sleep at `now` (steady time): it has not been used for the whole
+ * timeout `minutes` (null: none). A workload that something keeps awake is never idle.
  */
 export function isIdle(row: StoredWorkload, minutes: number | null, now: number): boolean {
   if (minutes === null || row.gone || row.seen.replicas === 0 || row.undone >= CLOUD.undone.max) return false;
   return now - row.usedAt >= minutes * 60_000;
 }
 
-/** What the front may know of a workload. `self`: the name of this Berth. */
+/** What the front may know about a workload. `self`: the name of this Berth. */
 export function workloadRow(
   row: StoredWorkload,
   self: string,
@@ -286,7 +287,7 @@ export function workloadRow(
 ): WorkloadRow {
   const { id, clusterId, state, sleepReason, desiredReplicas, autoSleep, idleMinutes, lastActivityAt } = row;
   const { kind, namespace, name, labels, replicas, ready } = row.seen;
-  // One literal: objects put together by spreading have a hidden class each, which is 1 KB a workload.
+  // One literal: objects built by spreading get a hidden class each, which costs 1 KB per workload.
   return {
     id,
     clusterId,

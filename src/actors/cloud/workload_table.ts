@@ -1,4 +1,4 @@
-// The records of all workloads in memory. What changes is committed by workload_commits.ts.
+// The records of all workloads in memory. Changes are committed by workload_commits.ts.
 
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
@@ -32,18 +32,15 @@ const isWithin = ({ kind, namespace }: WorkloadScope, seen: ObservedWorkload): b
 
 export interface WorkloadTableOwner {
   readonly clock: Clock;
-  /** The time for idleness. */
+  /** The clock for idle times. */
   readonly steady: Clock;
   /** The name of this Berth. */
   readonly self: string;
-  /** What governs the sleep of a workload, and what it is woken after. */
+  /** What decides on the sleep of a workload, and what its wakes wait for. */
   rulesOf(row: StoredWorkload): Pick<WorkloadRow, 'policy' | 'after'>;
-  /**
-   * A record was written; `before` is undefined for a new one, `after` for one that is no longer in its
-   * cluster.
-   */
+  /** A record was written. `before` is undefined for a new one, `after` for one no longer in its cluster. */
   onRowChange(id: string, before: StoredWorkload | undefined, after: StoredWorkload | undefined): void;
-  /** Work that nobody waits for has thrown. */
+  /** Receives errors of work that is not awaited. */
   onDefect(error: unknown): void;
 }
 
@@ -51,7 +48,7 @@ type Views = Pick<Ref<CloudViewsProtocol>, 'tell'>;
 
 interface WorkloadEntry {
   row: StoredWorkload;
-  /** As clients are shown it; null: they are not. */
+  /** As shown to clients; null: it is not shown. */
   shown: WorkloadRow | null;
   /** When it was last observed (monotonic milliseconds). */
   observedAt: number;
@@ -66,16 +63,16 @@ export class WorkloadTable implements CommitSource {
   private readonly owner: WorkloadTableOwner;
   private readonly maxPerKind: number;
   private readonly entries = new Map<string, WorkloadEntry>();
-  /** The same entries by cluster and kind, then by id: a listing costs its own rows, not those of all. */
+  /** The same entries by cluster and kind, then by id, so that a listing costs only its own rows. */
   private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
   private readonly watches = new WatchStates();
   private readonly commits: WorkloadCommits;
-  /** Of all sleeps, or parts of them, that have ended; the second has those that are committed. */
+  /** The savings of finished sleeps, or finished parts of them; `savedOnDisk` has those committed. */
   private readonly savings = new SavingsTotals();
   private readonly savedOnDisk = new SavingsTotals();
   private readonly allowances: ChangeAllowances;
 
-  /** `maxPerKind`: the rows of a kind that a watch may add to in a cluster; for tests. */
+  /** `maxPerKind`: the most rows of a kind that watches may add per cluster; for tests. */
   constructor(
     store: CloudStore,
     views: Views,
@@ -91,7 +88,7 @@ export class WorkloadTable implements CommitSource {
     this.allowances = new ChangeAllowances(owner.clock);
   }
 
-  /** Reads what the store has of a cluster, and has it shown; the views forget everything else of it. */
+  /** Loads a cluster's stored records, and publishes them; the views drop all its others. */
   async load({ id: clusterId, scope, lastSyncAt }: StoredCluster): Promise<void> {
     const now = this.owner.steady.now();
     for await (const part of this.store.workloads(clusterId))
@@ -113,28 +110,31 @@ export class WorkloadTable implements CommitSource {
     this.commits.viewsChanged(clusterId, ids);
   }
 
-  /** The ids of what is in its cluster. */
+  /** The ids of the workloads that are in their clusters. */
   ids(): string[] {
     return this.rows().map((row) => row.id);
   }
 
-  /** The ids of what is in this cluster, at the cost of its own rows alone. */
+  /** The ids of the workloads in this cluster, at the cost of its own rows only. */
   idsOf(clusterId: string): string[] {
     return this.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row.id]));
   }
 
-  /** The records of what is in its cluster. */
+  /** The records of the workloads that are in their clusters. */
   rows(): StoredWorkload[] {
     return [...this.entries.values()].map(({ row }) => row).filter((row) => !row.gone);
   }
 
-  /** undefined: not known, or no longer in its cluster. */
+  /** undefined: unknown, or no longer in its cluster. */
   get(id: string): StoredWorkload | undefined {
     const row = this.entries.get(id)?.row;
     return row?.gone ? undefined : row;
   }
 
-  /** Records `seen`, unless it is older than what is known, or one too many of its kind in the cluster. */
+  /**
+   * Records `seen`, unless it is older than the known record, or exceeds the limit for its kind in the
+   * cluster.
+   */
   observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
     if (!entry && this.countOf(clusterId, seen.kind) >= this.maxPerKind) return;
@@ -145,15 +145,15 @@ export class WorkloadTable implements CommitSource {
   }
 
   /**
-   * Records a whole listing of `scope`. What it lacks is no longer there, unless it was observed after the
-   * listing had begun.
+   * Records a whole listing of `scope`. Workloads missing from it are gone, unless they were observed after
+   * the listing had begun.
    */
   replace(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
     const listed = new Set<string>();
     for (const seen of rows) {
       const id = workloadId(clusterId, seen);
       listed.add(id);
-      // A server restored from a backup has older versions: what was observed before the listing must not
+      // A server restored from a backup has older versions, so observations from before the listing must not
       // win.
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
       else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.observer()));
@@ -164,7 +164,7 @@ export class WorkloadTable implements CommitSource {
     }
   }
 
-  /** Removes the records of a cluster that are in none of `scopes`: nothing is known of them any more. */
+  /** Removes the records of a cluster outside `scopes`, about which nothing is known any more. */
   retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
     for (const scope of this.watches.retain(clusterId, scopes))
       this.commits.positionChanged(clusterId, scope, null);
@@ -175,8 +175,8 @@ export class WorkloadTable implements CommitSource {
   }
 
   /**
-   * Records from when on changes in `scope` may be missing (epoch milliseconds); null: it is watched, and
-   * current.
+   * Records since when changes in `scope` may have been missed (epoch milliseconds); null: it is watched and
+   * up to date.
    */
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
     if (!this.watches.setStaleSince(clusterId, scope, since, this.clock.monotonic())) return;
@@ -187,12 +187,12 @@ export class WorkloadTable implements CommitSource {
     );
   }
 
-  /** Where the watch of a scope goes on, if that is a version of the API server `origin`. */
+  /** Where to resume the watch of a scope, if that is a version of the API server `origin`. */
   position(clusterId: string, scope: WorkloadScope, origin: string): WatchPosition | null {
     return this.watches.position(clusterId, scope, origin);
   }
 
-  /** The records have everything of a scope up to this version. */
+  /** The records include everything in a scope up to this version. */
   setPosition(position: WatchPosition): void {
     this.watches.setPosition(position);
     this.commits.positionChanged(position.clusterId, position, position);
@@ -204,13 +204,16 @@ export class WorkloadTable implements CommitSource {
     if (row && row.seen.uid === seen.uid) this.remove(row);
   }
 
-  /** Changes a record that is there. `lazily`: it may be saved up to CLOUD.activityFlushMs later. */
+  /** Changes an existing record. `lazily`: it may be saved up to CLOUD.activityFlushMs later. */
   update(id: string, change: (row: StoredWorkload) => StoredWorkload, lazily = false): void {
     const row = this.get(id);
     if (row) this.write(change(row), lazily);
   }
 
-  /** Shows again what is in its cluster of these ids: something else decides on it. */
+  /**
+   * Publishes those of these workloads that are in their clusters again, because something else decides on
+   * them.
+   */
   showAgain(ids: readonly string[]): void {
     for (const id of ids) {
       const row = this.get(id);
@@ -218,9 +221,9 @@ export class WorkloadTable implements CommitSource {
     }
   }
 
-  /** Removes the records of a cluster, here and in the store. The views hear of the cluster itself. */
+  /** Removes the records of a cluster from memory and store. The views are told about the cluster itself. */
   forgetCluster(clusterId: string): void {
-    // Without its records no position of it stands for anything.
+    // Without the cluster's records, its positions are meaningless.
     for (const scope of this.watches.retain(clusterId, []))
       this.commits.positionChanged(clusterId, scope, null);
     for (const { row } of this.ofCluster(clusterId)) {
@@ -231,7 +234,7 @@ export class WorkloadTable implements CommitSource {
     for (const totals of [this.savings, this.savedOnDisk]) totals.forgetCluster(clusterId);
   }
 
-  /** What has been saved until now, ordered by month, cluster and namespace. */
+  /** The savings up to now, ordered by month, cluster and namespace. */
   savingsOf(selection: SavingsSelection): StoredSavings[] {
     return savingsUntil(this.savings, this.rows(), this.owner.steady.now(), selection);
   }
@@ -273,7 +276,7 @@ export class WorkloadTable implements CommitSource {
     return this.entriesByKind.get(kindKey(clusterId, kind))?.size ?? 0;
   }
 
-  /** The entries of a kind in a cluster as they are now; the caller may add and remove entries. */
+  /** The current entries of a kind in a cluster, as a copy: the caller may add and remove entries. */
   private ofKind(clusterId: string, kind: WorkloadKind): WorkloadEntry[] {
     return [...(this.entriesByKind.get(kindKey(clusterId, kind))?.values() ?? [])];
   }
@@ -282,7 +285,7 @@ export class WorkloadTable implements CommitSource {
     return WORKLOAD_KINDS.flatMap((kind) => this.ofKind(clusterId, kind));
   }
 
-  /** What is known of the time of a change of `row`. */
+  /** What is known about the time of a change of `row`. */
   private sightOf(row: StoredWorkload): Sight {
     const now = this.owner.steady.now();
     const missedFrom = this.watches.missedFrom(row, this.clock.monotonic());
@@ -291,14 +294,14 @@ export class WorkloadTable implements CommitSource {
   }
 
   /**
-   * Goes on with the count of a record of an earlier life: of the time since then not more than
+   * Continues counting the sleep in a record of an earlier daemon. Of the time since then, at most
    * SAVINGS.maxUnseenMs counts.
    */
   private resumeCount(entry: WorkloadEntry): void {
     const { row } = entry;
     const sight = this.sightOf(row);
     const { now, seenAt } = sight;
-    // A version that did not count has left none.
+    // A version that did not count has stored no span.
     const { span } = row.span
       ? row
       : countSleep(undefined, row, { ...sight, seenAt: Number.NEGATIVE_INFINITY });
@@ -308,7 +311,7 @@ export class WorkloadTable implements CommitSource {
     if (row.span === null) this.commits.rowChanged(row.clusterId, row.id, {}, CLOUD.activityFlushMs);
   }
 
-  /** Adds up what has ended, in the commit that has it end. */
+  /** Adds up what has finished, in the same commit. */
   private count(ended: EndedSpan | null): StoredSavings[] {
     const saved = ended ? savingsOf(ended) : [];
     for (const row of saved) this.savings.add(row);
@@ -368,14 +371,14 @@ export class WorkloadTable implements CommitSource {
   }
 }
 
-/** The place of a workload among the clusters; null: there is none. */
+/** The place of a workload in the clusters; null: there is no such workload. */
 function placeOf(row: StoredWorkload | undefined): PlacedWorkload | null {
   if (!row) return null;
   const { namespace, labels } = row.seen;
   return { clusterId: row.clusterId, namespace, labels };
 }
 
-/** The handlers of what the records alone answer. */
+/** The handlers that need only the records. */
 export const tableHandlers = (table: WorkloadTable) => ({
   savings: (selection: SavingsSelection) => table.savingsOf(selection),
   placeOf: ({ id }: { id: string }) => placeOf(table.get(id)),

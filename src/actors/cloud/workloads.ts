@@ -1,4 +1,4 @@
-// State: the records of all workloads, an informer of each cluster that is watched, sleeps and wakes under
+// State: the records of all workloads, an informer for each watched cluster, and the sleeps and wakes under
 // way. Rebuilt from: the store, then the clusters themselves.
 import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
@@ -48,7 +48,7 @@ import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './
 import { tableHandlers, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
-  /** The pod this runs in: it is never put to sleep. */
+  /** The pod this runs in, which is never put to sleep. */
   ownPod: DaemonPod | null;
   /** The name of this Berth, as other Berths see it on the workloads. */
   self: string;
@@ -174,7 +174,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     const { replicas } = await this.scale.wake(id, by, operation, policy);
     if (waitMs === null) return { replicas };
     await this.readyWait.untilReady(id, waitMs);
-    // A read after the answer shows what was waited for.
+    // A read after the answer must show the result.
     await this.table.flush();
     return { replicas };
   }
@@ -207,7 +207,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   }
 
   idle(): ReplyOf<WorkloadsProtocol, 'idle'> {
-    // The tethers have not reported their traffic yet.
+    // Tethers have not reported their traffic yet.
     if (this.clock.monotonic() - this.startedAt < CLOUD.sweeperStartDelayMs) return { ids: [] };
     for (const row of this.table.rows()) this.activityReports.announce(row);
     const ids = this.table.ids().filter((id) => this.isIdle(id));
@@ -242,7 +242,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   traffic({ id, lastByteAt }: MessageOf<WorkloadsProtocol, 'traffic'>): null {
     const known = this.table.get(id);
     if (!known) return null;
-    // The clock of the day may be set at any time; how long ago it was is not changed by that.
+    // The wall clock may be set at any time, but that does not change how long ago it was.
     const at = this.steady.now() - Math.max(0, this.clock.now() - lastByteAt);
     // Several tethers may lead to one workload.
     if (at > known.usedAt) this.table.update(id, (row) => usedAt(row, at), true);
@@ -295,7 +295,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     return row;
   }
 
-  /** `fresh`: the workload as it was just read; the watch may be behind it. */
+  /** `fresh`: the workload as just read; the watch may be behind. */
   isIdle(id: string, fresh?: ObservedWorkload): boolean {
     const row = this.table.get(id);
     if (!row) return false;
@@ -316,16 +316,16 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     this.context.ref('tethers').tell('workloadSleeping', { workloadId, isSleeping });
   }
 
-  /** Records what the cluster has answered to a change or a read of ours, on disk and in the views. */
+  /** Records the cluster's answer to our own change or read, on disk and in the views. */
   async applyChange(clusterId: string, before: ObservedWorkload, seen: ObservedWorkload): Promise<void> {
     const uid = this.table.get(workloadId(clusterId, seen))?.seen.uid;
-    // The watch may be ahead of the answer: the workload may have been deleted, or made anew, meanwhile.
+    // The watch may be ahead of the answer: the workload may have been deleted or recreated meanwhile.
     const isCurrent = uid === seen.uid || uid === before.uid;
     if (this.connections.has(clusterId) && isCurrent) this.table.observe(clusterId, seen);
     await this.table.flush();
   }
 
-  /** Reads the workload itself: the watch may lag, and the account may lack the right to watch. */
+  /** Reads the workload from its cluster: the watch may lag, or the account may lack the right to watch. */
   private async refresh({ clusterId, seen: before }: StoredWorkload): Promise<void> {
     const fresh = await this.connections.call(clusterId, (cluster) => cluster.getWorkload(before));
     if (fresh) await this.applyChange(clusterId, before, fresh.seen);
@@ -346,7 +346,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     if (row) this.activityReports.report(row);
   }
 
-  /** Makes a change that nobody waits for, and records what comes of it. */
+  /** Makes a change in the background, and records the result. */
   private async changeQuietly(
     { clusterId, seen: before }: StoredWorkload,
     change: (cluster: KubeCluster) => Promise<ObservedWorkload | null>,

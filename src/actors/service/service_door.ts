@@ -1,5 +1,5 @@
 // The door of one service, and its sleep: docs/reference.md "Sleep of services". The door itself, which
-// carries the bytes, lives on a thread of its own; here is decided what it does.
+// carries the bytes, runs on a thread of its own; this part decides what it does.
 import type { StoreTable } from '../../adapters/storage/store_tables.ts';
 import type { DoorSettings, StoredDoor } from '../../protocol/doors.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -29,9 +29,9 @@ export interface ServiceDoorOptions {
   ports: readonly [from: number, to: number];
   /** What is known of the service. */
   known: () => Known;
-  /** Ends the process and any restart. */
+  /** Ends the process and cancels any restart. */
   stop: () => Promise<StopReply>;
-  /** What the views have is to be sent again. */
+  /** The row in the views must be sent again. */
   onChanged: () => void;
 }
 
@@ -45,17 +45,17 @@ export class ServiceDoor {
   private readonly options: ServiceDoorOptions;
   /** null: the door is closed. */
   private row: StoredDoor | null;
-  /** What the door was told last, as JSON; empty: it must be told anew. */
+  /** The last settings sent to the door, as JSON; empty: they must be sent again. */
   private told = '';
-  /** The next process stays awake: a person has started it so. */
+  /** The next process must stay awake, because a person started it that way. */
   private keepsAwake = false;
   private isThreadUp = false;
-  /** `row` is what this daemon has decided, or what the one before has stored. */
+  /** `row` was decided by this daemon, or stored by the one before. */
   private isKnown: boolean;
   private sleeping: Promise<SleepReply> | null = null;
-  /** A client waits for the end of the process that is being stopped. */
+  /** A client is waiting for the end of the process being stopped. */
   private isKnocked = false;
-  /** Since when the service is being woken; epoch milliseconds, as its run keeps it. */
+  /** Since when the service has been waking; `at` in epoch milliseconds, as its run keeps it. */
   private wakingSince: { at: number; monotonic: number } | null = null;
   private innerPort: number | null = null;
   private closing: Promise<null> = Promise.resolve(null);
@@ -67,17 +67,17 @@ export class ServiceDoor {
     this.isKnown = this.row !== null;
   }
 
-  /** The service takes connections, whether it has a process or not. */
+  /** Whether its port accepts connections, with or without a process. */
   get isOpen(): boolean {
     return this.row !== null;
   }
 
-  /** What the journal says of the end of `run` if the service sleeps since; null: it does not. */
+  /** What the journal says about the end of `run` if the service went to sleep; null: it did not. */
   sleptAfter(run: string): Slept | null {
     return this.isAsleepAfter(run) ? { type: 'service.slept', fields: { name: this.options.name } } : null;
   }
 
-  /** Whether the run, or with null the service that never had one, was ended by being put to sleep. */
+  /** Whether the run (null: the service, which never had one) ended by being put to sleep. */
   private isAsleepAfter(run: string | null): boolean {
     return this.row?.asleepAfter === run;
   }
@@ -89,7 +89,7 @@ export class ServiceDoor {
     return { ...row, status, isDoorOpen: this.isOpen };
   }
 
-  /** A client asks for a start. `awake`: the process that it makes is not put to sleep for being idle. */
+  /** A client requests a start. `awake`: the process it starts is not put to sleep when idle. */
   asked(awake: boolean): void {
     if (!liveRun(this.options.known().state)) this.keepsAwake = awake;
   }
@@ -98,14 +98,14 @@ export class ServiceDoor {
     return isResting(state) && this.isAsleepAfter(end?.run ?? null);
   }
 
-  /** To be called after each change of the service: the door follows. */
+  /** Must be called after each change of the service, so that the door follows. */
   follow(): void {
     const { known } = this.options;
     const { state, stored } = known();
     const run = liveRun(state);
     const isBehindDoor = run?.metadata.doorPort !== undefined;
     if (this.row && stored && !doorRule(stored.spec) && !isBehindDoor) this.inBackground(this.forget());
-    // A run of an earlier daemon that was killed before it had noted the door.
+    // A run of an earlier daemon that was killed before it had stored the door.
     if (!this.isKnown && isBehindDoor && state.phase === 'running') this.inBackground(this.note({}));
     this.followWake(state);
     const settings = this.settings();
@@ -115,7 +115,7 @@ export class ServiceDoor {
     this.inBackground(settings ? this.tell() : this.shut());
   }
 
-  /** Makes the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
+  /** Starts the process of `run`, behind the door if it has one. Fails as the effect of that name does. */
   async spawn(run: Run, stored: StoredService, last: LastEnd | null): ReturnType<ServiceEffects['spawn']> {
     if (this.wakingSince !== null) {
       run.metadata = { ...run.metadata, wokeAt: this.wakingSince.at };
@@ -142,7 +142,7 @@ export class ServiceDoor {
   }
 
   /**
-   * Puts the service to sleep: ends its process, and holds who connects. Harmless when it sleeps. Fails
+   * Puts the service to sleep: ends its process, and holds new connections. Harmless when it is asleep. Fails
    * sleep_refused without `sleep`, storage_full, and as a stop does.
    */
   sleep(): Promise<SleepReply> {
@@ -152,7 +152,7 @@ export class ServiceDoor {
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
         hint: 'Register it with sleep: {afterMinutes: 15}, or stop it.',
       });
-    // In a later turn, because `follow` asks whether it sleeps already.
+    // In a later turn, because `follow` asks whether a sleep is under way.
     this.sleeping ??= Promise.resolve()
       .then(() => this.sleepNow())
       .finally(() => {
@@ -161,12 +161,12 @@ export class ServiceDoor {
     return this.sleeping;
   }
 
-  /** From the door: nothing has moved for the time of `sleep`. */
+  /** From the door: it has been idle for the time set in `sleep`. */
   async idle(): Promise<null> {
     const { known, context, name } = this.options;
     const { state, stored } = known();
     if (state.phase !== 'running' || !stored || !doorRule(stored.spec) || this.sleeping) return null;
-    // The door decides, because a client may have come meanwhile. From then on it holds who comes.
+    // The door decides, because a client may have connected meanwhile. From then on it holds new connections.
     const { held } = await context.ref(`door:${name}`).ask('rest', {});
     if (!held) return null;
     this.told = '';
@@ -175,7 +175,7 @@ export class ServiceDoor {
     return null;
   }
 
-  /** From the door: a client waits. */
+  /** From the door: a client is waiting. */
   knocked(): null {
     const { state } = this.options.known();
     this.isKnocked = state.phase === 'stopping' || state.phase === 'ended' || state.phase === 'idle';
@@ -183,7 +183,7 @@ export class ServiceDoor {
     return null;
   }
 
-  /** A start has begun that was asked for by a wake. */
+  /** A start requested by a wake has begun. */
   waking(): void {
     const { known, context } = this.options;
     const { clock } = context;
@@ -191,7 +191,7 @@ export class ServiceDoor {
     if (this.isAsleep(state, end)) this.wakingSince ??= { at: clock.now(), monotonic: clock.monotonic() };
   }
 
-  /** The wake that a client has asked for failed: nobody waits any longer. */
+  /** The wake requested for a client has failed, so its connection is not held any longer. */
   wakeFailed(): null {
     const { context, name } = this.options;
     this.isKnocked = false;
@@ -200,14 +200,14 @@ export class ServiceDoor {
     return null;
   }
 
-  /** The door has lost what it was told. */
+  /** The door has lost its settings. */
   lost(): null {
     this.told = '';
     this.follow();
     return null;
   }
 
-  /** Closes the door once nothing runs behind it; not again at the next start of the daemon. */
+  /** Closes the door once nothing runs behind it, and keeps it closed at the next start of the daemon. */
   async forget(): Promise<void> {
     const { name, table, onChanged } = this.options;
     this.isKnown = true;
@@ -218,18 +218,20 @@ export class ServiceDoor {
     onChanged();
   }
 
-  /** Before the daemon stops the service for its own end: the next daemon finds it asleep. */
+  /**
+   * Called before the daemon stops the service for its own shutdown, so that the next daemon finds it asleep.
+   */
   async suspend(): Promise<void> {
     const run = liveRun(this.options.known().state);
     if (this.row && run) await this.note({ asleepAfter: run.id });
   }
 
-  /** Resolves when a door that was told to close is closed. */
+  /** Resolves when a door that is closing has closed. */
   async closed(): Promise<void> {
     await tolerateFailure(this.closing, () => null);
   }
 
-  /** Lets go of the port that the process had. */
+  /** Releases the port that the process had. */
   release(): void {
     if (this.innerPort !== null) this.options.effects.releaseInnerPort();
     this.innerPort = null;
@@ -245,9 +247,9 @@ export class ServiceDoor {
     const after = hasRun ? state.run.id : (end?.run ?? null);
     this.row = { asleepAfter: after };
     try {
-      // From here on who comes is held, and does not meet a process that is about to end.
+      // From here on new connections are held, so that none reaches a process about to end.
       await this.openOrRefuse(null);
-      // On disk before the stop: whoever finds the end of the run knows that it sleeps.
+      // Stored before the stop, so that whoever finds the run ended knows that the service is asleep.
       await this.options.table.put(name, this.row);
     } catch (error) {
       this.row = before;
@@ -260,7 +262,7 @@ export class ServiceDoor {
     return reply;
   }
 
-  /** Wakes the service for a client that waits, and continues a sleep. */
+  /** Wakes the service for a waiting client, and continues a sleep under way. */
   private followWake(state: LifecycleState): void {
     const { context, name } = this.options;
     if (state.phase === 'running') {
@@ -276,7 +278,7 @@ export class ServiceDoor {
     context.ref('groups').tell('knocked', { name });
   }
 
-  /** What the door should do now; null: it should be closed. */
+  /** The settings the door should have now; null: it should be closed. */
   private settings(): DoorSettings | null {
     const { state, stored } = this.options.known();
     const run = liveRun(state);
@@ -290,7 +292,7 @@ export class ServiceDoor {
     return { port, target, idleMs: behind.metadata.awake || !stored ? null : idleMsOf(stored.spec) };
   }
 
-  /** Opens the door unless it is open, and has it do what it should. Fails port_in_use. */
+  /** Opens the door if necessary, and sends it its settings. Fails port_in_use. */
   private async open(): Promise<void> {
     const { context, name } = this.options;
     const address = `door:${name}` as const;
@@ -308,7 +310,10 @@ export class ServiceDoor {
     await context.ref(address).ask('set', settings);
   }
 
-  /** As `open`; who has the port is named in the error and in an event. `run` null: none is being made. */
+  /**
+   * Like `open`, but names the holder of a taken port in the error and in an event. `run` null: no run is
+   * being started.
+   */
   private async openOrRefuse(run: string | null): Promise<void> {
     try {
       await this.open();
@@ -319,7 +324,7 @@ export class ServiceDoor {
     }
   }
 
-  /** As `open`; whoever has the port meanwhile is named once, and it is tried again. */
+  /** Like `open`, but names the holder of a taken port once, and tries again. */
   private async tell(isRetry = false): Promise<void> {
     const { context, effects } = this.options;
     this.cancelRetry();
@@ -342,7 +347,7 @@ export class ServiceDoor {
     await this.closing;
   }
 
-  /** Stores the row as soon as there is room; without room, a daemon after this one does not know it. */
+  /** Stores the row as soon as there is disk space. Without space, a later daemon will not know it. */
   private async note(row: StoredDoor): Promise<void> {
     this.row = row;
     this.isKnown = true;

@@ -15,7 +15,9 @@ export interface LogChunk {
   bytes: Uint8Array;
 }
 
-/** Allows one long tail at a time over all services of a thread: each may hold hundreds of megabytes. */
+/**
+ * Allows one long tail at a time among all services of a thread, because each may take hundreds of megabytes.
+ */
 const longTailMutex = new KeyedMutex();
 const isLong = ({ lines }: LogTail): boolean =>
   lines.reduce((bytes, { from, to }) => bytes + to - from, 0) > LOGS.longTailBytes;
@@ -37,7 +39,7 @@ export class ServiceLog {
     const showing: LineFormat = { raw, stamp: timestamps ? localTime : null };
     const read = () => readLogTail(this.folder, { lines, stream, run: null });
     const tail = read();
-    // Read again in its turn, so that no waiting request holds its bytes.
+    // Read again in its turn, so that waiting requests hold no bytes.
     return isLong(tail)
       ? longTailMutex.runExclusive('', () => linesToJson(read().lines, showing))
       : linesToJson(tail.lines, showing);
@@ -84,7 +86,7 @@ export class ServiceLog {
     for (const onGrown of this.watchers) onGrown();
   }
 
-  /** Calls `onGrown` whenever the log has grown. Returns a function that ends it. */
+  /** Calls `onGrown` whenever the log has grown. Returns a function that unsubscribes. */
   watch(onGrown: () => void): () => void {
     this.watchers.add(onGrown);
     this.follow(true);

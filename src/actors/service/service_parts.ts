@@ -1,4 +1,4 @@
-// The parts of a service that need each other: each is made of functions that ask the others when called.
+// The parts of a service, which need each other: each gets functions that access the others when called.
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { AgentSession } from './agent_session.ts';
 import type { AgentState } from './agent_state.ts';
@@ -17,14 +17,14 @@ import type { StateScreens } from './state_screen.ts';
 export interface ServiceConfig extends ServiceEffectsConfig, TerminalConfig, ProbeMeans {
   /** The host's log directory: one folder per service. */
   logs: string;
-  /** Boot time of the machine, epoch milliseconds. Restarts owed from before it are not made. */
+  /** When the machine was booted, epoch milliseconds. Restarts owed from before that are dropped. */
   bootedAt: number;
   states: StateScreens;
-  /** The ports that services behind a door get. */
+  /** The range of ports for services behind a door. */
   ports: readonly [from: number, to: number];
 }
 
-/** A service as its parts see it; those that are made later than a part are there when it calls. */
+/** A service as its parts see it. Parts created later exist by the time they are called. */
 export interface SupervisedParts {
   readonly context: Context;
   readonly name: string;

@@ -1,6 +1,6 @@
 // The terminal of one agent as its viewers see it. Output is read from the log by offset, so no viewer can
-// slow the program down. A viewer that is new, or has fallen behind, gets the screen as it is: a job draws
-// it from the end of the log. docs/reference.md "Screens of terminals".
+// slow the program down. A viewer that is new or has fallen behind gets the current screen, which a job draws
+// from the end of the log. docs/reference.md "Screens of terminals".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -19,18 +19,18 @@ import { TerminalModes } from './terminal_modes.ts';
 import { type StretchSizes, type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
 
 const READ_BYTES = 64 * 1024;
-/** The part of its share below which a viewer has to get before it is sent a screen. */
+/** A viewer gets a screen only once its unread bytes are below this part of its share. */
 const SCREEN_SHARE = 1 / 4;
-/** Pause between the two size changes that make a full-screen program repaint. */
+/** The pause between the two size changes that make a full-screen program repaint. */
 const REPAINT_MS = 40;
 const NEWLINE = 0x0a;
 const RESET_SEQUENCE = Buffer.from('\x1bc');
-/** In place of a screen that could not be drawn. */
+/** Shown instead of a screen that could not be drawn. */
 const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is not shown]\r\n');
 
 /**
- * Draws screens. `prepare` is called when it is the turn of the job. Fails `deadline` or `crashed` when
- * drawing takes too much.
+ * Draws screens. `prepare` is called when the job's turn comes. Fails `deadline` or `crashed` when drawing
+ * takes too much time or memory.
  */
 export interface ScreenJobs {
   draw(prepare: () => ScreenTask): Promise<DrawnScreen>;
@@ -43,7 +43,7 @@ interface LogChunk {
   bytes: Uint8Array;
 }
 
-/** The output that a screen is drawn from. */
+/** The output from which a screen is drawn. */
 type Output = Pick<LogChunk, 'bytes' | 'end'>;
 
 export interface SharedTerminalOptions {
@@ -53,16 +53,16 @@ export interface SharedTerminalOptions {
   /** The logical end offset of the log. */
   end(): number;
   resize(cols: number, rows: number): void;
-  /** It has had these sizes. */
+  /** Called with the sizes it has had. */
   onSizes(marks: readonly SizeMark[]): void;
   screens: ScreenJobs;
   viewers: Ref<TerminalViewersProtocol>;
   /** The viewers of all terminals of the thread, which share `AGENT.maxViewerBytes`. */
   viewersInThread: { count: number };
   clock: Clock;
-  /** The last viewer has left. */
+  /** Called when the last viewer has left. */
   onUnwatched(): void;
-  /** Viewers get all output, however far behind they are, and no screen. */
+  /** Whether viewers get all output, however far behind they are, and no screen. */
   isWhole?: boolean;
   /** Called with an exception, after which the terminal is unusable. */
   onDefect(error: unknown): void;
@@ -70,7 +70,7 @@ export interface SharedTerminalOptions {
 
 interface Viewer {
   unacknowledged: number;
-  /** Log offset up to which it has everything; null: it needs the screen first. */
+  /** The log offset up to which it has received everything; null: it needs the screen first. */
   position: number | null;
 }
 
@@ -79,12 +79,12 @@ export interface TerminalExit {
   signal: string | null;
 }
 
-/** Output to draw, with the sizes of its terminal and the sequences that come before it. */
+/** Output to draw, with the sizes of its terminal and the mode sequences that precede it. */
 export interface DrawableOutput extends Output, StretchSizes {
   modes: Uint8Array;
 }
 
-/** A screen, and the log offset up to which it shows the output. */
+/** A screen, and the log offset up to which it includes output. */
 interface FreshScreen {
   bytes: Uint8Array;
   position: number;
@@ -97,14 +97,14 @@ export class SharedTerminal {
   private readonly sizes: TerminalSizes;
   private isDrawing = false;
   private isPumping = false;
-  /** The last pass, which may be under way. */
+  /** The latest pass, which may be under way. */
   private pass: Promise<void> = Promise.resolve();
   /** Something has changed since the current step began. */
   private isPumpDue = false;
   private exit: TerminalExit | undefined;
-  /** Log offset before which no output is drawn again, because that took too long. */
+  /** Output before this log offset is not drawn again, because that took too long. */
   private drawableFrom = 0;
-  /** Monotonic time before which nothing is drawn. */
+  /** Nothing is drawn before this monotonic time. */
   private drawableAt = 0;
 
   constructor(options: SharedTerminalOptions) {
@@ -125,12 +125,12 @@ export class SharedTerminal {
     return this.sizes.current;
   }
 
-  /** Its sizes, by the offset in its log from which on it had each. */
+  /** Its sizes, each with the log offset from which it applied. */
   get sizeMarks(): readonly SizeMark[] {
     return this.sizes.marks;
   }
 
-  /** `observes`: nothing happens that the program would notice, such as a change of its size. */
+  /** `observes`: nothing the program would notice happens, such as a change of its size. */
   attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;
     this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });
@@ -161,8 +161,8 @@ export class SharedTerminal {
   }
 
   /**
-   * What a viewer would see now; `isWhole`: after the lines that have left the screen upwards. Fails
-   * daemon_busy when drawing takes too long.
+   * What a viewer would see now; `isWhole`: preceded by the scrollback. Fails daemon_busy when drawing takes
+   * too long.
    */
   async readScreen(ansi: boolean, isWhole = false): Promise<ScreenReading> {
     const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
@@ -203,8 +203,8 @@ export class SharedTerminal {
   }
 
   /**
-   * Sends new output to every viewer that can accept it. One pass at a time, and no call is lost: resolves at
-   * the end of the pass under way.
+   * Sends new output to every viewer that can accept it. Only one pass runs at a time, and no call is lost.
+   * Resolves at the end of the pass under way.
    */
   pump(): Promise<void> {
     this.isPumpDue = true;
@@ -244,7 +244,7 @@ export class SharedTerminal {
       chunks.set(position, chunk);
       this.send(name, viewer, chunk.bytes);
       viewer.position = chunk.end;
-      // A read without progress is the last one: later output arrives as a growth notice.
+      // A read without progress is the last one. Later output causes a growth notification.
       if (chunk.end > position) isMore = true;
     }
     if (this.waitingForScreen().length > 0) void this.draw();
@@ -252,7 +252,7 @@ export class SharedTerminal {
     return isMore;
   }
 
-  /** Reads up to a boundary that all viewers share, so that they have the same reads from then on. */
+  /** Reads up to a boundary that all viewers share, so that their later reads coincide. */
   private readNext(position: number, share: number): LogChunk {
     const chunk = this.options.read(position, Math.min(READ_BYTES - (position % READ_BYTES), share));
     this.modes.note(chunk.bytes, chunk.end);
@@ -277,7 +277,7 @@ export class SharedTerminal {
     try {
       const { cols, rows } = this.size;
       let fresh = await this.freshScreen();
-      // A viewer resizes as soon as it is attached. A second change has to do without.
+      // A viewer resizes as soon as it is attached, so redraw once. A further change is ignored.
       if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.freshScreen();
       for (const [name, viewer] of this.waitingForScreen()) {
         viewer.position = fresh.position;
@@ -291,7 +291,7 @@ export class SharedTerminal {
     await this.pump();
   }
 
-  /** The screen as it is, or its replacement. Rejects with a defect. */
+  /** The current screen, or a placeholder. Rejects only for defects. */
   private async freshScreen(): Promise<FreshScreen> {
     const { screens } = this.options;
     let output: Output = { bytes: new Uint8Array(), end: this.options.end() };
@@ -315,8 +315,8 @@ export class SharedTerminal {
   }
 
   /**
-   * The output since the log offset `from`, as far as a state needs it; null: all that a screen is drawn
-   * from. Fails daemon_busy after drawing has taken too long.
+   * The output since the log offset `from`, as far as a state depends on it; null: everything a screen is
+   * drawn from. Fails daemon_busy after drawing has taken too long.
    */
   drawableOutput(from: number | null): DrawableOutput {
     if (!this.isDrawable()) throw fail('daemon_busy', 'the screen takes too long to draw');
@@ -333,7 +333,7 @@ export class SharedTerminal {
     return this.options.clock.monotonic() >= this.drawableAt;
   }
 
-  /** Drawing took too long: that output is not drawn again, and nothing for a while. */
+  /** Drawing took too long: that output is never drawn again, and nothing is drawn for a while. */
   skipUpTo(offset: number): void {
     this.drawableFrom = offset;
     this.drawableAt = this.options.clock.monotonic() + AGENT.overrunPauseMs;
@@ -348,7 +348,7 @@ export class SharedTerminal {
   }
 
   /**
-   * The last `AGENT.replayBytes` of the output, from the start of a line, so that it does not begin inside a
+   * The last `AGENT.replayBytes` of the output, from the start of a line, so that it does not begin within a
    * sequence or a character.
    */
   private replay(): Output {
@@ -373,11 +373,11 @@ export class SharedTerminal {
     }
   }
 
-  /** Changes the size for a moment, because a full-screen program repaints when its size changes. */
+  /** Changes the size briefly, because a full-screen program repaints when its size changes. */
   private repaint(): void {
     const { cols, rows } = this.size;
     if (rows < 2) return;
-    // Viewers are not told, and so this is no size that they have seen output at.
+    // Viewers are not told, so this does not count as a size of their output.
     this.options.resize(cols, rows - 1);
     this.options.clock.after(REPAINT_MS, () => this.options.resize(this.size.cols, this.size.rows));
   }

@@ -18,16 +18,16 @@ import { type LiveRun, publicPort, type Run } from './run.ts';
 /** The data of each phase. */
 interface PhaseData {
   /**
-   * The host's record is unknown: before the first answer, and after the host was lost during a launch or a
+   * The host's record is unknown: before its first answer, and after the host was lost during a launch or a
    * stop (`was`). Requests are refused until the host has answered.
    */
   lost: { was: In<'launching' | 'stopping'> | null };
-  /** No process, and no restart pending. `trouble`: why the last start made no process. */
+  /** No process, and no restart pending. `trouble`: why the last start failed to start a process. */
   idle: { trouble: string | null };
-  /** No process; a timer starts one. `trouble`: why the last restart made no process. */
+  /** No process; a timer will start one. `trouble`: why the last restart failed to start a process. */
   waiting: { backoff: Backoff; trouble: string | null };
   /**
-   * Starting: the port is checked and the process is being made. `early`: an end that arrived before the
+   * Starting: the port is checked and the process is being started. `early`: an end that arrived before the
    * spawn's reply.
    */
   launching: { run: Run; early: RunEnd | null };
@@ -35,7 +35,7 @@ interface PhaseData {
   checking: { run: LiveRun; check: ReadyCheck };
   /** `live`: its live-check; null: it has none. */
   running: { run: LiveRun; live: LiveCheck | null };
-  /** The host ends the process tree. `late` and `fault`: why, where no client asked for it. */
+  /** The host is ending the process tree. `late` and `fault`: why, if no client asked for it. */
   stopping: {
     run: LiveRun;
     graceMs: number;
@@ -43,7 +43,7 @@ interface PhaseData {
     fault: RunFault | null;
     stop: Deferred<StopReply>;
   };
-  /** No process; its end is being stored. `recording`: the current attempt, null between two attempts. */
+  /** No process; its end is being stored. `recording`: the current attempt; null between two attempts. */
   ended: {
     run: LiveRun;
     end: LastEnd;
@@ -80,7 +80,7 @@ export interface ReadyTimeout {
   check: LastCheck | null;
   /** The process that listened on the port at that moment. */
   holder: Promise<string | null>;
-  /** Who had the port in the place of the service, so that the check did not pass; null: nobody. */
+  /** Who held the service's port, so that the check did not pass; null: nobody. */
   foreignHolder: string | null;
 }
 
@@ -97,17 +97,17 @@ export interface EndContext {
   stopped: boolean;
   late: ReadyTimeout | null;
   fault: EndCause | null;
-  /** The stop that waits for its answer; null when there is none. */
+  /** The stop waiting for its answer; null if none. */
   stop: { asked: Deferred<StopReply>; answer: StopReply } | null;
 }
 
 /** An end that nobody requested. */
 export const UNASKED: EndContext = { stopped: false, late: null, fault: null, stop: null };
 
-/** Phases in which nothing runs and nothing is about to. */
+/** Phases in which nothing is running or about to run. */
 const RESTING: ReadonlySet<Phase> = new Set(['lost', 'idle', 'ended']);
 
-/** Whether nothing runs and nothing is about to. */
+/** Whether nothing is running or about to run. */
 export const isResting = ({ phase }: LifecycleState): boolean => RESTING.has(phase);
 
 /** The run whose process is known to exist; null without one. */
@@ -145,7 +145,7 @@ function statusOf(state: LifecycleState, end: LastEnd | null): ServiceStatus {
   }
 }
 
-/** The row for the views, of a service whose door is closed. */
+/** The row for the views, of a service with a closed door. */
 export function serviceStateOf(
   name: string,
   state: LifecycleState,

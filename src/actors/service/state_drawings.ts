@@ -1,25 +1,25 @@
-// When screens are drawn to tell the states of agents. All of them together get a small part of a processor:
-// those that have paused come first, those that move all the time wait for what is left.
+// Schedules the drawing of screens from which agents' states are read. Together they get a small part of a
+// processor: terminals that have paused come first, and those in constant motion get what is left.
 import type { ReadStateTask, StateReading } from '../../protocol/screen_rules.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
-/** Draws a screen and tries rules on it. `prepare` is called when it is the turn of the job. */
+/** Draws a screen and tries rules on it. `prepare` is called when the job's turn comes. */
 export type ReadState = (prepare: () => ReadStateTask) => Promise<StateReading>;
 
 /** A drawing that is due. Resolves with the milliseconds it took. Never rejects. */
 export type Drawing = () => Promise<number>;
 
-/** A drawing counts for no more: one that takes too long must not keep all others waiting. */
+/** A drawing never counts for more than this, so that a slow one does not delay all others for long. */
 const MAX_COUNTED_MS = 250;
 
 /** Shared by all agents of a thread. */
 export class StateDrawings {
   private readonly clock: Clock;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   private readonly paused = new Map<object, Drawing>();
   private readonly moving = new Map<object, Drawing>();
-  /** Milliseconds of drawing that may begin at once; below 0 it has run ahead. */
+  /** The drawing time in ms that may be spent now. Negative after overspending. */
   private leftMs: number = AGENT_STATE.drawAheadMs;
   private countedAt: number;
   private isDrawing = false;
@@ -30,7 +30,7 @@ export class StateDrawings {
     this.countedAt = clock.monotonic();
   }
 
-  /** Asks for a drawing for `key`, in place of one that waits. */
+  /** Requests a drawing for `key`, replacing one that is waiting. */
   request(key: object, isMoving: boolean, drawing: Drawing): void {
     if (isMoving && !this.paused.has(key)) this.moving.set(key, drawing);
     else {
@@ -69,7 +69,7 @@ export class StateDrawings {
     });
   }
 
-  /** Takes `usedMs` of what there is, after adding what time has given. */
+  /** Adds the time earned since the last call, and subtracts `usedMs`. */
   private count(usedMs: number): void {
     const now = this.clock.monotonic();
     const given = (now - this.countedAt) * AGENT_STATE.drawShare;

@@ -1,4 +1,4 @@
-// All that tells what the agent of one run is doing: its terminal, its screen, its hook, and what was typed.
+// All evidence of what the agent of one run is doing: its terminal, its screen, its hook, and typed input.
 
 import type { AuthorityView, HookWord, StateExplanation } from '../../protocol/agent_state.ts';
 import { type AgentType, codingAgent } from '../../protocol/agent_types.ts';
@@ -21,7 +21,7 @@ export interface StateEvidenceOptions {
   agentType: AgentType | null;
   size: TerminalSize;
   run: LiveRun;
-  /** There is something new. */
+  /** Called when there is something new. */
   onChanged: () => void;
 }
 
@@ -58,7 +58,7 @@ export class StateEvidence {
     this.watched = new WatchedTerminal({ context, effects, log, run, onReading });
   }
 
-  /** Whether enough is known to tell a state. A screen that was never drawn may show a question. */
+  /** Whether enough is known to tell a state. A screen that was never drawn might show a question. */
   get isKnown(): boolean {
     const { isKnown, reading } = this.watched;
     return isKnown && (reading.lastOutputAt === null || this.screen.isTried);
@@ -77,12 +77,12 @@ export class StateEvidence {
     return this.watched.reading.signals.title || (this.screen.drawn?.reading.title ?? '');
   }
 
-  /** Somebody has typed into the terminal. */
+  /** Someone has typed into the terminal. */
   onTyped(): void {
     this.typedAt = this.options.context.clock.now();
   }
 
-  /** Its own hook has told what it does. */
+  /** Its own hook has reported its state. */
   onHook(hook: HookWord): void {
     this.run.metadata.hook = hook;
   }
@@ -91,7 +91,7 @@ export class StateEvidence {
     return decideState(this.facts(isStarting));
   }
 
-  /** What each authority says, and by what. */
+  /** What each source says, and on what basis. */
   explain(isStarting: boolean): Omit<StateExplanation, 'status'> {
     const facts = this.facts(isStarting);
     const words = wordsOf(facts);

@@ -1,5 +1,5 @@
-// What the screen of one run tells by the rules of its agent. Each drawing begins where the last one ended: a
-// few kilobytes stand for the screen, and nothing follows the terminal in between.
+// What the screen of one run says by the rules of its agent. Each drawing begins where the last one ended: a
+// few kilobytes represent the screen, and nothing follows the terminal in between.
 import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
@@ -11,7 +11,7 @@ import type { ReadState, StateDrawings } from './state_drawings.ts';
 export interface StateScreens {
   read: ReadState;
   drawings: StateDrawings;
-  /** The rules of agents of a type; null: of those without one. They are read again when a run begins. */
+  /** The rules for agents of a type; null: for those without one. They are read again when a run begins. */
   rules(type: string | null): Promise<RuleSet>;
 }
 
@@ -19,16 +19,16 @@ export interface StateScreenOptions {
   context: Context;
   screens: StateScreens;
   agentType: string | null;
-  /** The output since the logical offset `from`; null: all that a screen is drawn from. */
+  /** The output since the logical offset `from`; null: everything a screen is drawn from. */
   output: (from: number | null) => DrawableOutput;
-  /** What was drawn up to the logical offset `end` took too long: it is not drawn again. */
+  /** Output up to the logical offset `end` took too long to draw, and must not be drawn again. */
   skip: (end: number) => void;
-  /** What is told beside the screen. */
+  /** The title and notification, which are not part of the screen. */
   beside: () => { title: string; notification: string };
   onRead: () => void;
 }
 
-/** A screen as it was drawn last. */
+/** The last drawing of a screen. */
 interface Drawn {
   reading: StateReading;
   /** Epoch milliseconds. */
@@ -41,10 +41,10 @@ interface Drawn {
 
 export class StateScreen {
   drawn: Drawn | null = null;
-  /** The rules of its agent, once they are read. */
+  /** The rules of its agent, once they have been read. */
   rules: RuleSet | null = null;
   private readonly options: StateScreenOptions;
-  /** Whether its screen has been drawn, or has taken too long. */
+  /** Whether its screen has been drawn, or took too long. */
   isTried = false;
   private isOver = false;
 
@@ -52,7 +52,7 @@ export class StateScreen {
     this.options = options;
   }
 
-  /** The output has moved or paused: the screen is drawn when it is its turn. */
+  /** The output has moved or paused: the screen is drawn when its turn comes. */
   request(isMoving: boolean): void {
     if (!this.isOver) this.options.screens.drawings.request(this, isMoving, () => this.draw());
   }
@@ -81,7 +81,7 @@ export class StateScreen {
     }
   }
 
-  /** Resolves with the milliseconds it took. Fails when drawing takes too long, or nobody draws any more. */
+  /** Resolves with the milliseconds it took. Fails when drawing takes too long, or the run is over. */
   private async read(rules: RuleSet): Promise<number> {
     const { beside, context, output, screens, skip } = this.options;
     let drawn = { at: 0, end: 0, cols: 0, rows: 0 };
@@ -89,7 +89,7 @@ export class StateScreen {
       const last = this.drawn;
       const snapshot = last?.reading.snapshot ?? null;
       let shown = output(last && snapshot ? last.end : null);
-      // A terminal of another size shows something else.
+      // The snapshot does not fit a terminal of another size.
       const isSame = shown.cols === last?.cols && shown.rows === last.rows;
       if (snapshot && !isSame) shown = output(null);
       const { bytes, cols, end, modes, resizes, rows } = shown;

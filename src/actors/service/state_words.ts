@@ -1,4 +1,4 @@
-// Who is believed about what an agent is doing: docs/reference.md "State of an agent". Pure.
+// Decides which source to believe about an agent's state: docs/reference.md "State of an agent". Pure.
 import type {
   AgentStateName,
   HookWord,
@@ -10,7 +10,7 @@ import type {
 import type { StateReading } from '../../protocol/screen_rules.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
 
-/** What one authority says. */
+/** What one source says. */
 export interface StateWord {
   state: ReportedState;
   rule: string;
@@ -18,44 +18,46 @@ export interface StateWord {
   at: number;
 }
 
-/** The authorities that say something by themselves, in the order in which they are believed. */
+/** The sources that speak for themselves, the most trusted first. */
 export const SPEAKERS = ['hook', 'osc', 'screen'] as const satisfies readonly StateAuthority[];
 export type StateWords = Readonly<Record<(typeof SPEAKERS)[number], StateWord | null>>;
 
-/** What is known of a run that has a process, or is getting one. */
+/** What is known about a run that has a process, or is about to. */
 export interface StateFacts {
   /** Epoch milliseconds, as are all times here. */
   now: number;
-  /** Its process is being made, or has a ready-check of its own that has not passed. */
+  /** Whether its process is being started, or has a ready-check that has not passed. */
   isStarting: boolean;
   startedAt: number;
   terminal: TerminalReading;
-  /** When somebody has typed last; null: nobody has. */
+  /** When someone last typed; null: never. */
   typedAt: number | null;
   hook: HookWord | null;
-  /** The screen as it was drawn last. */
+  /** The last drawing of its screen. */
   drawn: { reading: StateReading; at: number } | null;
-  /** The rules of its type were recorded from the running program, so they know the screens of its prompt. */
+  /**
+   * The rules of its type were recorded from the running program, so they know what its prompt looks like.
+   */
   hasRecordedRules: boolean;
-  /** Its screen has shown something. */
+  /** Whether its screen has ever shown something. */
   hasShown: boolean;
 }
 
 export interface DecidedState {
   state: AgentStateName;
   reason: StateReason;
-  /** The time at which time alone may change it; null: never. */
+  /** When the passing of time may change the state; null: never. */
   until: number | null;
 }
 
-/** When the output has been quiet for long enough not to count as work. */
+/** When the output will have been quiet for long enough not to count as work. */
 const quietAt = ({ terminal }: StateFacts): number => (terminal.lastOutputAt ?? 0) + AGENT_STATE.outputMs;
 
-/** What was drawn shows what has become of the moment `time`. */
+/** Whether the screen has been drawn since `time`, and so shows what followed. */
 const isDrawnSince = ({ drawn }: StateFacts, time: number | null): boolean =>
   time !== null && drawn !== null && drawn.at > time;
 
-/** Somebody has typed since the question that was told at `at`, and the screen shows something else. */
+/** Whether someone has typed since the question reported at `at`, and the screen now shows something else. */
 function isAnswered(facts: StateFacts, at: number): boolean {
   const { drawn, typedAt } = facts;
   const shown = drawn?.reading.screen?.state;
@@ -63,8 +65,8 @@ function isAnswered(facts: StateFacts, at: number): boolean {
 }
 
 /**
- * What a hook has said last, as long as the screen does not show that it is over: a question that a person
- * has answered, or work that ended without a word, as by an interrupt.
+ * The last report of a hook, unless the screen shows that it is outdated: a question that a person has
+ * answered, or work that ended without a report, as after an interrupt.
  */
 function hookWord(facts: StateFacts): StateWord | null {
   const { drawn, hook, now } = facts;
@@ -80,14 +82,15 @@ function hookWord(facts: StateFacts): StateWord | null {
 }
 
 /**
- * A rule on the title or the last notification, the status that the program tells, or the progress that it
- * shows. That it is idle or asks counts only where no rule knows better: it says so before its screen does.
+ * What a rule on the title or the last notification says, or the status or progress that the program reports.
+ * `idle` and `blocked` count only where no screen rule knows better, because a program may report them before
+ * its screen shows them.
  */
 function oscWord(facts: StateFacts): StateWord | null {
   const { drawn, now, terminal, typedAt } = facts;
   const { notification, progress, status } = terminal.signals;
   const match = drawn?.reading.beside;
-  // A notification is about the moment: what a person types is the answer to it.
+  // A notification is about the moment, and what a person types answers it.
   const isOver = match?.within === 'notification' && (typedAt ?? 0) >= (notification?.at ?? 0);
   if (match && !isOver) return { state: match.state, rule: match.name, at: drawn?.at ?? 0 };
   const isShown = progress?.state === 1 || progress?.state === 3;
@@ -96,7 +99,7 @@ function oscWord(facts: StateFacts): StateWord | null {
   return isShown && isFresh ? { state: 'working', rule: 'progress', at: terminal.lastOutputAt ?? 0 } : null;
 }
 
-/** What each authority says now. */
+/** What each source says now. */
 export function wordsOf(facts: StateFacts): StateWords {
   const { drawn } = facts;
   const shown = drawn?.reading.screen;
@@ -114,7 +117,7 @@ const decided = (
   until: number | null = null,
 ): DecidedState => ({ state, reason: { authority, rule }, until });
 
-/** The state of an agent that has a process, or is getting one. */
+/** The state of an agent that has a process, or is about to. */
 export function decideState(facts: StateFacts): DecidedState {
   const { isStarting, now, startedAt, terminal } = facts;
   const words = wordsOf(facts);
@@ -122,16 +125,16 @@ export function decideState(facts: StateFacts): DecidedState {
     const word = words[authority];
     return word ? [{ authority, ...word }] : [];
   });
-  // A question that any of them sees is open, whatever the others say.
+  // A question seen by any source is open, whatever the others say.
   const first = speaking.find(({ state }) => state === 'blocked') ?? speaking[0];
   const quiet = quietAt(facts);
   if (first) {
-    // Work that a hook or a progress has told may end by quiet alone.
+    // Work reported by a hook or a progress may end by quiet alone.
     const dues = [quiet, (terminal.lastOutputAt ?? 0) + AGENT_STATE.progressMs].filter((due) => due > now);
     return decided(first.state, first.authority, first.rule, dues.length > 0 ? Math.min(...dues) : null);
   }
   if (isStarting) return decided('starting', 'process', 'not-ready');
-  // Of a program whose prompt is known, an empty screen is not ready for one, however slow its start.
+  // If the program's prompt is known, an empty screen is not ready for one, however slowly it starts.
   if (facts.hasRecordedRules && !facts.hasShown) return decided('starting', 'process', 'no-output');
   const firstOutputDue = startedAt + AGENT_STATE.startingMs;
   if (terminal.lastOutputAt === null && now < firstOutputDue)
@@ -139,7 +142,7 @@ export function decideState(facts: StateFacts): DecidedState {
   if (now < quiet) return decided('working', 'output', 'moving', quiet);
   const { status } = terminal.signals;
   if (status && status.state !== 'working') return decided(status.state, 'osc', 'status');
-  // Rules that know the prompt's screens, and not this one, are shown a question that they do not know.
+  // The rules know the prompt but not this screen, so it shows an unknown question.
   return facts.hasRecordedRules && facts.drawn !== null
     ? decided('blocked', 'output', 'no-prompt')
     : decided('idle', 'output', 'quiet');

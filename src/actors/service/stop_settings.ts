@@ -5,7 +5,7 @@ import { SERVICE } from '../../settings/limits.ts';
 
 export type StopSettings = Pick<StopRequest, 'signal' | 'graceMs' | 'command'>;
 
-/** The port that the process of a service without a run has to leave; null: that port is its door's. */
+/** The port that a stopped service's process must have released; null: its door has that port. */
 export const ownPort = (spec: ServiceSpec): number | null => (doorRule(spec) ? null : spec.port);
 
 /** How to stop a service. `stored` null: it is not registered. `graceMs` null: its own grace period. */

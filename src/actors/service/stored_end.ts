@@ -4,7 +4,7 @@ import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import { SERVICE } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 
-/** The last end. A change goes to the views at once and to the store as soon as there is room. */
+/** The last end. A change goes to the views at once, and to the store as soon as there is disk space. */
 export class StoredEnd {
   value: LastEnd | null;
   private readonly context: Context;
@@ -18,7 +18,7 @@ export class StoredEnd {
     this.value = effects.lastEnd();
   }
 
-  /** Records that nothing is left of the run of `end`, which has the status `status` from now on. */
+  /** Records that nothing is left of the run of `end`, which has `status` from now on. */
   async settle(end: LastEnd, status: LastEnd['status']): Promise<void> {
     if (this.value?.run !== end.run || (end.whole && end.status === status)) return;
     await this.replace({ ...end, status, whole: true });
@@ -31,14 +31,14 @@ export class StoredEnd {
     await this.replace(end);
   }
 
-  /** Records that nobody starts the service again: it has been stopped meanwhile, or its start has failed. */
+  /** Records that the service is not started again: it was stopped meanwhile, or its start failed. */
   async forgoRelaunch(): Promise<void> {
     if (!this.value?.relaunch) return;
     const { relaunch: _, ...end } = this.value;
     await this.replace(end);
   }
 
-  /** Resolves when `end` is on disk; without room for it, at once: it is written later. */
+  /** Resolves when `end` is on disk. Without disk space, resolves at once and writes it later. */
   private async replace(end: LastEnd): Promise<void> {
     this.value = end;
     this.onChanged();

@@ -1,4 +1,4 @@
-// What a run of a task keeps of what it is made of: docs/reference.md "Tasks".
+// The metadata about what a run of a task was built from: docs/reference.md "Tasks".
 import type { InputHashTask } from '../../adapters/input_hash.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { RunMetadata } from '../../protocol/host.ts';
@@ -8,7 +8,7 @@ import { isFailure } from '../../runtime/actor.ts';
 interface TaskFacts {
   /** With its placeholders filled in. */
   cwd: string;
-  /** The last time of its schedule; null: it has run for none. */
+  /** The last scheduled time it ran for; null: none. */
   slot: number | null;
   hashInputs: (task: InputHashTask) => Promise<string>;
 }

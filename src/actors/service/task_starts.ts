@@ -1,4 +1,4 @@
-// The starts of a task that may need no run: docs/reference.md "Tasks", "Schedules".
+// Starts of a task that may not need a run: docs/reference.md "Tasks", "Schedules".
 import type { ServiceProtocol, StartReply } from '../../protocol/service.ts';
 import type { MessageOf } from '../../runtime/actor.ts';
 import type { ServiceEffects } from './effects.ts';
@@ -22,7 +22,7 @@ export class TaskStarts {
     this.effects = effects;
   }
 
-  /** Starts it for a time of its schedule, once. */
+  /** Starts it for a scheduled time, once. */
   async atSlot(request: StartRequest, slot: number): Promise<StartReply> {
     const { effects, life, name } = this;
     const { end, state } = life.snapshot();
@@ -35,7 +35,7 @@ export class TaskStarts {
     try {
       return await this.machine.start(request);
     } catch (error) {
-      // It may be asked for again: no run of it was made.
+      // No run was started for it, so it may be requested again.
       effects.slot = before;
       throw error;
     }

@@ -1,6 +1,6 @@
-// What the viewers of one terminal type, on its way to the process host: docs/reference.md "Attach". One
-// message is under way at a time, and the host answers when the program has room, so that a program that does
-// not read holds up nothing but its own input.
+// The input of one terminal's viewers, on its way to the process host: docs/reference.md "Attach". One
+// message is under way at a time, and the host answers when the program has room. So a program that does not
+// read delays only its own input.
 import { fail } from '../../protocol/errors.ts';
 import { AGENT } from '../../settings/limits.ts';
 
@@ -11,7 +11,7 @@ export interface TerminalInputOptions {
 }
 
 interface Typed {
-  /** null: somebody who is not attached. */
+  /** null: a client that is not attached. */
   viewer: string | null;
   data: Uint8Array;
   onTaken: () => void;
@@ -33,8 +33,8 @@ export class TerminalInput {
   }
 
   /**
-   * Types for somebody who is not attached. Resolves when the terminal has taken it. Fails daemon_busy when
-   * too much waits already.
+   * Types for a client that is not attached. Resolves when the terminal has taken the input. Fails
+   * daemon_busy when too much is already waiting.
    */
   type(data: Uint8Array): Promise<void> {
     if (this.waitingBytes() + data.length > AGENT.maxUnacknowledgedBytes)
@@ -42,7 +42,7 @@ export class TerminalInput {
     return new Promise((resolve) => this.push({ viewer: null, data, onTaken: resolve }));
   }
 
-  /** What a viewer typed last arrives after it has left, unless the program does not read at all. */
+  /** A viewer's last input still arrives after it has left, unless the program does not read at all. */
   leave(viewer: string): void {
     if (this.waitingBytes() > AGENT.maxUnacknowledgedBytes)
       this.waiting = this.waiting.filter((typed) => typed.viewer !== viewer);

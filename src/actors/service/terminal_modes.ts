@@ -1,7 +1,7 @@
-// The modes of a terminal that were set by output which is too old to be drawn again, such as the alternate
-// screen of a program that has run for long: docs/reference.md "Screens of terminals".
+// Terminal modes set by output that is too old to be drawn again, such as the alternate screen of a
+// long-running program: docs/reference.md "Screens of terminals".
 
-/** Cursor keys, origin, wrapping, mouse, keypad, focus, screens, pasting: what a drawn screen has. */
+/** Modes that a drawn screen keeps: cursor keys, origin, wrapping, mouse, keypad, focus, screens, pasting. */
 const KEPT_MODES: ReadonlySet<number> = new Set([
   1, 6, 7, 9, 45, 47, 66, 1000, 1002, 1003, 1004, 1047, 1049, 2004,
 ]);
@@ -16,10 +16,10 @@ interface ModeChange {
 
 export class TerminalModes {
   private readonly changes = new Map<number, ModeChange>();
-  /** Log offset up to which the output was looked at. */
+  /** The log offset up to which output has been examined. */
   private seenTo = 0;
 
-  /** Looks at output that ends at the log offset `end`. What was seen before is left out. */
+  /** Examines output that ends at the log offset `end`, skipping what has been seen. */
   note(bytes: Uint8Array, end: number): void {
     if (end <= this.seenTo) return;
     const start = end - bytes.length;
@@ -32,7 +32,7 @@ export class TerminalModes {
     this.seenTo = end;
   }
 
-  /** The sequences for the modes that were changed last before the log offset `offset`. */
+  /** The sequences for the modes last changed before the log offset `offset`. */
   before(offset: number): Uint8Array {
     const older = [...this.changes].filter(([, { at }]) => at < offset);
     return Buffer.from(older.map(([mode, { final }]) => `\x1b[?${mode}${final}`).join(''));
@@ -45,7 +45,7 @@ export class TerminalModes {
 
   private set(mode: number, change: ModeChange): void {
     if (!KEPT_MODES.has(mode)) return;
-    // In the order of the changes: some modes exclude each other.
+    // Kept in order of change, because some modes exclude each other.
     this.changes.delete(mode);
     this.changes.set(mode, change);
   }

@@ -1,17 +1,17 @@
-// The sizes that a terminal has had, by the offset in its log from which on it had each. Output means what it
-// meant at the size for which it was printed: docs/reference.md "Screens of terminals".
+// The sizes that a terminal has had, each with the log offset from which it applied. Output only makes sense
+// at the size it was printed for: docs/reference.md "Screens of terminals".
 import type { SizeMark } from '../../protocol/terminal.ts';
 import { AGENT } from '../../settings/limits.ts';
 
-/** The size of a terminal that nobody has resized, or the sizes that it has had. */
+/** The size of a terminal, and the sizes that it has had if it was resized. */
 export interface TerminalSize {
   cols: number;
   rows: number;
-  /** As `TerminalSizes.marks` has told them, in this daemon's life or an earlier one's. */
+  /** As reported by `TerminalSizes.marks`, in this daemon or an earlier one. */
   marks?: readonly SizeMark[] | undefined;
 }
 
-/** Sizes for a stretch of output: at its first byte, then by the byte before which they change. */
+/** The sizes for a stretch of output: the initial one, and later ones by the byte at which they apply. */
 export interface StretchSizes {
   cols: number;
   rows: number;
@@ -19,7 +19,7 @@ export interface StretchSizes {
 }
 
 export class TerminalSizes {
-  /** Ascending. The first holds from the beginning, wherever it is. */
+  /** Ascending. The first applies from the beginning, wherever that is. */
   private list: readonly [SizeMark, ...SizeMark[]];
 
   constructor({ cols, rows, marks = [] }: TerminalSize) {
@@ -36,13 +36,13 @@ export class TerminalSizes {
     return { cols, rows };
   }
 
-  /** From the log offset `at` on it has this size. Returns whether that is another one. */
+  /** Sets the size from the log offset `at` on. Returns whether it differs. */
   change(at: number, cols: number, rows: number): boolean {
     const { current } = this;
     if (current.cols === cols && current.rows === rows) return false;
     const [first, ...rest] = [...this.list.filter((mark) => mark.at < at), { at, cols, rows }];
     this.list = first ? [first, ...rest] : this.list;
-    // What is too old to be drawn again needs no size.
+    // Output too old to be drawn again needs no size.
     while ((this.list[1]?.at ?? at) <= at - AGENT.replayBytes || this.list.length > AGENT.maxSizeMarks) {
       const [, second, ...later] = this.list;
       if (!second) break;

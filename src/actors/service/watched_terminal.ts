@@ -1,5 +1,5 @@
-// The output of the terminal of one run, as the host sees it pass. A host of the version before cannot tell:
-// then the growth of the log stands for it.
+// The terminal output of one run, as the host sees it. A host of the previous version cannot report it, so
+// the growth of the log is used instead.
 import type { TerminalReading } from '../../protocol/agent_state.ts';
 import { type Context, isFailure } from '../../runtime/actor.ts';
 import { AGENT_STATE } from '../../settings/agent_limits.ts';
@@ -12,11 +12,11 @@ export interface WatchedTerminalOptions {
   effects: Pick<ServiceEffects, 'watchTerminal'>;
   log: Pick<ServiceLog, 'watch'>;
   run: LiveRun;
-  /** The output has moved, or has paused. */
+  /** Called when the output has moved or paused. */
   onReading: () => void;
 }
 
-/** What is known of a terminal that has printed nothing. */
+/** The reading of a terminal that has printed nothing. */
 const NO_READING: TerminalReading = {
   lastOutputAt: null,
   isMoving: false,
@@ -26,7 +26,7 @@ const NO_READING: TerminalReading = {
 export class WatchedTerminal {
   readonly run: LiveRun;
   reading: TerminalReading = NO_READING;
-  /** Whether the host has told what there was before. */
+  /** Whether the host has reported the earlier output. */
   isKnown = false;
   private readonly options: WatchedTerminalOptions;
   private isOver = false;
@@ -39,7 +39,7 @@ export class WatchedTerminal {
     this.ask();
   }
 
-  /** Asks the host, which may be a new one, for notices and for what it knows. */
+  /** Asks the host, which may have restarted, for notifications and for what it knows. */
   ask(): void {
     const { context, effects, run } = this.options;
     effects.watchTerminal(run.id).then(
@@ -54,7 +54,7 @@ export class WatchedTerminal {
     );
   }
 
-  /** A notice of the host. */
+  /** A notification from the host. */
   take(reading: TerminalReading): void {
     if (this.isOver) return;
     this.isKnown = true;
@@ -62,7 +62,7 @@ export class WatchedTerminal {
     this.options.onReading();
   }
 
-  /** The run is over, or nobody wants to know any more. */
+  /** The run is over, or its state is not needed any more. */
   end(): void {
     this.isOver = true;
     this.close();

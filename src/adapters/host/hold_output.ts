@@ -1,5 +1,5 @@
-// Keeps output from being lost while there is no process host: the system discards what a FIFO holds once no
-// process has it open, so a service that ends between two hosts would take its last lines with it.
+// Keeps output from being lost while there is no process host. The system discards the contents of a FIFO
+// once no process has it open, so a service that ends between two hosts would lose its last lines.
 import { closeSync, constants, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

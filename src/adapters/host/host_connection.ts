@@ -33,13 +33,13 @@ type HelloIdentity = Pick<Hello, 'version' | 'session' | 'node'>;
 
 const RETRY_MS = 2;
 /**
- * A host listens much sooner than this. One that does not has lost a race or was ending, and another is
+ * A host listens much sooner than this. One that does not has lost a race or is exiting, so another is
  * started.
  */
 const RESPAWN_MS = 2_000;
 
 /**
- * Connects once; null: the host ends, to be replaced. Rejects with host_absent, host_refused or
+ * Connects once; null: the host is exiting and must be replaced. Rejects with host_absent, host_refused or
  * second_daemon.
  */
 async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnection | null> {
@@ -66,7 +66,7 @@ async function connectOnce(stateDir: string, hello: Hello): Promise<HostConnecti
 
 function connectSocket(folder: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // Checked hundreds of times while a host starts: connecting each time would take processor time from it.
+    // Checked hundreds of times while a host starts. Connecting each time would take processor time from it.
     if (!socketExists(folder)) return reject(failure('host_absent', 'no process host: it has no socket'));
     const { path, release } = socketPath(folder);
     const socket = connect(path);
@@ -74,7 +74,7 @@ function connectSocket(folder: string): Promise<Socket> {
     socket.once('error', absent);
     socket.once('connect', () => {
       socket.off('error', absent);
-      // Errors before the pipe listens: the close that follows says enough.
+      // Errors before the pipe is in use are ignored: the close that follows is enough.
       socket.on('error', () => {});
       resolve(socket);
     });
@@ -82,7 +82,7 @@ function connectSocket(folder: string): Promise<Socket> {
   });
 }
 
-/** A pipe over a socket that is paused after its first line, and flows once somebody receives. */
+/** A pipe over a socket that is paused after its first line, and resumed once someone receives. */
 function resumingPipe(socket: Socket): Pipe {
   const pipe = socketPipe(socket);
   return {
@@ -100,7 +100,7 @@ export interface ConnectHostOptions {
   entry: string;
   identity: HelloIdentity;
   withinMs: number;
-  /** A host was started just now: it is waited for before another is started. */
+  /** A host was just started, and is waited for before another is started. */
   isSpawned?: boolean;
 }
 
@@ -114,7 +114,7 @@ export async function connectHost(options: ConnectHostOptions): Promise<HostConn
   const services = 1;
   const hello: Hello = { protocol: HOST_PROTOCOL_VERSION, ...thisDaemon(), ...identity, services };
   mkdirSync(statePaths(stateDir).host, { recursive: true, mode: 0o700 });
-  // Real time and timers, because at the start of a daemon nothing else keeps the process alive.
+  // Real time and timers, because nothing else keeps the process alive while a daemon starts.
   const began = performance.now();
   let spawnedAt = isSpawned ? began : Number.NEGATIVE_INFINITY;
   for (;;) {
@@ -138,8 +138,8 @@ export async function connectHost(options: ConnectHostOptions): Promise<HostConn
 const RECONNECT_MS = 1_000;
 
 /**
- * Repeats `connectAgain` until it succeeds, because a daemon is of no use without a host. Resolves with its
- * value, or with undefined once `isOver`. A failure is reported unless it repeats the one before.
+ * Repeats `connectAgain` until it succeeds, because a daemon is useless without a host. Resolves with its
+ * value, or with undefined once `isOver`. A failure is reported unless it repeats the previous one.
  */
 export async function reconnectHost<T>(
   connectAgain: () => Promise<T>,

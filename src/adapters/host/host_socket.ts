@@ -13,8 +13,9 @@ const MAX_PATH_BYTES = 107;
 const NEWLINE = 0x0a;
 
 /**
- * A path of the socket in `folder` that the system accepts; a path that is too long goes through a descriptor
- * of the folder. Call `release` when the path is not needed any more. Throws where the folder is missing.
+ * A path for the socket in `folder` that the system accepts. A path that is too long goes through a
+ * descriptor of the folder. Call `release` when the path is no longer needed. Throws if the folder is
+ * missing.
  */
 export function socketPath(folder: string): { path: string; release: () => void } {
   const path = join(folder, SOCKET_NAME);

@@ -1,11 +1,11 @@
-// Whether a daemon may start before its process host does: a host takes as long to start as the rest of the
+// Decides whether a daemon may start before its process host, which takes as long to start as the rest of the
 // daemon.
 //
-// The host is the lock of the state directory, and knows what runs. It need not be asked where none lives and
-// the ledger that the last one has left says that nothing runs. Of two daemons that start at the same moment,
-// only the one with the socket of this file (the start lock) may act on that. The other waits for the host,
-// which refuses it. To start the host first is always correct, only slower, so a daemon that finds the start
-// lock with another user does so at once.
+// The host is the lock of the state directory, and knows what is running. It need not be asked if no host is
+// alive and the ledger of the last one says that nothing is running. Of two daemons that start at the same
+// moment, only the one with the socket of this file (the start lock) may act on that. The other waits for the
+// host, which refuses it. Starting the host first is always correct, only slower. So a daemon that finds the
+// start lock held by another user does so at once.
 import { readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,16 +13,16 @@ import { statePaths } from '../../settings/state_paths.ts';
 import { ledgerFile, readLedger } from '../storage/ledger_file.ts';
 import { isListening, socketExists } from './host_socket.ts';
 
-/** The host at the start of a daemon: it runs; it must be started first; or its start may be deferred. */
+/** The host when a daemon starts: it is running; it was started first; or its start may be deferred. */
 export type HostStart = 'running' | 'started' | 'deferred';
 
 /**
- * All bytes of an abstract address (a socket without a file) count. Padded, so that all versions of Node
- * agree.
+ * All bytes of an abstract address (a socket without a file) are significant, so it is padded for all
+ * versions of Node to agree.
  */
 const ADDRESS_BYTES = 107;
 
-/** Whether this process has the start lock; `unsupported` where there are no abstract sockets. */
+/** Whether this process got the start lock; `unsupported` if there are no abstract sockets. */
 type StartLock = 'acquired' | 'taken' | 'unsupported';
 
 /** The name of the socket that is the start lock of a state directory. */
@@ -44,7 +44,7 @@ function acquireStartLock(name: string): Promise<StartLock> {
   });
 }
 
-/** The inode of the socket of that name; undefined where nobody has it, or the system does not say. */
+/** The inode of the socket with that name; undefined if there is none, or the system does not say. */
 function socketInode(name: string): number | undefined {
   let table: string;
   try {
@@ -58,11 +58,11 @@ function socketInode(name: string): number | undefined {
   return columns && Number(columns.at(-2));
 }
 
-/** Whether another user has the start lock. Any user can take it, and would make every start wait. */
+/** Whether another user holds the start lock. Any user could take it, and so delay every start. */
 async function isHeldByOtherUser(name: string): Promise<boolean> {
   const inode = socketInode(name);
   if (inode === undefined) return false;
-  // Loaded only where two starts meet.
+  // Only loaded when two starts collide.
   const { socketHolder } = await import('../process/socket_holder.ts');
   let holder = await socketHolder(inode);
   if (!holder) {
@@ -70,18 +70,18 @@ async function isHeldByOtherUser(name: string): Promise<boolean> {
     if (socketInode(name) !== inode) return false;
     holder = await socketHolder(inode);
   }
-  // What a process of another user has open cannot be seen.
+  // The open files of another user's process are not visible.
   if (!holder) return true;
   return statSync(`/proc/${holder.pid}`, { throwIfNoEntry: false })?.uid !== process.getuid?.();
 }
 
 const RETRY_MS = 5;
-/** A process that ends closes its descriptors some time before its socket is gone. */
+/** An exiting process closes its descriptors some time before its socket disappears. */
 const SOCKET_RELEASE_MS = 50;
 
 /**
- * Takes the state directory of a cloud server, which has no process host, until the process ends. Resolves
- * with false when another process of this user has it.
+ * Locks the state directory of a cloud server, which has no process host, until the process ends. Resolves
+ * with false when another process of this user holds it.
  */
 export async function takeStateDir(stateDir: string): Promise<boolean> {
   const name = startLockName(stateDir);
@@ -89,15 +89,15 @@ export async function takeStateDir(stateDir: string): Promise<boolean> {
 }
 
 /**
- * Decides by what the last daemon of `stateDir` has left. One process at a time gets `deferred`, until it
- * ends. The others wait up to `timeoutMs` for the host of that process, which then refuses them.
+ * Decides based on what the last daemon of `stateDir` has left. Only one process at a time gets `deferred`,
+ * until it ends. The others wait up to `timeoutMs` for that process's host, which then refuses them.
  */
 export async function decideHostStart(stateDir: string, timeoutMs: number): Promise<HostStart> {
   const folder = statePaths(stateDir).host;
   const name = startLockName(stateDir);
   const began = performance.now();
   for (let isRetry = false; ; isRetry = true) {
-    // The lock comes before the checks, so that what they find stays true.
+    // The lock comes before the checks, so that their results stay true.
     const lock = await acquireStartLock(name);
     if (socketExists(folder) && (await isListening(folder))) return 'running';
     if (lock === 'acquired' && readLedger(ledgerFile(folder)).size === 0) return 'deferred';

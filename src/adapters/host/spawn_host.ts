@@ -15,9 +15,9 @@ export const thisDaemon = (): DaemonProcess => ({
 });
 
 /**
- * Starts the host of `stateDir` in a session of its own, and does not wait. `entry` is its built file.
- * Harmless where a host runs: the new one ends. While this process lives, the host admits no other daemon,
- * because this one may be listening already. The host logs to `<stateDir>/host/host.log`.
+ * Starts the host of `stateDir` in a session of its own, without waiting. `entry` is its built file. Harmless
+ * if a host is running: the new one exits. While this process lives, the host admits no other daemon, because
+ * this one may already be listening. The host logs to `<stateDir>/host/host.log`.
  */
 export function spawnHost(stateDir: string, entry: string): void {
   const { host, hostLog } = statePaths(stateDir);
@@ -34,7 +34,7 @@ export function spawnHost(stateDir: string, entry: string): void {
       env,
       stdio: ['ignore', log, log],
     });
-    // A host that did not start is noticed because it does not answer.
+    // A host that failed to start is noticed because it does not answer.
     child.on('error', () => {});
     child.unref();
   } finally {

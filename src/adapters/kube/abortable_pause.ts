@@ -1,7 +1,7 @@
 // A pause that a signal ends early.
 import type { Clock } from '../../runtime/actor.ts';
 
-/** Resolves after `ms`, or as soon as `signal` aborts; then with false. */
+/** Resolves with true after `ms`, or with false as soon as `signal` aborts. */
 export function abortablePause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const finish = (): void => {

@@ -1,5 +1,5 @@
 // The annotations that Berth keeps on a workload itself, so that they survive the loss of its store and other
-// Berths see them. Anybody may have written them: each is checked. Pure.
+// Berths see them. Anyone may have written them, so each is validated. Pure.
 import type { SleepReceipt, WakeReceipt, WorkloadActivity } from '../../protocol/receipts.ts';
 import { ULID_PATTERN } from '../../protocol/ulid.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -12,8 +12,8 @@ export const RECEIPT_ANNOTATION = 'berth/sleep';
 /** The annotation that says who woke the workload. */
 export const WAKE_ANNOTATION = 'berth/wake';
 /**
- * The annotation with the operation that was last found cut off without effect. Each sleep and wake depends
- * on it as it was read, so whoever had begun that operation comes too late.
+ * The annotation naming the operation last found to be interrupted without effect. Every sleep and wake is
+ * conditional on its value as read, so a late patch of that operation is refused.
  */
 export const CUT_OFF_ANNOTATION = 'berth/op';
 /** The annotation with the last use of a workload that some Berth may put to sleep. */
@@ -22,7 +22,7 @@ export const ACTIVITY_ANNOTATION = 'berth/activity';
 const MAX_LENGTH = 1_000;
 const MAX_NAME_LENGTH = 128;
 
-/** The object in an annotation; undefined when it is none. */
+/** The object in an annotation; undefined if it is not one. */
 function parsed<T extends object>(annotation: unknown): Wire<T> | undefined {
   if (typeof annotation !== 'string' || annotation.length > MAX_LENGTH) return undefined;
   try {
@@ -40,20 +40,20 @@ const timeOf = (value: unknown): number | null =>
 const operationOf = (value: unknown): { operation?: string } =>
   typeof value === 'string' && ULID_PATTERN.test(value) ? { operation: value } : {};
 
-/** Who has decided, as a part of a receipt. */
+/** The policy that decided, as a part of a receipt. */
 function policyOf(value: unknown): { policy?: string } {
   const policy = oneLine(value, MAX_NAME_LENGTH);
   return policy === '' ? {} : { policy };
 }
 
-/** The receipt of a sleep; null when there is none that can be read. */
+/** The receipt of a sleep; null when there is none or it is invalid. */
 export function parseReceipt(annotation: unknown): SleepReceipt | null {
   const row = parsed<SleepReceipt>(annotation);
   const replicas = boundedCount(row?.replicas, 0);
   const at = timeOf(row?.at);
   if (replicas === 0 || at === null) return null;
   const from = oneLine(row?.from, MAX_NAME_LENGTH) || null;
-  // No Berth writes a longer one.
+  // No Berth writes a longer hold.
   const holdUntil = timeOf(row?.holdUntil);
   return {
     replicas,
@@ -66,7 +66,7 @@ export function parseReceipt(annotation: unknown): SleepReceipt | null {
   };
 }
 
-/** Who woke the workload; null when that cannot be read. */
+/** Who woke the workload; null when absent or invalid. */
 export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
   const row = parsed<WakeReceipt>(annotation);
   const at = timeOf(row?.at);
@@ -76,7 +76,7 @@ export function parseWakeReceipt(annotation: unknown): WakeReceipt | null {
   return { at, by, from, ...operationOf(row?.operation), ...policyOf(row?.policy) };
 }
 
-/** The last use; null when it cannot be read. */
+/** The last use; null when absent or invalid. */
 export function parseActivity(annotation: unknown): WorkloadActivity | null {
   const row = parsed<WorkloadActivity>(annotation);
   const at = timeOf(row?.at);
