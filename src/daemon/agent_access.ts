@@ -1,4 +1,4 @@
-// What the processes of agents get to ask the daemon: docs/reference.md "Token of an agent".
+// Lets the processes of agents call the daemon: docs/reference.md "Token of an agent".
 import { AgentTokens } from '../adapters/agent_tokens.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { localUrl } from '../adapters/url_host.ts';
@@ -7,10 +7,12 @@ import type { EnvironmentRows } from '../protocol/base_environment.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import type { ThreadData } from './thread_data.ts';
 
-/** Makes the variables of one life of an agent. The function fails key_unusable, storage_full. */
+/**
+ * Returns a function that makes the variables for one run of an agent. It fails key_unusable, storage_full.
+ */
 export function agentAccess({ stateDir, api }: ThreadData): (life: AgentLife) => EnvironmentRows {
   const tokens = new AgentTokens(statePaths(stateDir).agentKey);
-  // A port that the settings leave open is known once the front listens, which is before anything starts.
+  // A port left open in the settings is known once the front listens, which is before anything starts.
   const port = (): number | undefined => api.port || runningDaemon(stateDir)?.port;
   return (life) => {
     const known = port();

@@ -29,13 +29,13 @@ function ownListener({ cloud }: Settings): CloudFront['ownListener'] {
   return { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
 }
 
-/** How people log in here; null: with tokens of this Berth alone. */
+/** How people log in here; null: only with tokens of this Berth. */
 function loginSettings({ cloud }: Settings): CloudFront['login'] {
   const { oidc_issuer: issuer, oidc_audience: audience, oidc_client_id: client, oidc_scope: scope } = cloud;
   return issuer === '' ? null : { issuer, client_id: client || audience, audience, scope };
 }
 
-/** Where other Berths connect, with `cloud.bind` alone: docs/reference.md "Relay"; null: nowhere. */
+/** Where other Berths connect (only with `cloud.bind`): docs/reference.md "Relay"; null: nowhere. */
 export function relaySettings(settings: Settings, stateDir: string): RelaySettings | null {
   const {
     bind,
@@ -45,7 +45,7 @@ export function relaySettings(settings: Settings, stateDir: string): RelaySettin
     tls_cert: cert,
     tls_key: key,
   } = settings.cloud;
-  // A Berth that has another one's workloads has none to lend.
+  // A Berth that shows another one's workloads has none of its own to relay.
   if (bind === '' || port === -1 || remote !== '') return null;
   const address = { bind, port, ...(cert === '' ? {} : { tls: { cert, key } }) };
   return { address, isBehindProxy, cloudToken: resolveCloudToken(settings, stateDir) };
@@ -105,8 +105,8 @@ export class CloudController {
   }
 
   /**
-   * Starts the cloud part if a cluster may be registered, those of another Berth are shown, or a database is
-   * shared, so that its watches, tethers and sweeper resume with the daemon.
+   * Starts the cloud part if a cluster may be registered, another Berth's are shown, or a database is shared,
+   * so that watches, tethers and sweeper resume with the daemon.
    */
   resume(keyFile: string): void {
     if (this.remote !== null || this.isShared || existsSync(keyFile))
@@ -118,11 +118,11 @@ export class CloudController {
     await this.threads.ensure('cloud');
     if (this.relay) await this.threads.ensureFor('relay');
     if (this.remote) {
-      // Replies once the tethers have reached the views: it owns all that there is.
+      // Replies once the tethers have reached the views. `tethers` owns all rows there are here.
       await this.node.ref('tethers').ask('boot', {});
       return;
     }
-    // Fails `gone` when the cloud part is closed: the views know why.
+    // Fails `gone` when the cloud part is closed; the views know why.
     await tolerateFailure(this.node.ref('clusters').ask('viewsReady', {}), () => null);
   }
 }

@@ -32,7 +32,7 @@ import { createThreadSupervisor, type ThreadSupervisor } from './thread_supervis
 
 const USAGE = 'usage: berth cloud serve [--config FILE] [--state-dir DIR]';
 
-/** Where it listens unless `cloud.bind` says otherwise. */
+/** The address unless `cloud.bind` gives one. */
 const DEFAULT_BIND = '127.0.0.1';
 
 function readArguments(argv: string[]): { config: string | undefined; stateDir: string | undefined } {
@@ -45,7 +45,7 @@ function readArguments(argv: string[]): { config: string | undefined; stateDir: 
   }
 }
 
-/** The settings of a server, which has an address of its own and its own clusters. */
+/** The settings of a server, which has an address and clusters of its own. */
 async function serverSettings(config: string | undefined, ending?: AbortSignal): Promise<Settings> {
   const readText = ending && ((path: string) => readTextInput(path, ending));
   const settings = await loadSettings(config, process.env, readText);
@@ -54,14 +54,17 @@ async function serverSettings(config: string | undefined, ending?: AbortSignal):
   return { ...settings, cloud: { ...settings.cloud, bind: settings.cloud.bind || DEFAULT_BIND } };
 }
 
-/** Where the other Berths of the database reach this one. With TLS of its own they do not: they stand by. */
+/**
+ * Where the other Berths of the database reach this one; null with TLS of its own, where they cannot: they
+ * only stand by.
+ */
 function advertisedAddress({ cloud }: Settings, port: number): HolderAddress | null {
   if (cloud.tls_cert !== '') return null;
   const host = cloud.advertise || (isWildcard(cloud.bind) ? ownAddress() : cloud.bind);
   return host === null ? null : { host, port, relayPort: cloud.relay_port > 0 ? cloud.relay_port : null };
 }
 
-/** An address of this machine that others may reach. */
+/** An address of this machine that others may be able to reach. */
 function ownAddress(): string | null {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? null;
@@ -191,7 +194,7 @@ async function start(argv: string[], ending: AbortSignal, begun: { threads?: Thr
   const front = createServerFront(settings, { node, threads, cloud, stateDir, lagMs });
   await front.start();
   heard.resolve();
-  // The port comes first: of two servers with the same settings, one gets no further.
+  // The port comes first: of two servers with the same settings, the second stops here.
   const { port } = await front.listen();
   const addressFile = new AddressFile(stateDir);
   addressFile.update({ port });

@@ -15,11 +15,11 @@ import { historyIn, startCloud, startEvents, vaultOf } from './start_cloud.ts';
 import type { ThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
-/** The name of this Berth on the workloads of a cluster: its machine, and a mark of its state directory. */
+/** The name of this Berth on the workloads of a cluster: its machine, and a hash of its state directory. */
 const berthName = (stateDir: string): string =>
   `${hostname()}/${createHash('sha256').update(stateDir).digest('hex').slice(0, 8)}`;
 
-/** Starts what there is of tethers to the workloads of another Berth: no cluster, and so no vault. */
+/** Starts what tethers to another Berth's workloads need: no clusters, and so no vault. */
 async function setupRemote(
   node: Node,
   data: ThreadData,
@@ -39,11 +39,11 @@ async function setupRemote(
   await node.ref('tethers').ask('boot', {});
 }
 
-/** Opens the store of the state directory; on a server, nobody else has it open. */
+/** Opens the store of the state directory. On a server, nobody else has it open. */
 async function openEmbedded({ stateDir, storeInFlight, cloud }: ThreadData): Promise<Store> {
   const options = { paths: statePaths(stateDir), inFlight: storeInFlight, report };
   if (!cloud.isServer) return openSharedStore(options);
-  // A server has no services, whose rows would have to be sealed.
+  // A server has no services, so there is nothing to seal.
   return openDaemonStore({ ...options, restore: false, isAlone: false, seal: (stored) => stored });
 }
 

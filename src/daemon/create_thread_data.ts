@@ -1,4 +1,4 @@
-// What the threads of a daemon, or of a cloud server, get to know.
+// The data that the threads of a daemon or cloud server receive.
 import { uptime } from 'node:os';
 import { newPagesInFlight } from '../adapters/storage/store_room.ts';
 import { rulesFolder, type Settings } from '../settings/config.ts';

@@ -31,17 +31,17 @@ import type { ThreadSupervisor } from './thread_supervisor.ts';
 export interface Daemon {
   url: string;
   /**
-   * Resolves when the process host is joined, possibly after everything else is up; rejects when it cannot be
-   * joined.
+   * Resolves when the process host has been joined, possibly after everything else is up; rejects when it
+   * cannot be.
    */
   hostJoined: Promise<void>;
-  /** Ends everything in order; `shutdown.services` decides what happens to the services. */
+  /** Ends everything in order; the setting `shutdown.services` decides about the services. */
   stop(): Promise<void>;
-  /** Rereads the token, who else may call, and the log limits: docs/reference.md "Signals". */
+  /** Rereads the token, the allowed callers, and the log limits: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
-/** Deadline of the shutdown of all services, which keeps to its own limits. */
+/** Deadline for the shutdown of all services, which has time limits of its own. */
 const SHUTDOWN_MS =
   SERVICE.shutdown.orderedStopMs + SERVICE.shutdown.remainingStopMs + 2 * THREADS.askDeadlineMs;
 
@@ -118,9 +118,9 @@ class RunningDaemon implements Daemon {
   async stop(): Promise<void> {
     const { node, front, gateway, threads, addressFile } = this.parts;
     front.shutdown();
-    // A started host needs the connection to learn that it is no longer needed.
+    // A host that was just started learns only from a connection that it is no longer needed.
     await this.hostJoined.catch(() => {});
-    // The host keeps what could not be stopped: the next daemon adopts it.
+    // The host keeps what could not be stopped, and the next daemon adopts it.
     await this.endServices().catch((error: Error) => report(`not everything was stopped: ${error.message}`));
     await front.close();
     await gateway.close();
@@ -139,7 +139,7 @@ class RunningDaemon implements Daemon {
         : node.ref('registry').ask('close', {});
     await tolerateFailure(end(), async (failure) => {
       if (failure.code !== 'gone') throw failure;
-      // Their thread has died, perhaps because it hung.
+      // The services thread has died, perhaps because it hung.
       await threads.ensure('services');
       await end();
     });
@@ -188,7 +188,7 @@ class CurrentLogLimits {
   }
 }
 
-/** Joins the process host, now and after each loss. This also keeps a second daemon away. */
+/** Joins the process host, now and after each loss. This also keeps a second daemon out. */
 async function joinHost(
   node: Node,
   data: ThreadData,
@@ -198,16 +198,14 @@ async function joinHost(
   keepHostJoined(node, {
     dial: () => dialHost(node, data, true),
     onJoined: () => logLimits.sendToHost(),
-    // The services thread reports the obstacles.
+    // The services thread reports obstacles.
     report: () => undefined,
   });
   node.connect('host', await dialHost(node, data, isStarting));
   logLimits.sendToHost();
 }
 
-/**
- * Starts the host once callers know that the daemon is up. Before that, it would compete for the processor.
- */
+/** Starts the host once callers know that the daemon is up. Earlier, it would compete for the processor. */
 async function startDeferredHost(
   { stateDir, hostEntry }: ThreadData,
   join: () => Promise<void>,
@@ -218,7 +216,7 @@ async function startDeferredHost(
 }
 
 /**
- * Warns once when other users can log in and no token protects the daemon, and of doubtful tokens:
+ * Warns once when other users can log in and no token protects the daemon, and of weak tokens:
  * docs/reference.md "First limits", "Tokens".
  */
 function warnOfTokens(settings: Settings, configPath: string): void {
@@ -229,7 +227,7 @@ function warnOfTokens(settings: Settings, configPath: string): void {
 
 /**
  * Starts everything that `createMainThread` has not started. Waits for the process host unless it is
- * deferred. Resolves when the daemon serves. Rejects with a Failure whose message is one line.
+ * deferred. Resolves when the daemon serves requests. Rejects with a Failure whose message is one line.
  */
 export async function bootDaemon(
   options: DaemonOptions,
@@ -262,7 +260,7 @@ export async function bootDaemon(
   const logLimits = new CurrentLogLimits(node, settings.logs);
   const join = () => joinHost(node, data, logLimits, hostStart !== 'running');
   const [{ port }] = await Promise.all([
-    // The gateway's port comes second: a setting that gives both the same one leaves it to the API.
+    // The gateway's port comes second: if the settings give both the same one, the API gets it.
     front.listen().then((listening) => gateway.hold().then(() => listening)),
     threads.ensure('services'),
     isLater ? undefined : join(),

@@ -16,7 +16,7 @@ export const reportDefect = (error: unknown): void => report(`defect: ${describe
 export const reportCrash = (address: string, error: unknown, ended: boolean): void =>
   report(`${address} crashed${ended ? ' and does not start again' : ''}: ${describeError(error)}`);
 
-/** Reports what happens, one line per event; statistics would be all that one sees. */
+/** Reports events, one line each. Statistics are left out, because they would drown everything else. */
 export function reportEvents(records: readonly EventRecord[]): void {
   for (const { type, data } of records) if (type !== 'service.stats') report(`${type} ${escapeUnsafe(data)}`);
 }

@@ -7,7 +7,7 @@ import type { Node } from '../runtime/actor.ts';
 import { reportCrash } from './daemon_log.ts';
 import { runThread } from './thread_instance.ts';
 
-/** Opens no door yet: the services do. */
+/** Opens no doors: the services do. */
 async function setupDoors(node: Node): Promise<void> {
   const libc = await loadLibc();
   const peers = await openLoopbackPeers();

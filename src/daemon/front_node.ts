@@ -6,7 +6,7 @@ import { createNode } from '../runtime/node.ts';
 import { THREADS } from '../settings/limits.ts';
 import { reportCrash } from './daemon_log.ts';
 
-/** Creates it. `onHandle` hears of every message that is handled. */
+/** Creates it. `onHandle` is called for every message that is handled. */
 export const createFrontNode = (onHandle: (address: string, kind: string) => void): Node =>
   createNode({
     name: 'front',

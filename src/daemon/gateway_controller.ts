@@ -1,4 +1,5 @@
-// The gateway as the main thread sees it: takes its port at the start of the daemon, starts its thread with
+// The gateway as the main thread sees it: takes its port when the daemon starts, starts its thread with the
+// first connection, and sends it all routes.
 // the first connection, and sends it all routes.
 import type { Socket } from 'node:net';
 import { type HeldPort, holdPort } from '../adapters/held_port.ts';
@@ -13,9 +14,9 @@ export interface GatewayControllerOptions {
   node: Node;
   threads: ThreadSupervisor;
   settings: Settings;
-  /** Our own tokens, which are never passed on. */
+  /** Berth's own tokens, which are never passed on. */
   tokens: string[];
-  /** The services and agents at the moment. */
+  /** Returns the current services and agents. */
   routes: () => GatewayRoute[];
   /** Called with the port of the gateway; null: there is none. */
   onPort: (port: number | null) => void;
@@ -27,7 +28,7 @@ export class GatewayController {
   private readonly options: GatewayControllerOptions;
   private holding: Promise<HeldPort | null> | undefined;
   private opening: Promise<boolean> | undefined;
-  /** The routes as the gateway has them, as JSON; null: its thread does not run. */
+  /** The routes last sent, as JSON; null: the gateway's thread is not running. */
   private sentRoutes: string | null = null;
   private isUpdating = false;
   private tokens: string[];
@@ -46,15 +47,15 @@ export class GatewayController {
   }
 
   /**
-   * Takes the port, which stays ours until `close`: docs/reference.md "Gateway". Resolves with null when the
-   * gateway is off or somebody else has the port.
+   * Takes the port and keeps it until `close`: docs/reference.md "Gateway". Resolves with null when the
+   * gateway is off or another program has the port.
    */
   hold(): Promise<HeldPort | null> {
     this.holding ??= this.take();
     return this.holding;
   }
 
-  /** To be called when a route may have changed: the gateway gets all of them, once per turn. */
+  /** Must be called when a route may have changed. The gateway gets all routes, once per turn. */
   onRoutesChanged(): void {
     if (this.sentRoutes === null || this.isUpdating) return;
     this.isUpdating = true;
@@ -70,7 +71,7 @@ export class GatewayController {
     if (this.opening) this.gateway().tell('accessRules', { tokens, allowedExtensions });
   }
 
-  /** Lets go of the port. */
+  /** Releases the port. */
   async close(): Promise<void> {
     (await this.holding)?.close();
   }
@@ -93,7 +94,7 @@ export class GatewayController {
     }
   }
 
-  /** Gives a connection that came before the gateway's thread to that thread, with all that it sends. */
+  /** Hands a connection that arrived before the gateway's thread was up to that thread, unread. */
   private async handOver(socket: Socket): Promise<void> {
     socket.on('error', () => socket.destroy());
     const held = await this.holding;
@@ -104,7 +105,7 @@ export class GatewayController {
     socket.destroy();
   }
 
-  /** Starts the gateway's thread unless it runs. Resolves false where it cannot. */
+  /** Starts the gateway's thread if necessary. Resolves with false if it cannot. */
   private open(held: HeldPort): Promise<boolean> {
     this.opening ??= this.start(held);
     return this.opening;

@@ -1,4 +1,4 @@
-// What is done about a thread that hangs: docs/reference.md "A thread that hangs".
+// How a hanging thread is handled: docs/reference.md "A thread that hangs".
 import { writeSync } from 'node:fs';
 import type { Clock } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
@@ -8,7 +8,7 @@ import { mainThreadStack } from './thread_stack.ts';
 
 const STDERR = 2;
 
-/** The diagnosis of a thread that hangs. Its stack is that of the thread. */
+/** The diagnosis of a hanging thread. Its stack is that of the thread. */
 export function hangError(name: string, stall: Stall, note: string, stack: readonly string[]): Error {
   const last = note === '' ? '' : `; its last message was ${note}`;
   const error = new Error(`the thread ${name} does not answer: ${stall}${last}`);
@@ -16,19 +16,20 @@ export function hangError(name: string, stall: Stall, note: string, stack: reado
   return error;
 }
 
-/** Whether a debugger may hold threads for as long as it likes. */
+/** Whether this process is being debugged, so that threads may be paused for any length of time. */
 export const isDebugged = (): boolean =>
   [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(' ')].some((option) =>
     /^--inspect(-brk|-wait)?(=|$)/.test(option),
   );
 
 /**
- * Ends this process at once, whatever its threads do; the services live on. For what no thread can be ended
- * from: an exit would wait for every thread.
+ * Ends this process at once, whatever its threads are doing; the services live on. For cases where no single
+ * thread can be ended: a normal exit would wait for every thread.
  */
 export function endProcess(reason: string): void {
   try {
-    // Not by `process.stderr`: a worker's lines go through the main thread, which may be the one that hangs.
+    // Not through `process.stderr`: a worker's output goes through the main thread, which may be the one that
+    // hangs.
     writeSync(STDERR, `berth: ${reason}; the daemon ends, services live on\n`);
   } finally {
     process.kill(process.pid, 'SIGKILL');

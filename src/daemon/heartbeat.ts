@@ -1,26 +1,26 @@
-// The heartbeat of a thread's event loop, in memory that is shared with the thread that watches it: a number
-// that grows with each beat, and the message that was begun last. Nothing is sent.
+// The heartbeat of a thread's event loop, in memory shared with the thread that watches it: a counter that
+// increases with each beat, and the latest message being handled. Nothing is sent.
 import { ownTaskId } from '../adapters/process/task_state.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
 
-/** Places in the memory: three numbers, then the bytes of the note. */
+/** Positions in the memory: three numbers, then the bytes of the note. */
 const BEATS = 0;
 const TASK = 1;
 const NOTE_LENGTH = 2;
 const NOTE_AT = 3 * Int32Array.BYTES_PER_ELEMENT;
 const MAX_NOTE_LENGTH = 116;
 
-/** Beats that the lag covers: about a minute. */
+/** The number of beats over which the lag is measured: about a minute. */
 const LAG_BEATS = 60;
 
-/** Memory for one thread. It can be passed to other threads. */
+/** Memory for one thread's heartbeat. It can be passed to other threads. */
 export const heartbeatMemory = (): SharedArrayBuffer => new SharedArrayBuffer(NOTE_AT + MAX_NOTE_LENGTH);
 
 /**
- * Begins the heartbeat of this thread. `note` notes the message that is being handled: called for each
- * message, so it writes characters one by one, which is faster than any encoder, and only others than the
- * last. `lagMs` is the longest delay of a beat in the last minute, in milliseconds.
+ * Starts the heartbeat of this thread. `note` records the message being handled. It is called for each
+ * message, so it writes only characters that differ from the last, one by one, which is faster than any
+ * encoder. `lagMs` is the longest delay of a beat in the last minute, in milliseconds.
  */
 export function startHeartbeat(
   memory: SharedArrayBuffer,
@@ -66,17 +66,17 @@ export class WatchedHeartbeat {
     this.numbers = new Int32Array(memory, 0, 3);
   }
 
-  /** 0 before the first one. */
+  /** 0 before the first beat. */
   get beats(): number {
     return Atomics.load(this.numbers, BEATS);
   }
 
-  /** The system's id of the thread; 0: unknown. */
+  /** The system's id of the thread; 0 if unknown. */
   get taskId(): number {
     return Atomics.load(this.numbers, TASK);
   }
 
-  /** The address and kind of the message that was begun last; empty before the first one. */
+  /** The address and kind of the latest message; empty before the first. */
   get note(): string {
     const length = Atomics.load(this.numbers, NOTE_LENGTH);
     return Buffer.from(new Uint8Array(this.memory, NOTE_AT, length)).toString('latin1');

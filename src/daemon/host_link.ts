@@ -1,4 +1,4 @@
-// A thread's connection to the process host: made at the start, and again after each loss.
+// A thread's connection to the process host, made at the start and again after each loss.
 import { connectHost, reconnectHost } from '../adapters/host/host_connection.ts';
 import type { Node, Pipe } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';
@@ -7,8 +7,8 @@ import { reportCrash } from './daemon_log.ts';
 import type { ThreadData } from './thread_data.ts';
 
 /**
- * Connects to the host, and starts one when there is none. `isSpawned`: a host was started just now, so wait
- * for it first. Rejects with second_daemon, host_refused, host_absent.
+ * Connects to the host, and starts one if there is none. `isSpawned`: a host was just started, so wait for it
+ * first. Rejects with second_daemon, host_refused, host_absent.
  */
 export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean): Promise<Pipe> {
   const { stateDir, hostEntry, session } = data;
@@ -24,7 +24,7 @@ export async function dialHost(node: Node, data: ThreadData, isSpawned: boolean)
 
 export interface HostRecovery {
   dial: () => Promise<Pipe>;
-  /** Runs at each loss. What it returns runs once the next host has taken over. */
+  /** Runs at each loss. The function it returns runs once the next host has taken over. */
   onLost?: () => () => void;
   /** Runs after each reconnect to a host. */
   onJoined: () => unknown;
@@ -40,7 +40,7 @@ export function keepHostJoined(node: Node, recovery: HostRecovery): void {
     report('the process host is gone: a new one takes over');
     const onTakenOver = onLost?.();
     const pipe = await reconnectHost(dial, isOver, report);
-    // A host takes the runs over before it listens.
+    // A host takes over the runs before it listens.
     onTakenOver?.();
     if (!pipe) return;
     node.connect('host', pipe);

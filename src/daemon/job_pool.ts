@@ -32,7 +32,7 @@ export interface JobTable {
 }
 type JobName = keyof JobTable;
 
-/** Errors lose their class and fields between threads, so a Failure travels as data. */
+/** Errors lose their class and fields between threads, so a Failure is passed as data. */
 type JobOutcome = { value: unknown } | { failure: { code: string; message: string; detail: unknown } };
 
 interface JobCall {
@@ -42,8 +42,8 @@ interface JobCall {
 
 export interface JobPool {
   /**
-   * Fails with the Failure of the function, `overloaded` when the queue is full, `deadline` when it took too
-   * long (which ends its thread), `crashed` for anything else, `gone` once the pool is closed.
+   * Fails with the Failure of the function; `overloaded` when the queue is full; `deadline` when it took too
+   * long, which ends its thread; `crashed` for anything else; `gone` once the pool is closed.
    */
   run<K extends JobName>(
     name: K,
@@ -58,7 +58,7 @@ export interface JobPoolOptions {
   threads?: number;
   queue?: number;
   deadlineMs?: number;
-  /** The memory for what lives shortly, in MiB; default: V8's. */
+  /** The memory for short-lived objects, in MiB; default: V8's. */
   youngMB?: number;
 }
 
@@ -124,7 +124,7 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
         const { code, message, detail } = outcome.failure;
         throw new Failure(code, message, detail);
       }
-      // There are no types between threads: the table defines the type of this job.
+      // Types do not cross threads: the table defines the type of this job's result.
       return outcome.value as Awaited<ReturnType<JobTable[K]>>;
     },
     async close() {

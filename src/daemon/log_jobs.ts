@@ -5,14 +5,14 @@ import type { Node } from '../runtime/actor.ts';
 import { LOGS } from '../settings/limits.ts';
 import { createJobPool } from './job_pool.ts';
 
-/** Texts of blocks live for a millisecond: more memory for them would only be held longer. */
+/** Decoded blocks live for a millisecond, and with more memory for them V8 would only hold it longer. */
 const YOUNG_MB = 8;
 
 /** Creates the pools, which cost nothing before the first job and end with `node`. */
 export function createLogJobs(node: Node): LogJobs {
   const search = createJobPool({ deadlineMs: LOGS.jobDeadlineMs, youngMB: YOUNG_MB });
   node.scope.defer(() => search.close());
-  // A search never keeps followers waiting.
+  // Separate, so that a search never delays followers.
   const follow = createJobPool({
     deadlineMs: LOGS.jobDeadlineMs,
     threads: 1,

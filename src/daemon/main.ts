@@ -82,7 +82,7 @@ async function start(
   const mainThread = createMainThread(options, turn, started.services, onServicesLost);
   started.threads = mainThread.threads;
   ignoreOutputErrors();
-  // The front is ready long before either of them: it leaves them the processor.
+  // The front would be ready long before either of them, so it leaves them the processor.
   if (turn === 'started') await started.services.online;
   const { bootDaemon } = await import('./daemon.ts');
   return bootDaemon(options, mainThread, turn);
@@ -93,14 +93,14 @@ export const serveCloud = async (argv: string[]): Promise<void> =>
   (await import('./cloud_server.ts')).runCloudServer(argv);
 
 /**
- * Runs the daemon until a signal ends it. `argv` holds the arguments after `berth daemon`; `services` is its
- * thread, which takes as long to start as everything else.
+ * Runs the daemon until a signal ends it. `argv` holds the arguments after `berth daemon`; `services` is the
+ * services thread, which takes as long to start as everything else.
  */
 export async function runDaemon(argv: string[], services: StartedWorker): Promise<void> {
   const begun: StartedParts = { services };
   const release = async (): Promise<void> => {
     await services.loaded;
-    // Ending a thread in the middle of an lmdb call ends or hangs the process.
+    // Ending a thread in the middle of an lmdb call would end or hang the process.
     await begun.threads?.stop();
   };
   const { server, giveUp } = await runProgram(

@@ -1,4 +1,5 @@
 // The main thread's node and the threads around it. Created first, so that the slowest parts start while the
+// rest of the daemon's code is still loading.
 // rest of the daemon's code is being loaded.
 import type { HostStart } from '../adapters/host/host_start.ts';
 import { giveMemoryBackAtRest } from '../adapters/process/resting_memory.ts';
@@ -25,13 +26,13 @@ export interface DaemonOptions {
   hostEntry: string;
   /** The umask of the user, for children. */
   umask: number;
-  /** Whether the store goes back to its copy. */
+  /** Whether to restore the store from its copy. */
   restoreStore: boolean;
-  /** Whether events are reported as they happen. */
+  /** Whether to report events as they happen. */
   verbose: boolean;
   /** The configuration file, which may be absent. */
   configPath: string;
-  /** Reads the settings again; rejects with a SettingsError. */
+  /** Rereads the settings; rejects with a SettingsError. */
   reload: () => Promise<Settings>;
 }
 
@@ -41,16 +42,16 @@ export interface MainThread {
   data: ThreadData;
   /** The longest delay of this thread's timers in the last minute, in milliseconds. */
   lagMs: () => number;
-  /** Accepts messages of the threads, once the actors of this thread exist. */
+  /** Accepts messages from the threads, once the actors of this thread exist. */
   acceptMessages: () => void;
 }
 
 const LOST = 'the services cannot be looked after: they live on, and the next daemon has them';
 
 /**
- * Creates the node and the supervisor, and assigns the services thread, which is up already. `bootDaemon`
- * waits for it. `onServicesLost` gets the failure when that thread has died too often: the daemon is useless
- * without it.
+ * Creates the node and the supervisor, and gives the services thread, already running, its assignment.
+ * `bootDaemon` waits for it. `onServicesLost` gets the failure when that thread has died too often, because
+ * the daemon is useless without it.
  */
 export function createMainThread(
   options: DaemonOptions,
@@ -64,7 +65,7 @@ export function createMainThread(
   giveMemoryBackAtRest({ clock: systemClock });
   const servicesData = (isRestart: boolean): ServicesThreadData => ({
     ...data,
-    // They may have been read again.
+    // The notify settings may have been reread.
     notify: options.settings.notify,
     hostStart: isRestart ? 'running' : hostStart,
     mainHeartbeat,
@@ -88,7 +89,7 @@ export function createMainThread(
         if (sequel === 'pauses') report(`the thread ${name}: ${pause}`);
         return;
       }
-      // A refusal says why. A thread that dies while it starts only says that it is gone.
+      // A refusal gives the reason. A thread that dies while it starts only reports that it is gone.
       onServicesLost(sequel === 'refused' && isFailure(error) ? error : fail('internal', LOST));
     },
   });

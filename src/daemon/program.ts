@@ -1,4 +1,5 @@
-// What the programs of the daemon share: they start, say where they listen, and run until a signal ends them.
+// The common parts of the daemon's programs: they start, say where they listen, and run until a signal ends
+// them.
 import { isFailure } from '../runtime/actor.ts';
 import { SettingsError } from '../settings/config.ts';
 import { StateFileError } from '../settings/state_files.ts';
@@ -11,32 +12,32 @@ export interface RunningServer {
   readonly url: string;
   /** Ends everything in order. */
   stop(): Promise<void>;
-  /** Reads the settings again: docs/reference.md "Signals". */
+  /** Rereads the settings: docs/reference.md "Signals". */
   reload(): Promise<void>;
 }
 
-/** Reports why a server cannot go on, in one line, and exits: code 2 for errors of the user, 1 for others. */
+/** Reports in one line why a server cannot continue, and exits: code 2 for user errors, 1 for others. */
 export type GiveUp = (error: unknown) => Promise<never>;
 
 /**
- * Ignores errors of stdout and stderr: a closed reader must not end the daemon. Creating these streams takes
- * Node 2 ms.
+ * Ignores errors of stdout and stderr, because a closed reader must not end the daemon. Creating these
+ * streams takes Node 2 ms.
  */
 export function ignoreOutputErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
-/** Whether the message of an error says enough: it is one line, and names what the user can change. */
+/** Whether an error's message is enough: one line that names what the user can change. */
 const isExpected = (error: unknown): error is Error =>
   error instanceof SettingsError ||
   error instanceof StateFileError ||
   isFailure(error) ||
-  // Of the system, such as a disk that cannot be written: the message names the file.
+  // Errors of the system, such as a disk that cannot be written; the message names the file.
   (error instanceof Error && 'syscall' in error && 'path' in error);
 
 /**
- * Calls `start` and prints the line that says where it listens; resolves then. A signal ends it, which also
- * aborts `ending`. `release` ends what a failed start leaves behind.
+ * Calls `start`, prints the line that says where it listens, and resolves. A signal ends the server and
+ * aborts `ending`. `release` cleans up after a failed start.
  */
 export async function runProgram<S extends RunningServer>(
   start: (ending: AbortSignal, giveUp: GiveUp) => Promise<S>,
@@ -49,12 +50,12 @@ export async function runProgram<S extends RunningServer>(
   };
   let failing: Promise<never> | undefined;
   const giveUp: GiveUp = (error) => {
-    // A failed start also fails the stop that waits for it. Report the first cause.
+    // A failed start also fails the stop that waits for it, so only the first cause is reported.
     failing ??= end(error);
     return failing;
   };
   const ending = new AbortController();
-  // After the handlers of signals: settings in a pipe may never come.
+  // After the signal handlers, because settings from a pipe may never arrive.
   const starting = Promise.resolve().then(() => start(ending.signal, giveUp));
   onSignals({
     stop: () => {

@@ -10,7 +10,7 @@ import { statePaths } from '../settings/state_paths.ts';
 import { readThread } from './thread_instance.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';
 
-/** Bytes of a file; 0 without one. */
+/** The size of a file in bytes; 0 if it does not exist. */
 const fileSize = (path: string): Promise<number> =>
   stat(path).then(
     ({ size }) => size,

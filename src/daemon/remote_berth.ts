@@ -16,7 +16,7 @@ import type { RemoteApi } from '../front/api/remote_api.ts';
 import { fail } from '../protocol/errors.ts';
 import { systemClock } from '../runtime/clock.ts';
 
-/** Its API, as the front passes requests on to it. */
+/** Its API, to which the front forwards requests. */
 export function remoteApi(remote: RemoteBerth): RemoteApi {
   return {
     send: async ({ method, path, headers, body, isStreamed, signal }) => {
@@ -33,14 +33,14 @@ export function remoteApi(remote: RemoteBerth): RemoteApi {
         });
       } catch (error) {
         if (isBerthError(error)) throw remoteFailure(error);
-        // The reason of its signal: the client has gone, or the answer is late.
+        // The reason of its signal: the client has disconnected, or the answer is late.
         throw fail('remote_unreachable', `no answer of the other Berth: ${(error as Error).message}`);
       }
     },
   };
 }
 
-/** Its workloads, for who makes tethers to them. */
+/** Its workloads, as tethers need them. */
 export function remoteWorkloads(remote: RemoteBerth): RemoteWorkloads {
   const client = connectRemote(remote);
   return {
@@ -56,7 +56,7 @@ export function remoteWorkloads(remote: RemoteBerth): RemoteWorkloads {
   };
 }
 
-/** The way to its relay. */
+/** The link to its relay. */
 export function remoteLink(remote: RemoteBerth, onDefect: (error: unknown) => void): RelayLink {
   const client = connectRemote(remote);
   return new RelayLink({

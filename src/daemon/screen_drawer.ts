@@ -5,8 +5,8 @@ import { JOBS } from '../settings/limits.ts';
 import type { JobPool } from './job_pool.ts';
 
 /**
- * Starts no more jobs than there are threads: the deadline of a job counts its own time, and a terminal that
- * waits for its turn holds no output. The others wait in the order in which they came.
+ * Starts no more jobs than there are threads, because the deadline of a job must count only its own time, and
+ * a waiting terminal holds no output. The others wait in order of arrival.
  */
 export function screenJobs(
   jobs: JobPool,

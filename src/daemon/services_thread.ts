@@ -39,7 +39,7 @@ import { screenJobs } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
-/** Hashes the inputs of tasks in a thread of its own: a long hash must not keep screens waiting. */
+/** Hashes the inputs of tasks in a thread of its own, so that a long hash does not delay screens. */
 function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
   const jobs = createJobPool({ threads: 1, deadlineMs: TASK.hashTimeoutMs });
   node.scope.defer(() => jobs.close());
@@ -113,7 +113,7 @@ async function setupServices(node: Node, data: ServicesThreadData): Promise<void
   const journal = { folder: paths.events, marks, boot: bootId(), report, subscribed: false };
   await node.start('events', eventsActor, journal);
   await node.start('notices', noticesActor, { store: plain, rules: data.notify, environment, report });
-  // It needs no environment.
+  // `ports` needs no environment, so it gets the plain store.
   await node.start('ports', portsActor, { store: plain, watched: new Map() });
   const history = new UsageHistory(paths.logs);
   await node.start('stats', statsActor, { usage: systemUsage(), tracked: new Map(), history });

@@ -24,7 +24,9 @@ const NO_FENCE: HeldLease = {
   onFenced: () => undefined,
 };
 
-/** Ends the thread, which starts again from nothing: what it still holds in memory is another's by then. */
+/**
+ * Ends the thread, which starts again from nothing, because what it holds in memory may no longer be current.
+ */
 function endThread(reason: string): void {
   const error = new Error(reason);
   error.stack = reason;
@@ -78,7 +80,7 @@ class SharedCloud {
     lease.start();
   }
 
-  /** Resolves with whether the database is ready and its key is here. */
+  /** Resolves with whether the database is ready and its key is available here. */
   private async prepare(): Promise<boolean> {
     for (
       let waitMs: number = DATABASE.retryMs;
@@ -113,7 +115,7 @@ class SharedCloud {
     const vault = await vaultOf(this.node, this.data.cloud.keyFile, store);
     if (!vault) return lease.release();
     if (this.told !== '') report('this Berth has the clusters now');
-    // One name for all Berths of the database: a sleep by one is no stranger's to the next.
+    // One name for all Berths of the database, so that a sleep by one counts as its own for the next.
     if (this.data.cloud.relay) this.node.ref('relay').tell('passOn', { target: null });
     const self = `shared/${vault.kek.slice(0, 8)}`;
     await startCloud(this.node, this.data, {
@@ -130,7 +132,7 @@ class SharedCloud {
   private standBy(name: string, holder: HolderAddress | null): void {
     this.tell('standing_by', `this Berth stands by: ${name} has the clusters`, holder);
     const { host, relayPort = null } = holder ?? {};
-    // At each beat: the relay's thread may have started anew.
+    // At each beat, because the relay's thread may have restarted.
     if (this.data.cloud.relay && host !== undefined && relayPort !== null)
       this.node.ref('relay').tell('passOn', { target: { host, port: relayPort } });
   }
@@ -150,7 +152,7 @@ class SharedCloud {
   }
 }
 
-/** What a Berth has given as its address; null: none, or one of another version. */
+/** The address published by a Berth; null: none, or in the format of another version. */
 function readAddress(text: string | null): HolderAddress | null {
   if (text === null) return null;
   const { host, port, relayPort }: Partial<HolderAddress> = JSON.parse(text);
@@ -158,14 +160,14 @@ function readAddress(text: string | null): HolderAddress | null {
   return isKnown ? { host, port, relayPort: typeof relayPort === 'number' ? relayPort : null } : null;
 }
 
-/** A promise that nobody awaits has failed: a defect of this thread. */
+/** A promise that nobody awaits was rejected: a defect of this thread. */
 function endOnDefect(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
 }
 
-/** Resolves when it is known whether this Berth, `host` to the others, runs the cloud part. */
+/** Resolves when it is known whether this Berth (`host` to the others) runs the cloud part. */
 export async function setupShared(node: Node, data: ThreadData, host: string): Promise<void> {
   const shared = new SharedCloud(node, data, host);
   shared.run().catch(endOnDefect);

@@ -4,8 +4,8 @@ import { SERVICE } from '../settings/limits.ts';
 import { report } from './daemon_log.ts';
 
 /**
- * Signals within this time of the first count as the same: npm forwards a signal that the terminal has sent
- * already.
+ * Signals within this time of the first count as the same one: npm forwards a signal that the terminal has
+ * already sent.
  */
 const DUPLICATE_SIGNAL_MS = 1_000;
 
@@ -17,8 +17,8 @@ export interface SignalHandlers {
 }
 
 /**
- * Ends the process by the signal itself: an exit would wait for threads, and one in the middle of an lmdb
- * call may hang.
+ * Ends the process by the signal itself. A normal exit would wait for threads, and one in the middle of an
+ * lmdb call may hang.
  */
 function killSelf(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
@@ -42,7 +42,7 @@ export function onSignals({ stop, reload }: SignalHandlers): void {
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   process.on('SIGHUP', (signal) => {
-    // With a controlling terminal, SIGHUP means that the terminal has closed.
+    // With a controlling terminal, SIGHUP means that the terminal was closed.
     if (hasTerminal(process.pid) ?? process.stdin.isTTY === true) end(signal);
     else reload();
   });

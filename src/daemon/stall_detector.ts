@@ -1,11 +1,11 @@
-// Decides whether a thread hangs. It goes by the checks that the watcher itself has been able to make, so a
-// sleep of the machine or a stopped process counts as one. A thread that only waits for a processor, or for a
-// disk, does not hang: ending it would gain nothing.
+// Decides whether a thread hangs. Only checks that the watcher itself was able to make count, so a suspended
+// machine or a stopped process counts as one. A thread that merely waits for a processor or a disk does not
+// hang, and ending it would gain nothing.
 import { type TaskState, taskState } from '../adapters/process/task_state.ts';
 import { THREADS } from '../settings/limits.ts';
 import type { WatchedHeartbeat } from './heartbeat.ts';
 
-/** `cpuMs`: processor time at the first missed beat. `slept`: checks in a row that have found it asleep. */
+/** `cpuMs`: processor time at the first missed beat. `slept`: consecutive checks that found it asleep. */
 interface Silence {
   missed: number;
   cpuMs: number;
@@ -34,15 +34,15 @@ export class StallDetector {
     this.readTask = readTask;
   }
 
-  /** Checks in a row without a beat. */
+  /** Consecutive checks without a beat. */
   get missed(): number {
     return this.silence?.missed ?? 0;
   }
 
-  /** Call it once in each interval of the beats. Returns how the thread hangs, or null. */
+  /** Must be called once per beat interval. Returns how the thread hangs, or null. */
   check(): Stall | null {
     const { beats, taskId } = this.heartbeat;
-    // A thread that has not begun has its own deadlines.
+    // A thread that has not begun has deadlines of its own.
     if (beats !== this.beats || beats === 0) {
       this.beats = beats;
       this.silence = null;
@@ -52,7 +52,7 @@ export class StallDetector {
     this.silence ??= { missed: 0, cpuMs: task?.cpuMs ?? 0, slept: 0 };
     const { silence } = this;
     silence.missed += 1;
-    // A thread without a task has ended, unless the system knows no tasks.
+    // A thread without a task has ended, unless the system does not know tasks.
     const isAsleep = task ? task.isAsleep : taskId === 0;
     silence.slept = isAsleep ? silence.slept + 1 : 0;
     if (silence.missed < this.limits.missedBeats) return null;

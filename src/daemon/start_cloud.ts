@@ -32,8 +32,8 @@ export const startEvents = (node: Node, openHistory: CloudEventsConfig['openHist
   node.start('cloudevents', cloudEventsActor, { openHistory, report, subscribed: false });
 
 /**
- * The vault of a store; null, with the reason in every answer of the cloud API, when the key file does not
- * match the store. Nothing is overwritten then. Fails storage_full when a new key finds no room.
+ * The vault of a store; null when the key file does not match the store, which every answer of the cloud API
+ * then reports. In that case nothing is overwritten. Fails storage_full when there is no room for a new key.
  */
 export async function vaultOf(node: Node, keyFile: string, store: CloudStore): Promise<Vault | null> {
   try {
@@ -60,7 +60,7 @@ export interface CloudParts {
   assertMayChange: () => void;
 }
 
-/** Starts the actors. Resolves when the views have everything. */
+/** Starts the actors. Resolves when the views have all rows. */
 export async function startCloud(
   node: Node,
   data: ThreadData,
@@ -96,8 +96,8 @@ export async function startCloud(
     allowInCluster,
     inPod: pod !== null,
   });
-  // Reopen the active tethers before answering anything. `clusters`, which receives the state of each
-  // cluster, has started by now.
+  // Active tethers are reopened before anything is answered. `clusters`, which receives the state of each
+  // cluster, has already started.
   await opener.ask('boot', {});
   await node.start('principals', principalsActor, { store, hasRelay: relay !== null });
   await node.start('policies', policiesActor, { store });

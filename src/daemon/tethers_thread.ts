@@ -21,7 +21,7 @@ const reportRelay = (result: { port: number } | { error: Error }): void =>
       : `the relay does not listen: ${result.error.message}`,
   );
 
-/** Starts no tether: `tethers` opens them. */
+/** Starts no tethers: `tethers` opens them. */
 async function setupTethers(node: Node, { addressRule, cloud }: ThreadData): Promise<void> {
   const peers = await openLoopbackPeers();
   const share = (all: number): number => Math.floor(all / THREADS.tethers);

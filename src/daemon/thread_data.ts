@@ -7,32 +7,32 @@ import type { HolderAddress } from '../protocol/cloud_views.ts';
 
 import type { NoticeRule } from '../settings/notify.ts';
 
-/** Where other Berths connect, and what their tickets are made with. */
+/** Where other Berths connect, and the secret for their tickets. */
 export interface RelaySettings {
   address: RelayAddress;
   isBehindProxy: boolean;
   cloudToken: string;
 }
 
-/** The data of this daemon for every worker thread. Plain data. */
+/** What this daemon passes to every worker thread. Plain data. */
 export interface ThreadData {
   stateDir: string;
   /** The built file of the process host. */
   hostEntry: string;
-  /** Identifies one life of a daemon; all its threads share it. */
+  /** Identifies one run of the daemon; all its threads share it. */
   session: string;
   /** The user's umask, for children; the daemon's own is 077. */
   umask: number;
-  /** Boot time of the machine, epoch milliseconds. */
+  /** When the machine was booted, epoch milliseconds. */
   bootedAt: number;
   servicePorts: [from: number, to: number];
   agentPorts: [from: number, to: number];
   agentDomain: string;
   /** `[[notify]]`. */
   notify: readonly NoticeRule[];
-  /** The folder of the user's rules for screens. */
+  /** The folder of the user's screen rules. */
   rulesFolder: string;
-  /** The address of the API as the settings have it; port 0: any free one. */
+  /** The API's address in the settings; port 0: any free one. */
   api: { bind: string; port: number };
   /** Shared by the threads that have the store open. */
   storeInFlight: PagesInFlight;
@@ -51,7 +51,7 @@ export interface ThreadData {
     advertised: HolderAddress | null;
     /** The Berth whose clusters and workloads are shown here; null: its own. */
     remote: RemoteBerth | null;
-    /** Whether this is `berth cloud serve`, where nobody opens the store but the cloud part. */
+    /** Whether this is `berth cloud serve`, where only the cloud part opens the store. */
     isServer: boolean;
   };
 }
@@ -62,7 +62,7 @@ export interface ServicesThreadData extends ThreadData {
   hostStart: HostStart;
   /** The heartbeat of the main thread, which this thread watches. */
   mainHeartbeat: SharedArrayBuffer;
-  /** Whether the store goes back to its copy. */
+  /** Whether to restore the store from its copy. */
   restoreStore: boolean;
   /** Whether no other thread has the store open. */
   isFirstThread: boolean;

@@ -1,5 +1,5 @@
-// One life of a worker thread, seen from both sides: the assignment it gets and the few control calls to it.
-// The only file that imports comlink; messages of actors never go through it.
+// One run of a worker thread, seen from both sides: its assignment, and the few control calls to it. The only
+// file that imports comlink; actor messages never go through it.
 import { performance } from 'node:perf_hooks';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type Endpoint, expose, type Remote, transfer, wrap } from 'comlink';
@@ -16,10 +16,12 @@ import { THREADS } from '../settings/limits.ts';
 import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from './heartbeat.ts';
 import { receiveAssignment, type StartedWorker } from './worker_thread.ts';
 
-/** Time for a thread that has stopped its actors to release everything else; then it is terminated. */
+/**
+ * How long a thread that has stopped its actors may take to release everything else before it is terminated.
+ */
 const EXIT_TIMEOUT_MS = 1_000;
 
-/** Failures of a start that the next start would meet again. */
+/** Failures of a start that would recur at the next start. */
 const FINAL_FAILURES: readonly string[] = ['storage_lost', 'storage_full'] satisfies ErrorCode[];
 
 /** The Failure with which a thread refuses to start. */
@@ -35,14 +37,14 @@ interface ThreadControl {
   stop(): Promise<string[]>;
 }
 
-/** What a thread gets to know before it does anything. */
+/** What a thread is told before it does anything. */
 export interface ThreadTask {
   /** The name of its node. */
   name: string;
   tetherThreads: number;
-  /** For its `setup`. */
+  /** The data for its `setup`. */
   data: unknown;
-  /** The nodes that are there already, each with a port to it. */
+  /** The existing nodes, each with a port to it. */
   peers: [name: string, port: MessagePort][];
   /** Interval of its heartbeat. */
   beatMs: number;
@@ -59,12 +61,12 @@ const endpoint = (port: MessagePort): Endpoint => port as unknown as Endpoint;
 
 /** The main thread's side of a thread, from its assignment to its end. */
 export class ThreadInstance {
-  /** Resolves with the reason when the thread is over. */
+  /** Resolves with the reason when the thread has ended. */
   readonly ended: Promise<unknown>;
   readonly heartbeat: WatchedHeartbeat;
   private readonly worker: StartedWorker;
   private readonly control: Remote<ThreadControl>;
-  /** Resolves when the thread is over and its last answer is read: nothing of it is late then. */
+  /** Resolves when the thread has ended and its last answer has been read, so that nothing was late. */
   private readonly exited: Promise<string[]>;
   private failure: unknown;
 
@@ -76,7 +78,7 @@ export class ThreadInstance {
     this.worker = worker;
     this.heartbeat = new WatchedHeartbeat(heartbeat);
     this.ended = worker.ended.then((reason) => this.failure ?? reason);
-    // The last answer may still lie in the port when the thread is over.
+    // The last answer may still be in the port when the thread has ended.
     const drained = deferred<void>();
     port1.once('close', drained.resolve);
     this.exited = Promise.all([worker.ended, drained.promise]).then(() => []);
@@ -84,15 +86,15 @@ export class ThreadInstance {
   }
 
   /**
-   * Resolves when the `setup` of the thread is done, or with its Failure if another start would fail too.
-   * Never settles if the thread dies before.
+   * Resolves when the thread's `setup` is done, or with its Failure if another start would fail too. Never
+   * settles if the thread dies first.
    */
   async ready(): Promise<Failure | null> {
     const refusal = await this.control.ready();
     return refusal && new Failure(refusal.code, refusal.message, refusal.detail);
   }
 
-  /** What the thread is doing; null when it does not answer in time. */
+  /** What the thread is doing; null if it does not answer in time. */
   async read(): Promise<ThreadReading | null> {
     return withTimeout(
       THREADS.readTimeoutMs,
@@ -100,14 +102,14 @@ export class ThreadInstance {
     );
   }
 
-  /** Gives the thread a port to `peer`. Resolves when it has the port or is over. */
+  /** Gives the thread a port to `peer`. Resolves when it has the port or has ended. */
   async connect(peer: string, port: MessagePort): Promise<void> {
-    // A port to a thread that dies is lost: the successor of that thread gets a new one.
+    // A port sent to a dying thread is lost; its successor gets a new one.
     const connected = this.control.connect(peer, transfer(port, [port])).catch(() => {});
     await Promise.race([connected, this.exited]);
   }
 
-  /** Terminates the thread; `failure`, if any, becomes the reason of its end. */
+  /** Terminates the thread. `failure`, if given, becomes the reason of its end. */
   terminate(failure?: unknown): void {
     this.failure ??= failure;
     void this.worker.terminate();
@@ -115,7 +117,7 @@ export class ThreadInstance {
 
   /**
    * Stops the actors within `stopMs`, then ends the thread. Resolves with the addresses that were late, or
-   * with null when the thread gave no answer.
+   * with null when the thread did not answer.
    */
   async stop(stopMs: number): Promise<string[] | null> {
     // A busy thread never answers, and neither does a dead one.
@@ -135,8 +137,8 @@ export const readThread = (node: Node, lagMs: number): ThreadReading => ({
 });
 
 /**
- * The life of a worker thread, called by its entry: creates the node, connects the assigned peers and runs
- * `setup` with the assigned data. Rejects when `setup` has a defect, which ends the thread.
+ * Runs a worker thread, called by its entry: creates the node, connects the assigned peers and runs `setup`
+ * with the assigned data. Rejects when `setup` has a defect, which ends the thread.
  */
 export async function runThread(
   setup: (node: Node, data: unknown) => void | Promise<void>,
@@ -145,7 +147,8 @@ export async function runThread(
   const { name, tetherThreads, data, peers, control, heartbeat, beatMs } =
     await receiveAssignment<Assignment>();
   const { note, lagMs } = startHeartbeat(heartbeat, systemClock, beatMs);
-  // The services thread works last, and the job threads whose memory libc keeps have worked for it.
+  // Only the services thread trims libc's memory: it is the last to work, and the job threads whose memory
+  // libc keeps worked for it.
   giveMemoryBackAtRest({ clock: systemClock, ...(name === SERVICES_NODE && { trim: trimMemory }) });
   const node = createNode({
     name,

@@ -1,10 +1,10 @@
-// The stack of a thread that hangs. V8's inspector interrupts whatever JavaScript runs, endless loops and
-// regular expressions too; a thread that is in the system answers nothing.
+// The stack of a hanging thread. V8's inspector interrupts whatever JavaScript is running, even endless loops
+// and regular expressions. A thread inside a system call does not answer.
 import type { Session } from 'node:inspector';
 
 /** Time for the stack of a thread. */
 const STACK_MS = 2_000;
-/** Innermost frames that are shown. */
+/** How many innermost frames to show. */
 const MAX_FRAMES = 12;
 
 interface Frame {
@@ -19,8 +19,8 @@ interface InspectorEvent {
 }
 
 /**
- * Pauses a thread to which `send` sends commands, and returns its stack, innermost frame first; empty without
- * an answer. `listen` is called once, with the listener of the thread's events.
+ * Pauses the thread to which `send` sends commands, and returns its stack, innermost frame first; empty
+ * without an answer. `listen` is called once, with the listener for the thread's events.
  */
 async function pausedStack(
   send: (method: string) => void,
@@ -40,7 +40,7 @@ async function pausedStack(
     send('Debugger.pause');
   });
   clearTimeout(timer);
-  // A paused thread could not be ended.
+  // A thread left paused could not be ended.
   send('Debugger.disable');
   return frames.slice(0, MAX_FRAMES).map(({ functionName, location }) => {
     const file = urls.get(location.scriptId)?.replace(/^file:\/\//, '') ?? 'native code';
@@ -48,7 +48,7 @@ async function pausedStack(
   });
 }
 
-/** A diagnosis without a stack is better than none: whatever the inspector refuses counts as no answer. */
+/** A diagnosis without a stack is better than none, so anything the inspector refuses counts as no answer. */
 async function withSession(use: (session: Session) => Promise<string[]>): Promise<string[]> {
   const { Session } = await import('node:inspector');
   const session = new Session();

@@ -1,5 +1,5 @@
-// The worker threads of the daemon: their start, their connections to each other, their restart after a death
-// and their stop.
+// The worker threads of the daemon: their start, their connections, their restart after a death, and their
+// stop.
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { gatedPipe, messagePortPipe } from '../adapters/pipes.ts';
 import { createNodeLookup, type NodeKind, nodesOf } from '../protocol/address.ts';
@@ -48,7 +48,7 @@ const CONNECTED_KINDS: readonly (readonly [NodeKind, NodeKind])[] = [
 const areConnected = (one: NodeKind, other: NodeKind): boolean =>
   CONNECTED_KINDS.some(([a, b]) => (a === one && b === other) || (a === other && b === one));
 
-/** After its death a thread starts again, at once or after a pause; one that refused to start does not. */
+/** What follows a thread's death: it starts again at once or after a pause, unless it refused to start. */
 export type DeathSequel = 'restarts' | 'pauses' | 'refused';
 
 export interface ThreadSupervisorOptions {
@@ -57,58 +57,60 @@ export interface ThreadSupervisorOptions {
   /** The number of threads that tethers are spread over. */
   tetherThreads: number;
   /**
-   * What the `setup` of a thread gets, at its first start and after each death; must survive structured
-   * clone.
+   * The data for a thread's `setup`, at its first start and after each death. Must survive structured clone.
    */
   dataFor: (kind: ThreadKind, isRestart: boolean) => unknown;
-  /** Messages of the threads to this one wait until then. */
+  /** Messages from the threads to this one wait until this resolves. */
   receiveAfter?: Promise<void>;
-  /** Gets every death of a thread. The error of one that has refused to start is its Failure. */
+  /** Called for every death of a thread. If it refused to start, the error is its Failure. */
   onDeath: (name: string, error: unknown, sequel: DeathSequel) => void;
   restarts?: RestartLimit;
-  /** Time for which a thread that has died too often stays away, in milliseconds. */
+  /** How long a thread that has died too often stays down, in milliseconds. */
   pauseMs?: number;
-  /** Time for a thread to stop its actors before it is terminated, in milliseconds. */
+  /** How long a thread may take to stop its actors before it is terminated, in milliseconds. */
   stopMs?: number;
   entryOf?: (kind: ThreadKind) => URL;
   hang?: { readonly [K in keyof typeof THREADS.hang]: number };
-  /** Called for a thread that hangs and cannot be ended. */
+  /** Called for a hanging thread that cannot be ended. */
   onUnendable: (diagnosis: Error) => void;
-  /** Threads that are started already, by name, and have no assignment yet. */
+  /** Threads that are already running without an assignment, by name. */
   startedWorkers?: ReadonlyMap<string, StartedWorker>;
 }
 
 export interface ThreadSupervisor {
   /**
    * Resolves when every thread of `kind` is up; starts those that are not. Fails `gone` for one that stays
-   * away.
+   * down.
    */
   ensure(kind: ThreadKind): Promise<void>;
-  /** The same for the one thread that holds `address`; resolves when its peers are connected to it, too. */
+  /** Like `ensure`, for the thread that holds `address`. Also waits until its peers are connected to it. */
   ensureFor(address: string): Promise<void>;
   /**
    * `onRestarted` runs each time a thread is back after a death: its `setup` is done, its peers are
    * connected, and `ensure` waits for the callback. A rejection counts as another death.
    */
   onRestarted(onRestarted: RestartListener): void;
-  /** Why the threads of `kind` do not answer at the moment; null: they do, or have not been started. */
+  /** Why the threads of `kind` do not currently answer; null: they do, or have not been started. */
   silenceOf(kind: ThreadKind): string | null;
   /** Every thread that has been started. */
   read(): Promise<ThreadStatus[]>;
-  /** Stops all, last kind first. Resolves with the addresses, or names of whole threads, that were late. */
+  /**
+   * Stops all threads, the last kind first. Resolves with the addresses, or names of whole threads, that were
+   * late.
+   */
   stop(): Promise<string[]>;
 }
 
 type RestartListener = (name: string) => void | Promise<void>;
 
-/** `up` settles when the thread is up, over as many deaths as are allowed until then. */
+/** `up` settles when the thread is up, across as many deaths as are allowed. */
 type ThreadState =
   | { is: 'idle' }
   | StartingState
   | { is: 'up'; instance: ThreadInstance }
-  /** The connection is lost: the thread is useless and is being terminated. */
+  /** The connection is lost, so the thread is useless and is being terminated. */
   | { is: 'lost'; instance: ThreadInstance; up: Deferred<void> }
-  /** The thread stays away, for good or for a while. */
+  /** The thread stays down, for good or for a while. */
   | { is: 'ended'; failure: Failure };
 
 interface StartingState {
@@ -124,18 +126,18 @@ interface Thread {
   state: ThreadState;
   /** Whether it has ever been up. */
   wasUp: boolean;
-  /** Of the life in `state`; null once that is known to hang. */
+  /** For the thread's current run; null once that is known to hang. */
   detector: StallDetector | null;
-  /** Resolves when the peers that were there before its last start have a connection to it. */
+  /** Resolves when the peers that existed before its last start are connected to it. */
   peersConnected: Promise<unknown>;
 }
 
 const ALREADY_RESOLVED = Promise.resolve();
 
-/** The `up` of a state that follows `state`: those who wait already go on waiting. */
+/** The `up` of a state that follows `state`, so that existing waiters keep waiting. */
 const pendingUp = (state: ThreadState): Deferred<void> => ('up' in state ? state.up : deferred());
 
-/** The code of an error that says which native package does not load: src/build/natives.mjs. */
+/** The code of the error that names a native package which does not load: src/build/natives.mjs. */
 const PACKAGE_MISSING = 'ERR_PACKAGE_MISSING';
 
 const hasCode = (error: unknown, code: string): error is Error =>
@@ -246,7 +248,7 @@ class Supervisor implements ThreadSupervisor {
     return state;
   }
 
-  /** Makes a port to each node that `thread` has a connection to; the other ends are handed out at once. */
+  /** Creates a port to each node that `thread` is connected to, and hands out the other ends at once. */
   private introduce(thread: Thread): ThreadTask['peers'] {
     const { node, receiveAfter = ALREADY_RESOLVED } = this.options;
     const peers: ThreadTask['peers'] = [];
@@ -279,7 +281,7 @@ class Supervisor implements ThreadSupervisor {
     state.up.resolve();
   }
 
-  /** The thread cannot start, and would not the next time either. */
+  /** The thread cannot start, and could not the next time either. */
   private refuse(thread: Thread, state: StartingState, failure: Failure): void {
     if (thread.state !== state) return;
     state.up.reject(failure);
@@ -287,7 +289,7 @@ class Supervisor implements ThreadSupervisor {
     state.instance.terminate(failure);
   }
 
-  /** The loss of a connection is seen before the death of its thread: `ensure` waits from here on. */
+  /** The loss of a connection is noticed before the death of its thread. From here on `ensure` waits. */
   private onConnectionLost(name: string): void {
     const thread = this.threads.get(name);
     if (!thread || this.stopped || !('instance' in thread.state)) return;
@@ -306,7 +308,7 @@ class Supervisor implements ThreadSupervisor {
     const { state } = thread;
     if (state.is === 'ended') {
       onDeath(thread.name, reason, 'refused');
-      // There may be room by the time it is needed again.
+      // There may be disk space by the time it is needed again.
       if (state.failure.code === 'storage_full') this.returnFrom(thread, state, thread.wasUp);
       return;
     }
@@ -322,18 +324,20 @@ class Supervisor implements ThreadSupervisor {
     else this.pause(thread);
   }
 
-  /** What ends a thread again and again may go away, and nobody else does its work. */
+  /**
+   * Restarts the thread after a pause: the cause of its deaths may go away, and nothing else does its work.
+   */
   private pause(thread: Thread): void {
     this.returnFrom(thread, this.giveUp(thread, goneFailure(`${thread.name} died too often`)), true);
   }
 
-  /** Ends the state `away`, after a pause or at once. */
+  /** Leaves the state `away`, after a pause or at once. */
   private returnFrom(thread: Thread, away: ThreadState, pauses: boolean): void {
     const { pauseMs = THREADS.pauseMs } = this.options;
     const back = (): void => {
       if (this.stopped || thread.state !== away) return;
       thread.state = { is: 'idle' };
-      // What was never up is started by whoever needs it.
+      // A thread that was never up is started when it is needed.
       if (thread.wasUp) this.launch(thread);
     };
     if (pauses) systemClock.after(pauseMs, back);
@@ -381,6 +385,6 @@ class Supervisor implements ThreadSupervisor {
   }
 }
 
-/** Starts no thread yet: `ensure` does. */
+/** Starts no threads: `ensure` does. */
 export const createThreadSupervisor = (options: ThreadSupervisorOptions): ThreadSupervisor =>
   new Supervisor(options);

@@ -1,4 +1,4 @@
-// State: none of its own; the supervisor knows which threads run. Rebuilt from: nothing.
+// State: none of its own; the supervisor knows which threads are running. Rebuilt from: nothing.
 import type { ThreadsProtocol } from '../protocol/threads.ts';
 import { actor } from '../runtime/actor.ts';
 import type { ThreadSupervisor } from './thread_supervisor.ts';

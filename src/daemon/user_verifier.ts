@@ -1,9 +1,9 @@
-// The issuer of `cloud.oidc_issuer`, as the front asks it: docs/reference.md "People by OpenID Connect".
+// The issuer of `cloud.oidc_issuer`, as the front uses it: docs/reference.md "People by OpenID Connect".
 import type { UserVerifier } from '../front/views/principals.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Settings } from '../settings/config.ts';
 
-/** null: there is none. */
+/** null if there is none. */
 export async function userVerifier({ cloud }: Settings): Promise<UserVerifier | null> {
   if (cloud.oidc_issuer === '') return null;
   const { IssuerError, OidcIssuer } = await import('../adapters/oidc.ts');

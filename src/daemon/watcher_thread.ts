@@ -1,5 +1,5 @@
-// The contents of the thread that watches files. Reading a large tree takes most of a second, and a checkout
-// makes thousands of events: nothing else waits for either.
+// The contents of the thread that watches files. It is separate because reading a large tree takes most of a
+// second, and a checkout causes thousands of events.
 import { watcherActor } from '../actors/watcher/watcher.ts';
 import type { Node } from '../runtime/actor.ts';
 import { reportCrash } from './daemon_log.ts';
@@ -7,7 +7,7 @@ import { runThread } from './thread_instance.ts';
 
 async function setupWatcher(node: Node): Promise<void> {
   await node.start('watcher', watcherActor, { requests: new Map() });
-  // A thread that was started anew knows no request.
+  // A restarted thread has lost all requests.
   node.ref('registry').tell('watchAgain', {});
 }
 

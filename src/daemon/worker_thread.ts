@@ -1,8 +1,9 @@
-// A worker thread that gets its assignment after its start, so that the first thread, which takes as long as
+// A worker thread that gets its assignment after its start. So the first thread, which takes as long to start
+// as a Node process, starts while the daemon's own code is still loading.
 // a Node process, starts while the daemon's own code is still loading.
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
-/** The message of a thread whose code is loaded. */
+/** Sent by a thread whose code has been loaded. */
 const LOADED = 'loaded';
 
 export interface StartedWorker {

@@ -38,12 +38,12 @@ export interface AdoptRunsConfig {
   notices: NoticeSockets;
 }
 
-/** Interval between checks of a process that is not our child. The end of its FIFOs usually comes earlier. */
+/** How often to check a process that is not our child. The end of its FIFOs is usually noticed earlier. */
 const ALIVE_CHECK_MS = 1_000;
-/** Grace period for processes whose terminal hung up with the host. */
+/** The grace period for processes whose terminal hung up with the host. */
 const HANGUP_MS = 1_000;
 
-/** The leaders of sessions, by the run they are marked with. Every run begins as such a leader. */
+/** The session leaders, by the run they are marked with. Every run begins as one. */
 function leadersByRun(): Map<string, ProcessRow> {
   const found = new Map<string, ProcessRow>();
   for (const row of processTable().values()) {
@@ -73,7 +73,7 @@ function identifyUnknownPids({ clock, ledger, logWriters }: AdoptRunsConfig): vo
   }
 }
 
-/** Removes the FIFOs of all runs but those of `keep`. */
+/** Removes the FIFOs of all runs except those of `keep`. */
 function sweepFifos(fifos: Fifos, keep: ReadonlySet<string>): void {
   const runs = readdirSync(fifos.folder).flatMap((file) => {
     const [run = '', kind = ''] = file.split('.');
@@ -109,21 +109,21 @@ function watchRun(run: HostRun, config: AdoptRunsConfig): void {
   check();
 }
 
-/** Goes on with what the checks of a run need, and ends commands that the earlier host has left. */
+/** Resumes what the checks of a run need, and ends commands left by the earlier host. */
 function resumeChecks({ row }: HostRun, { commands, notices }: AdoptRunsConfig): void {
   const { memo, run, stop } = row;
   const { live = null, ready } = memo;
-  // Nothing else is marked, and a scan of all processes costs some milliseconds.
+  // No other command carries the mark, and a scan of all processes takes some milliseconds.
   if (hasCommand(ready) || hasCommand(live) || stop?.isCommand) void commands.endLeftovers(run);
   if (!isNotified(ready) && !isNotified(live)) return;
   try {
     notices.open(run, memo.passed);
   } catch {
-    // Its checks say that nothing comes.
+    // Its checks report that nothing arrives.
   }
 }
 
-/** Resumes the stop under way, or ends a run that has lost its terminal. */
+/** Resumes a stop under way, or ends a run that has lost its terminal. */
 function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void {
   const { clock, stops, runs } = config;
   if (row.pty) {
@@ -140,7 +140,7 @@ function resumeStop(run: HostRun, row: LedgerRow, config: AdoptRunsConfig): void
   }
 }
 
-/** Adopts the runs in the ledger. Output is read once, and no process is ended unnecessarily. */
+/** Adopts the runs in the ledger. Output is read exactly once, and no process is ended unnecessarily. */
 export function adoptRuns(config: AdoptRunsConfig): void {
   const { ledger, logWriters, runs, boot, fifos, groups } = config;
   identifyUnknownPids(config);
@@ -163,7 +163,7 @@ export function adoptRuns(config: AdoptRunsConfig): void {
       continue;
     }
     resumeChecks(run, config);
-    // If another process has the pid now, a group of that number is not the run's either.
+    // If another process has the pid now, a process group with that number does not belong to the run either.
     run.root.grouped = processRow(row.pid)?.startTicks === row.startTicks;
     if (!row.pty) watchRun(run, config);
     resumeStop(run, row, config);

@@ -1,4 +1,4 @@
-// Shared by both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
+// Common parts of both ways to start a process: with FIFOs (spawn_piped.ts) and in a terminal (pty.ts).
 import { accessSync, constants, statSync } from 'node:fs';
 import type { LogStream } from '../logs/format.ts';
 import { fail } from '../protocol/errors.ts';
@@ -58,8 +58,8 @@ export function checkStartable({ service: name, cwd }: Pick<SpawnRequest, 'servi
 }
 
 /**
- * The arguments of the shell for a command. In a control group, a first shell moves itself there and becomes
- * the second one, so that nothing of the command runs outside.
+ * The shell arguments for a command. For a cgroup, a first shell moves itself there and becomes the second
+ * one, so that no part of the command runs outside.
  */
 export const shellArguments = (cmd: string, cgroup: string | null): string[] =>
   cgroup === null
@@ -81,7 +81,7 @@ export function withUmask<R>(umask: number, start: () => R): R {
   }
 }
 
-/** The environment in the form that `spawn` takes. Without a prototype, so that every key is only a key. */
+/** The environment in the form that `spawn` takes. It has no prototype, so that every key is just a key. */
 export function environmentOf(rows: SpawnRequest['env']): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = Object.create(null);
   for (const [key, value] of rows) env[key] = value;

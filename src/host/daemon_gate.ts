@@ -1,7 +1,7 @@
 // Admits the threads of one daemon to the host: docs/reference.md "State directory". While that daemon lives,
 // a second one is refused with the pid of the first, which keeps two daemons off one state directory. The
-// first daemon is the one that started the host, if it lives: it may be listening already, so another daemon
-// that merely connects sooner must not replace it.
+// daemon that started the host counts as the first if it lives: it may already be listening, so another
+// daemon that merely connects sooner must not replace it.
 import { once } from 'node:events';
 import { existsSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -18,11 +18,11 @@ export interface DaemonGateConfig {
   version: string;
   /** The daemon that started this host; null: the first to connect is admitted. */
   startedBy: DaemonProcess | null;
-  /** Whether nothing would be lost if the host ended now. */
+  /** Whether nothing would be lost if the host exited now. */
   isIdle: () => boolean;
   /** A thread of the daemon was admitted. */
   onWelcome: (hello: Hello, pipe: Pipe) => void;
-  /** A connection was closed, or a daemon of another version waits for the end of this host. */
+  /** A connection was closed, or a daemon of another version is waiting for this host to exit. */
   onLeft: () => void;
 }
 
@@ -51,7 +51,7 @@ const isDaemonAlive = ({ daemonPid, daemonStart }: DaemonProcess): boolean =>
 const isSameDaemon = (a: DaemonProcess, b: DaemonProcess): boolean =>
   a.daemonPid === b.daemonPid && a.daemonStart === b.daemonStart;
 
-/** The socket of the host, and the daemon that has it. */
+/** The socket of the host, and the daemon it belongs to. */
 export class DaemonGate {
   private readonly config: DaemonGateConfig;
   private server = this.createServer();
@@ -59,7 +59,7 @@ export class DaemonGate {
   private inode = 0n;
   private readonly socket: ReturnType<typeof socketPath>;
   private readonly sockets = new Set<Socket>();
-  /** The daemon that was admitted last, or that waits for the end of this host. */
+  /** The daemon admitted last, or waiting for this host to exit. */
   private owner: Hello | null = null;
   private first: Hello | null = null;
 
@@ -79,16 +79,19 @@ export class DaemonGate {
     this.inode = this.currentInode() ?? 0n;
   }
 
-  /** Opens the gate again when somebody has removed its socket: no later daemon would find this host. */
+  /** Opens the gate again when its socket was removed, because no later daemon would find this host. */
   async reopen(): Promise<void> {
     if (!existsSync(this.config.folder) || this.currentInode() === this.inode) return;
-    // Its connections stay open.
+    // Its open connections continue.
     this.server.close();
     this.server = this.createServer();
     await this.listen();
   }
 
-  /** Of the socket at the path: what replaces it while it is opened must not be taken for it. */
+  /**
+   * The inode of the socket at the path. It is compared so that a file which replaces the socket is not taken
+   * for it.
+   */
   private currentInode(): bigint | undefined {
     const file = lstatSync(this.socket.path, { bigint: true, throwIfNoEntry: false });
     return file?.isSocket() ? file.ino : undefined;
@@ -98,7 +101,7 @@ export class DaemonGate {
     return createServer((socket) => void this.greet(socket));
   }
 
-  /** The daemon that has this host, or waits for its end; null once it is dead. */
+  /** The daemon that this host belongs to, or that waits for its exit; null once it is dead. */
   daemon(): Hello | null {
     const { owner } = this;
     return owner && (this.sockets.size > 0 || isDaemonAlive(owner)) ? owner : null;
@@ -155,7 +158,7 @@ export class DaemonGate {
   }
 
   private admit(hello: Hello, socket: Socket): void {
-    // Any earlier daemon is dead: its open connections must not act any more.
+    // Any earlier daemon is dead, so its open connections must not act any more.
     if (this.owner?.session !== hello.session) for (const old of this.sockets) old.destroy();
     this.owner = hello;
     this.first ??= hello;

@@ -1,10 +1,10 @@
 // The FIFOs that carry the output of a process to the host. The process holds them read-write, and the host
 // reads. When the host is killed, the process lives on and the next host resumes reading. Meanwhile the
-// process waits only if a FIFO is full.
+// process blocks only if a FIFO is full.
 //
-// FIFOs that no process has open are reused under another name. In a folder from which many were removed
-// within the last minute, ext4 takes up to a millisecond to find an inode for a new one, as long as the rest
-// of a start.
+// FIFOs that no process has open are reused under another name. In a folder from which many files were
+// removed within the last minute, ext4 takes up to a millisecond to find an inode for a new one, as long as
+// the rest of a start.
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -13,16 +13,16 @@ import type { Libc } from '../adapters/process/libc.ts';
 import { KIB, MIB } from '../settings/limits.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
-/** Endings of the files: one FIFO for stdout, one for stderr. */
+/** File name suffixes: one FIFO for stdout, one for stderr. */
 export const FIFO_KINDS = ['out', 'err'] as const;
 export type FifoKind = (typeof FIFO_KINDS)[number];
 
 /** One buffer for all readers: the bytes go to the log before the next read. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
-/** FIFOs that are kept for reuse. */
+/** The most FIFOs to keep for reuse. */
 const MAX_FREE_FIFOS = 512;
 /**
- * Capacity of a process's FIFO. Further output after its end belongs to another process, and is not awaited.
+ * The capacity of a process's FIFO. More output after its end belongs to another process, and is not awaited.
  */
 const MAX_DRAIN_BYTES = MIB;
 
@@ -30,7 +30,9 @@ const MAX_DRAIN_BYTES = MIB;
 export const fifoPath = (folder: string, run: string, kind: FifoKind): string =>
   join(folder, `${run}.${kind}`);
 
-/** Whether no process has a FIFO open for reading. Leftovers of a run may have, and would steal output. */
+/**
+ * Whether no process has a FIFO open for reading. Leftover processes of a run may, and would steal output.
+ */
 function hasNoReader(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
@@ -40,12 +42,12 @@ function hasNoReader(path: string): boolean {
   }
 }
 
-/** A FIFO that cannot be removed, since its folder was replaced from outside, is nobody's any more. */
+/** A FIFO that cannot be removed because its folder was replaced does not matter any more. */
 function removeIfThere(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // The next start makes it anew, or fails with the reason.
+    // The next start creates it again, or fails with the reason.
   }
 }
 
@@ -64,7 +66,7 @@ export class Fifos {
   /** Creates the FIFOs of a run. Throws with the reason. */
   make(run: string): void {
     const missing = this.paths(run).filter((path) => !this.reuse(path));
-    // The folder may have been removed while services run.
+    // The folder may have been removed while services are running.
     if (missing.length > 0) mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     if (this.libc) for (const path of missing) this.libc.makeFifo(path);
     else if (missing.length > 0) {
@@ -110,15 +112,15 @@ export class Fifos {
 }
 
 /**
- * Opens the end of the process, for reading too, so that the process never loses its reader. Throws the
- * system's error.
+ * Opens the process's end, also for reading, so that the process never loses its reader. Throws the system's
+ * error.
  */
 export const openFifoForProcess = (folder: string, run: string, kind: FifoKind): number =>
   openSync(fifoPath(folder, run, kind), O_RDWR);
 
 export interface FifoReader {
   /**
-   * Reads the available output. True: no process has the FIFO open for writing any more, and it is closed.
+   * Reads the available output. Returns true, and closes the FIFO, once no process has it open for writing.
    */
   drain(): boolean;
   close(): void;

@@ -1,4 +1,4 @@
-// One run of the host, and what is said of it.
+// One run of the host, and its descriptions.
 import { constants } from 'node:os';
 import { residentBytes, settingOf } from '../adapters/process/process_table.ts';
 import type { LedgerRow } from '../adapters/storage/ledger_file.ts';
@@ -19,13 +19,14 @@ export interface HostRun extends StopTarget {
   /** `row.end` is null while the process lives. */
   row: LedgerRow;
   /**
-   * A spawned process is a child of this host. An adopted one is not, so only its absence can be noticed.
+   * A spawned process is a child of this host. An adopted one is not, so only its disappearance can be
+   * noticed.
    */
   readonly origin: 'spawned' | 'adopted';
   terminal: HostTerminal | null;
-  /** What its process was started with; null: another host knew it. */
+  /** What its process was started with; null: only an earlier host knew. */
   setting: RunSetting | null;
-  /** The command of its stop, and what comes before it; undefined: no stop was asked for. */
+  /** The command that stops it, and what precedes it; undefined: no stop was requested. */
   stopCommand?: Promise<number>;
 }
 
@@ -38,12 +39,12 @@ export const UNKNOWN_OUTCOME: HostRunOutcome = {
   cause: 'exit',
 };
 
-/** Names of services and runs become names of files. */
+/** Checks a name, because names of services and runs become file names. */
 export function checkName(name: string): void {
   if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
 }
 
-/** What the log says of a start; `time` in epoch milliseconds. */
+/** The log entry of a start; `time` in epoch milliseconds. */
 export const startMark = (run: string, pid: number, time: number): LogRunMark => ({
   event: 'started',
   time,
@@ -53,7 +54,7 @@ export const startMark = (run: string, pid: number, time: number): LogRunMark =>
   signal: null,
 });
 
-/** What the log says of an end. */
+/** The log entry of an end. */
 export const endMark = ({ run, exitCode, signal, at }: RunEnd, pid: number): LogRunMark => ({
   event: 'ended',
   time: at,
@@ -72,21 +73,21 @@ export function runRowOf({ row }: HostRun): LedgerRun {
   return { ...shown, stopping: stop !== null };
 }
 
-/** The row once the command that stops the run has ended, at `at`: the signals follow. */
+/** The row once the command that stops the run has ended, at `at`. Signals follow. */
 export function rowAfterCommand(row: LedgerRow, at: number): LedgerRow {
   if (!row.stop) return row;
   const { isCommand: _, ...rest } = row.stop;
   return { ...row, stop: { ...rest, at, isSent: false } };
 }
 
-/** `row` once the signal of its stop has been sent: a later host does not send it again. */
+/** `row` once the signal of its stop has been sent, so that a later host does not repeat it. */
 export function signalledRow(row: LedgerRow): LedgerRow {
   if (!row.stop) return row;
   const { isSent: _, ...stop } = row.stop;
   return { ...row, stop };
 }
 
-/** What a start is answered with. */
+/** The answer to a start. */
 export const spawnReplyOf = ({ cgroup, pid, startTicks, startedAt }: LedgerRow): SpawnReply => ({
   pid,
   startTicks,
@@ -95,7 +96,7 @@ export const spawnReplyOf = ({ cgroup, pid, startTicks, startedAt }: LedgerRow):
   rssMB: Math.ceil(residentBytes(pid) / MIB),
 });
 
-/** What the process of a run was started with; null where the system does not know it. */
+/** What the process of a run was started with; null if the system does not say. */
 export function settingOfRun(run: HostRun): RunSetting | null {
   try {
     run.setting ??= settingOf(run.row.pid);
@@ -105,7 +106,7 @@ export function settingOfRun(run: HostRun): RunSetting | null {
   return run.setting;
 }
 
-/** A run that is no longer in the ledger: only processes with its mark can be found. */
+/** A target for a run that is no longer in the ledger: only processes with its mark can be found. */
 export function forgottenTarget(name: string, run: string): StopTarget {
   const end = { service: name, run, ...UNKNOWN_OUTCOME, at: 0 };
   return {

@@ -1,5 +1,5 @@
-// Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it has a run
-// before its start is answered, and an end before that is reported.
+// Every run of this host: alive, or ended and not yet acknowledged. The ledger comes first: it contains a run
+// before its start is answered, and an end before it is reported.
 import type { Libc } from '../adapters/process/libc.ts';
 import { isRunning, processRow, processTable } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
@@ -65,7 +65,7 @@ export interface HostRunsConfig {
   watch: TerminalWatch;
   boot: string;
   fifos: Fifos;
-  /** null when it does not load: terminals are refused then. */
+  /** null if it does not load, and terminals are refused then. */
   libc: Libc | null;
   /** Starts processes without a terminal; null: Node starts them. */
   startProgram: StartProgram | null;
@@ -73,7 +73,7 @@ export interface HostRunsConfig {
   loadTerminals: () => Promise<SpawnTerminal>;
   /** Called with an end once it is in the ledger. */
   onEnded: (end: RunEnd) => void;
-  /** Lent to read the start time of a new process, which identifies it. */
+  /** Used to read the start time of a new process, which identifies it, even when descriptors are short. */
   reservedDescriptor: ReservedDescriptor;
 }
 
@@ -88,19 +88,19 @@ export class HostRuns {
     this.config = config;
   }
 
-  /** The number of processes that live or are being started. */
+  /** The number of processes that are alive or being started. */
   get liveCount(): number {
     let count = this.starting.size;
     for (const { row } of this.all.values()) if (!row.end) count += 1;
     return count;
   }
 
-  /** The trees of the runs that live. */
+  /** The process trees of the live runs. */
   roots(): RunRoot[] {
     return [...this.all.values()].filter(({ row }) => !row.end).map(({ root }) => root);
   }
 
-  /** The pids of children that libuv, node-pty or this host wait for. */
+  /** The pids of children that libuv, node-pty or this host will reap. */
   childPids(): Set<number> {
     const services = [...this.all.values()].flatMap(({ origin, row }) =>
       origin === 'spawned' && !row.end ? [row.pid] : [],
@@ -125,7 +125,7 @@ export class HostRuns {
   }
 
   /**
-   * The run of a service (null: all runs), after every start requested earlier is done, so that none is
+   * The run of a service (null: all runs), once every earlier requested start is done, so that none is
    * missed.
    */
   async settledRows(name: string | null): Promise<LedgerRun[]> {
@@ -175,8 +175,8 @@ export class HostRuns {
       end: null,
       ...(cgroup !== null && { cgroup }),
     };
-    // Written before the start: if the host is killed before it knows the pid, the next one finds the process
-    // by its mark.
+    // Written before the start, so that if the host is killed before it knows the pid, the next one finds the
+    // process by its mark.
     if (!ledger.put(intent)) {
       ledger.drop(run);
       void groups.end(intent.cgroup);
@@ -192,7 +192,7 @@ export class HostRuns {
     }
   }
 
-  /** With the socket for notices that a request asks for. Throws with the reason. */
+  /** The request with its notification socket, if it asks for one. Throws with the reason. */
   private withNotices(request: SpawnRequest): SpawnRequest {
     const { env, notify, run } = request;
     if (!notify) return request;
@@ -214,7 +214,7 @@ export class HostRuns {
     const row = { ...intent, pid, startTicks: first?.startTicks ?? 0 };
     const { cwd, env, umask } = request;
     const started = this.add(row, 'spawned', terminal, { cwd, env, umask });
-    // A run that cannot be recorded must not live: a later host would not know it.
+    // A run that cannot be recorded must not live, because a later host would not know it.
     if (!ledger.put(row)) {
       await stops.stop(started, { signal: 'SIGKILL', graceMs: 0, port: 0, isSent: false });
       this.all.delete(row.run);
@@ -291,24 +291,24 @@ export class HostRuns {
     stops.checkSoon();
     notices.close(run.row.run);
     watch.close(run.row.run);
-    // The stop under way may be a command that outlives the process.
+    // A stop under way may be a command that outlives the process.
     if (run.row.stop === null) void commands.end(run.row.run);
     if (run.row.stop === null && run.row.cgroup !== undefined) groups.removeEmpty(run.row.cgroup);
   }
 
-  /** Why the process of a run has just ended by itself. */
+  /** Why the process of a run has just ended without a stop. */
   private causeOf({ row: { cgroup, stop } }: HostRun): 'exit' | 'memory' {
     return stop === null && this.config.groups.isOutOfMemory(cgroup) ? 'memory' : 'exit';
   }
 
   /**
-   * Stops the tree of a run, or the leftovers of a run that has ended. Joins a stop under way. Fails
+   * Stops the process tree of a run, or the leftovers of an ended run. Joins a stop under way. Fails
    * invalid_spec.
    */
   async stop({ service: name, run: id, signal, graceMs, port, command }: StopRequest): Promise<StopReport> {
     if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
     const { clock, commands, groups, ledger, stops } = this.config;
-    // The caller of the failed start has its Failure already.
+    // The caller of the failed start already has its Failure.
     await this.starting.get(id)?.reply.catch(() => undefined);
     const known = this.all.get(id);
     if (known && !known.row.stop && !known.row.end) {
@@ -332,14 +332,14 @@ export class HostRuns {
     return { ...report, ms: commandMs + report.ms };
   }
 
-  /** Runs the command that stops a run; signals follow, whatever becomes of it. Resolves with its ms. */
+  /** Runs the command that stops a run. Signals follow, whatever its result. Resolves with the ms it took. */
   private async runStopCommand(run: HostRun, cmd: string, timeoutMs: number): Promise<number> {
     const { clock, commands, ledger } = this.config;
     const began = clock.monotonic();
     const { name, row } = run;
     const request = { service: name, run: row.run, cmd, timeoutMs, setting: settingOfRun(run) };
     const ended = request.setting && commands.run({ ...request, setting: request.setting });
-    // What it printed, or that it could not be started, is of no use to a stop.
+    // Its output, or a failure to start it, makes no difference to the stop.
     await ended?.catch(() => undefined);
     await commands.end(row.run);
     run.row = rowAfterCommand(run.row, clock.now());
@@ -363,7 +363,7 @@ export class HostRuns {
     const table = reservedDescriptor.lend(processTable);
     const rows = [...table.values()].filter((row) => isRunning(row) && row.pgid === root.pid);
     if (!signalGroup(root, signal)) throw fail('not_running', `${service} has ended`);
-    // Without a process table (macOS) at least the first one got it.
+    // Without a process table (macOS), at least the first process got it.
     return { processes: Math.max(rows.length, 1) };
   }
 
@@ -382,7 +382,7 @@ export class HostRuns {
     this.config.ledger.put(known.row);
   }
 
-  /** Drops a run whose end the daemon has on disk. */
+  /** Drops a run whose end the daemon has stored. */
   acknowledge(run: string): void {
     if (!this.all.get(run)?.row.end) return;
     this.all.delete(run);

@@ -1,4 +1,4 @@
-// The logs of all services, and the notice to followers that one has grown.
+// The logs of all services, and the growth notifications to followers.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogRunMark, LogStream } from '../logs/format.ts';
@@ -15,12 +15,12 @@ export interface LogWriters {
   closeFiles(name: string): void;
   /** Deletes the logs of a service. */
   remove(name: string): void;
-  /** Starts or stops the notices about a service. */
+  /** Starts or stops the growth notifications of a service. */
   follow(name: string, on: boolean): void;
-  /** Stops all notices. */
+  /** Stops all notifications. */
   unfollowAll(): void;
   setLimits(limits: LogLimits): void;
-  /** Sends the notices of this turn now: a run's output must be announced before its end. */
+  /** Sends the notifications of this turn now, because a run's output must be announced before its end. */
   notifyGrowth(): void;
   /** Bytes lost to a full disk, for each service that has lost any. */
   droppedBytes(): { service: string; bytes: number }[];
@@ -78,7 +78,7 @@ export function createLogWriters(
       if (!on) followed.delete(name);
       else {
         followed.add(name);
-        // The follower may have read before the latest output, which caused no notice.
+        // The follower may have read before the latest output, which caused no notification.
         if (logs.has(name)) markGrown(name);
       }
     },

@@ -1,4 +1,4 @@
-// The process host: assembles its parts, and ends when it is no longer needed.
+// The process host: assembles its parts, and exits when it is no longer needed.
 import { mkdirSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -49,7 +49,7 @@ interface HostParts {
   watch: TerminalWatch;
   /** Loads node-pty, once. */
   loadTerminals: () => Promise<SpawnTerminal>;
-  /** Whether nothing would be lost if the host ended now. */
+  /** Whether nothing would be lost if the host exited now. */
   isIdle: () => boolean;
   /** Removes FIFOs that the next host does not need. */
   removeFreeFifos: () => void;
@@ -63,14 +63,14 @@ interface HostPartsConfig {
   daemonPid: () => number;
 }
 
-/** A host without any daemon ends after this time. */
+/** A host without any daemon exits after this time. */
 const NO_DAEMON_MS = 10_000;
-/** Interval between checks whether the host is needed, while no daemon is connected. */
+/** How often to check whether the host is needed while no daemon is connected. */
 const NEEDED_CHECK_MS = 250;
-/** Interval at which unacknowledged ends are sent again. */
+/** How often unacknowledged ends are sent again. */
 const RESEND_END_MS = 2_000;
 const LOAD_PTY_AFTER_MS = 500;
-/** Interval between checks that the socket is there, and that the log is short. */
+/** How often to check that the socket exists and the log is not too long. */
 const SOCKET_CHECK_MS = 2_000;
 /** Interval between attempts to take a lock that another host holds. */
 const LOCK_RETRY_MS = 5;
@@ -81,27 +81,27 @@ const log = (text: string): void => {
 };
 
 /**
- * Prevents programs from inheriting the descriptors that this process has inherited, beyond stdin, stdout and
- * stderr.
+ * Prevents child processes from inheriting the descriptors that this process inherited, beyond stdin, stdout
+ * and stderr.
  */
 function closeInherited(libc: Libc): void {
   for (const name of readdirSync('/dev/fd')) if (Number(name) > 2) libc.closeOnExec(Number(name));
 }
 
 /**
- * Whether this process is the only host of the folder. The lock lasts until the process ends, in whatever
- * way. Without libc there is no lock, and the host that answers on the socket is the one.
+ * Whether this process is the only host of the folder. The lock lasts until the process ends, however it
+ * ends. Without libc there is no lock, and the host that answers on the socket counts.
  */
 async function acquireLock(folder: string, libc: Libc | null): Promise<boolean> {
   if (!libc) return !(await isListening(folder));
   const lock = openSync(join(folder, 'lock'), 'a', 0o600);
   const began = systemClock.monotonic();
   while (!libc.lock(lock)) {
-    // A host that holds the lock and answers stays. One that does not is about to answer, or to end while a
+    // A host that holds the lock and answers stays. One that does not is about to answer, or to exit while a
     // daemon waits for this one.
     if (await isListening(folder)) return false;
     if (systemClock.monotonic() - began > NO_DAEMON_MS) return false;
-    // Not by the clock, whose timers do not keep the process alive.
+    // Not with the node's clock, whose timers do not keep the process alive.
     await pause(LOCK_RETRY_MS);
   }
   return true;
@@ -178,8 +178,8 @@ function createParts({ stateDir, libc, node, reservedDescriptor, daemonPid }: Ho
 }
 
 /**
- * Returns a function that ends this process once it has no process, no daemon and nothing to write. Call it
- * whenever that may be the case; without a connection it repeats itself.
+ * Returns a function that ends this process once it has no child process, no daemon and nothing to write.
+ * Call it whenever that may be the case; without a connection it repeats itself.
  */
 function createExitCheck(
   gate: DaemonGate,
@@ -214,7 +214,7 @@ function createExitCheck(
 }
 
 /**
- * Runs the host of a state directory in this process; does nothing when there is one already. Rejects when it
+ * Runs the host of a state directory in this process. Does nothing if there already is one. Rejects when it
  * cannot start.
  */
 export async function startHost({ stateDir, version, startedBy }: HostOptions): Promise<void> {
@@ -250,8 +250,8 @@ export async function startHost({ stateDir, version, startedBy }: HostOptions): 
   const parts = createParts({ stateDir, libc, node, reservedDescriptor, daemonPid });
   await node.start('host', hostActor, parts);
   const checkExit = createExitCheck(gate, parts, node.clock);
-  // Whoever ends daemon and host at once, as `pkill berth` does, means an orderly end: the daemon needs the
-  // host to stop the services.
+  // Someone who ends daemon and host at once, as `pkill berth` does, wants an orderly shutdown, in which the
+  // daemon needs the host to stop the services.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, checkExit);
   await gate.listen();
   checkExit();

@@ -1,5 +1,5 @@
-// The part of node-pty that the host uses, as it is on Unix without an encoding. The types of the package
-// have another module name, lack the descriptor, and have strings for bytes.
+// The part of node-pty that the host uses, as it is on Unix without an encoding. The package's own types have
+// another module name, lack the descriptor, and use strings for bytes.
 declare module 'node-pty' {
   export interface Pty {
     readonly pid: number;

@@ -1,6 +1,6 @@
-// The sockets on which programs tell that they are ready and alive, as sd_notify(3) does: READY=1,
-// WATCHDOG=1 and STATUS=. The host holds them, so that nothing is lost while no daemon runs. The kernel
-// announces a datagram by SIGIO, because libuv reads no datagrams of the Unix domain; so nothing is polled.
+// The sockets on which programs report that they are ready and alive, as in sd_notify(3): READY=1, WATCHDOG=1
+// and STATUS=. The host holds them, so that nothing is lost while no daemon is running. libuv does not read
+// Unix datagrams, so the kernel announces them by SIGIO instead of polling.
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -14,16 +14,16 @@ interface NoticeSocket {
   fd: number;
   path: string;
   isReady: boolean;
-  /** Monotonic milliseconds of the last WATCHDOG=1, or of the start. */
+  /** When the last WATCHDOG=1 arrived, or the start; monotonic milliseconds. */
   aliveAt: number;
   status: string;
   /** Called after each datagram. */
   waiters: Set<() => void>;
 }
 
-/** A longer status is cut. */
+/** Longer statuses are cut. */
 const MAX_STATUS_LENGTH = 200;
-/** Datagrams of one socket that are read in a turn. */
+/** How many datagrams of one socket to read in a turn. */
 const MAX_READS = 64;
 const readBuffer = Buffer.allocUnsafeSlow(4 * KIB);
 const SUFFIX = '.notify';
@@ -31,7 +31,7 @@ const SUFFIX = '.notify';
 /** The path of the socket of `run`. */
 const noticePath = (folder: string, run: string): string => join(folder, `${run}${SUFFIX}`);
 
-/** Removes the sockets of all runs but those of `keep`. */
+/** Removes the sockets of all runs except those of `keep`. */
 export function sweepNoticeSockets(folder: string, keep: ReadonlySet<string>): void {
   for (const file of readdirSync(folder)) {
     if (file.endsWith(SUFFIX) && !keep.has(file.slice(0, -SUFFIX.length)))
@@ -52,7 +52,7 @@ export class NoticeSockets {
     this.clock = clock;
   }
 
-  /** Opens the socket of a run, in the place of one of an earlier host. Throws with the reason. */
+  /** Opens the socket of a run, replacing that of an earlier host. Throws with the reason. */
   open(run: string, isReady: boolean): string {
     if (!this.libc) throw new Error('its socket for notices needs koffi, which does not load here');
     const path = noticePath(this.folder, run);
@@ -78,7 +78,7 @@ export class NoticeSockets {
     this.listenIfNeeded();
   }
 
-  /** See `HostProtocol.notified`. A run without a socket has told nothing. */
+  /** See `HostProtocol.notified`. A run without a socket has reported nothing. */
   async notified(run: string, what: Notice, timeoutMs: number): Promise<NotifiedReply> {
     const socket = this.sockets.get(run);
     if (!socket) return { holds: false, status: '' };
@@ -115,7 +115,7 @@ export class NoticeSockets {
       const length = this.libc?.read(socket.fd, readBuffer) ?? -1;
       if (length < 0) break;
       this.take(socket, readBuffer.toString('utf8', 0, length));
-      // Others have their turn before the rest of this one.
+      // Yields before reading the rest.
       if (count === MAX_READS - 1) setImmediate(this.onSignal);
     }
     for (const wake of [...socket.waiters]) wake();
@@ -124,7 +124,7 @@ export class NoticeSockets {
   private take(socket: NoticeSocket, text: string): void {
     for (const line of text.split('\n')) {
       if (line === 'READY=1') socket.isReady = true;
-      // A program that is ready is alive.
+      // A program that is ready is also alive.
       if (line === 'READY=1' || line === 'WATCHDOG=1') socket.aliveAt = this.clock.monotonic();
       if (line.startsWith('STATUS=')) socket.status = line.slice('STATUS='.length, MAX_STATUS_LENGTH);
     }

@@ -1,4 +1,4 @@
-// What the account may do in a cluster, as the cluster itself answers.
+// The account's rights in a cluster, as reported by the cluster itself.
 import type { ClusterCapabilities } from '../../protocol/cloud.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { type Ability, CLUSTER_RIGHTS, type ClusterRight, resourceParts } from './cluster_rights.ts';
@@ -44,7 +44,7 @@ const hasAny = (list: unknown, ...wanted: string[]): boolean =>
   arrayOrEmpty(list).some((item) => item === '*' || wanted.some((one) => item === one));
 
 /**
- * The rights that one review of all rules in a namespace shows; null: the cluster cannot tell all of them.
+ * The rights shown by a single review of all rules in a namespace; null: the cluster cannot list all of them.
  */
 async function rulesIn(
   http: KubeHttp,
@@ -85,7 +85,7 @@ async function reviewIn(
   const rules = await rulesIn(http, namespace);
   if (rules) return rights.map((right) => ({ right, namespace, isAllowed: rules(right) }));
   const reviewed: Review[] = [];
-  // One after the other: a cluster takes few calls at once, and there may be many namespaces.
+  // One after the other: a cluster takes few calls at a time, and there may be many namespaces.
   for (const right of rights)
     reviewed.push({ right, namespace, isAllowed: await isAllowed(http, right, namespace) });
   return reviewed;
@@ -110,7 +110,7 @@ async function review(
 }
 
 /**
- * Which of the rights that Berth uses the account has in each of `namespaces`, or (null) in all. Fails as
+ * Which of the rights used by Berth the account has in each of `namespaces`, or (null) in all. Fails as
  * `KubeHttp.call`.
  */
 export async function reviewRights(
@@ -123,7 +123,7 @@ export async function reviewRights(
   }));
 }
 
-/** What the account may do in all of `namespaces`, or (null) everywhere. Fails as `KubeHttp.call`. */
+/** The account's abilities in all of `namespaces`, or (null) everywhere. Fails as `KubeHttp.call`. */
 export async function reviewCapabilities(
   http: KubeHttp,
   namespaces: readonly string[] | null,

@@ -1,5 +1,5 @@
-// The circuit breaker of one cluster: after several calls in a row without any answer it refuses calls for a
-// while. Then one call goes first, and the others wait for what becomes of it.
+// The circuit breaker of one cluster. After several consecutive calls without any answer it refuses calls for
+// a while. Then a single call is let through first, and the others wait for its result.
 import { fail } from '../../protocol/errors.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { type Deferred, deferred } from '../../runtime/deferred.ts';
@@ -7,18 +7,18 @@ import { CLOUD } from '../../settings/cloud_limits.ts';
 
 type BreakerState =
   | { kind: 'closed'; failures: number }
-  /** `until`: monotonic milliseconds; one call may try from then on. */
+  /** `until`: monotonic milliseconds; from then on one call may try. */
   | { kind: 'open'; failures: number; until: number; reason: string }
   /** One call is trying. `ended` resolves when its outcome is known. */
   | { kind: 'trying'; failures: number; reason: string; ended: Deferred<void> };
 
-/** A call that the breaker has let through. It reports one outcome; further reports change nothing. */
+/** A call admitted by the breaker. Only its first report counts. */
 export interface AdmittedCall {
-  /** The cluster has answered, well or not. */
+  /** The cluster has answered, successfully or not. */
   onAnswer(): void;
-  /** `reason` is what refused calls are told. */
+  /** `reason` is reported to refused calls. */
   onNoAnswer(reason: string): void;
-  /** The caller has left, or the error says nothing about the cluster. */
+  /** The caller has given up, or the error says nothing about the cluster. */
   onGivenUp(): void;
 }
 
@@ -64,7 +64,7 @@ export class CircuitBreaker {
       onAnswer: once(() => this.become({ kind: 'closed', failures: 0 })),
       onNoAnswer: (reason) =>
         once(() => {
-          // Calls that were under way at the same time fail together, for one reason: they count as one.
+          // Concurrent calls fail together for one reason, so they count as one.
           if (this.state.failures === failures) this.become(this.afterFailure(failures + 1, reason));
         })(),
       onGivenUp: once(() => {

@@ -1,5 +1,5 @@
-// The rights that Berth uses in a cluster, in one table: it reviews them, explains what a missing one costs,
-// and asks for exactly these when it makes an account of its own.
+// The table of rights that Berth uses in a cluster. It reviews them, explains what a missing one costs, and
+// requests exactly these when it creates an account of its own.
 import type { ClusterCapabilities } from '../../protocol/cloud.ts';
 
 export type Ability = Exclude<keyof ClusterCapabilities, 'denied'>;
@@ -8,11 +8,11 @@ export type Ability = Exclude<keyof ClusterCapabilities, 'denied'>;
 export interface ClusterRight {
   verb: string;
   resource: string;
-  /** What it is needed for; null: things go without it. */
+  /** What it is needed for; null: it is optional. */
   ability: Ability | null;
   /** What users lose without it. */
   without: string;
-  /** Asked for in all namespaces alone: the resource is in none. */
+  /** Reviewed only for all namespaces, because the resource is not namespaced. */
   isClusterWide: boolean;
 }
 
@@ -35,7 +35,7 @@ const workloadRows = (resource: string, kinds: string): readonly RightsRow[] => 
   { ability: 'sleep', verbs: ['get', 'patch'], resource, without: `${kinds} cannot sleep or wake` },
 ];
 
-// A WebSocket forward is a GET, since Kubernetes 1.35 also a create.
+// A WebSocket forward is a GET, and since Kubernetes 1.35 also a create.
 const ROWS: readonly RightsRow[] = [
   ...workloadRows('deployments.apps', 'Deployments'),
   ...workloadRows('statefulsets.apps', 'StatefulSets'),
@@ -73,7 +73,7 @@ const ROWS: readonly RightsRow[] = [
   },
 ];
 
-/** Every right that Berth uses, those first that it needs. */
+/** Every right that Berth uses, the required ones first. */
 export const CLUSTER_RIGHTS: readonly ClusterRight[] = ROWS.flatMap(({ verbs, ...row }) =>
   verbs.map((verb) => ({ verb, isClusterWide: false, ...row })),
 );

@@ -1,9 +1,9 @@
-// When the credentials of an account end, as far as they say so themselves.
+// When the credentials of an account expire, as far as they say.
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { parseCertificates } from './pem.ts';
 import { wire } from './wire_types.ts';
 
-/** The end of a JSON web token (epoch milliseconds); null: it is none, or has no end. */
+/** The expiry of a JSON web token (epoch milliseconds); null: it is not one, or does not expire. */
 function tokenEnd(token: string): number | null {
   const [, payload = ''] = token.split('.');
   try {
@@ -14,7 +14,7 @@ function tokenEnd(token: string): number | null {
   }
 }
 
-/** When the client certificate or the token ends (epoch milliseconds); null: not known. */
+/** When the client certificate or the token expires (epoch milliseconds); null: unknown. */
 export function credentialEnd(credential: ClusterAccess['credential']): number | null {
   if (credential.kind === 'token') return tokenEnd(credential.token);
   if (credential.kind === 'pod') return null;

@@ -1,5 +1,5 @@
-// The items of a listing, cut from a stream of bytes one by one: a page of megabytes is never in memory as a
-// whole, and no step takes longer than the parsing of one object.
+// Cuts the items of a listing from a stream of bytes one by one. So a page of megabytes is never in memory as
+// a whole, and no step takes longer than parsing one object.
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import { MIB } from '../../settings/limits.ts';
 import { WireError } from './kube_errors.ts';
@@ -14,10 +14,10 @@ const CLOSE_OBJECT = 0x7d;
 
 /** The key before the array of the items, at the end of the bytes so far. */
 const ITEMS_KEY = /(?:^|[^\\])"items"\s*:\s*$/;
-/** At least as many bytes as ITEMS_KEY may match are looked at. */
+/** The number of bytes to search for ITEMS_KEY, which is at least the length of a match. */
 const TAIL_BYTES = 64;
 
-/** Bytes that arrive in pieces, up to a limit. `what` names them in the WireError that too many cause. */
+/** Bytes that arrive in pieces, up to a limit. `what` names them in the WireError for exceeding it. */
 class BoundedBytes {
   private parts: Uint8Array[] = [];
   private size = 0;
@@ -54,9 +54,9 @@ class BoundedBytes {
 }
 
 /**
- * Takes the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size, and gives each item, parsed,
- * to `onItem` as soon as it is complete. Only brackets and strings are recognised here; JSON.parse judges the
- * rest. The methods throw a WireError for any other text, and what `onItem` throws.
+ * Reads the bytes of `{..., "items": [{...}, ...], ...}` in pieces of any size, and passes each parsed item
+ * to `onItem` as soon as it is complete. Only brackets and strings are recognised here; JSON.parse validates
+ * the rest. The methods throw a WireError for any other text, and whatever `onItem` throws.
  */
 export class JsonItemStream {
   private readonly onItem: (item: unknown) => void;
@@ -88,7 +88,7 @@ export class JsonItemStream {
     this.put(chunk.subarray(from));
   }
 
-  /** The listing without its items, parsed: they are an empty array. */
+  /** The listing without its items, parsed: `items` is an empty array. */
   end(): unknown {
     return parseJson(this.frame.take());
   }

@@ -1,5 +1,5 @@
-// The part of the Kubernetes API that Berth uses: listings and watches as slim rows, one read and one patch
-// of a workload, and what the account may do.
+// The part of the Kubernetes API that Berth uses: listings and watches as slim rows, reads and patches of a
+// workload, and the account's rights.
 
 import type { ClusterAccess, ClusterCapabilities, ObservedWorkload } from '../../protocol/cloud.ts';
 import type { ReviewedRight, ServiceAccountName } from '../../protocol/cluster_account.ts';
@@ -35,21 +35,21 @@ export interface WorkloadReference {
 
 /** A collection of objects and how they are reduced to rows. */
 export interface Resource<Row> {
-  /** As in `deployments.apps in all namespaces`. */
+  /** Such as `deployments.apps in all namespaces`. */
   description: string;
   path: string;
   query: Record<string, string>;
-  /** undefined: not a proper object, to be left out. */
+  /** undefined: an invalid object, to be left out. */
   rowOf(object: unknown): Row | undefined;
 }
 
-/** A workload as it was just read, as the base of a change. */
+/** A workload as just read, the basis of a change. */
 export interface CurrentWorkload {
   seen: ObservedWorkload;
   losesVolumes: boolean;
-  /** metadata.annotations as they are; null: the object has none. */
+  /** metadata.annotations as read; null: the object has none. */
   annotations: Readonly<Record<string, unknown>> | null;
-  /** spec.persistentVolumeClaimRetentionPolicy as it is; null: the object has none. */
+  /** spec.persistentVolumeClaimRetentionPolicy as read; null: the object has none. */
   retentionPolicy: unknown;
 }
 
@@ -71,23 +71,23 @@ export interface KubeListing<Row> {
   version: string;
 }
 
-/** Takes what a watch gives. */
+/** Receives the events of a watch. */
 export interface WatchHandler<Row> {
   /** The server has accepted the watch. */
   onOpen(): void;
-  /** null: a line that is passed over, which still shows that the watch is alive. */
+  /** null: an ignored line, which still shows that the watch is alive. */
   onEvent(event: Exclude<WatchEvent<Row>, { type: 'error' }> | null): void;
 }
 
 /**
- * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy);
- * `kubeFailure` makes a Failure of any.
+ * Calls fail with a KubeError, a WireError or a Failure (cluster_unreachable, cluster_denied, daemon_busy).
+ * `kubeFailure` turns any of these into a Failure.
  */
 export interface KubeCluster {
   version(): Promise<string>;
-  /** What the account may do in all of these namespaces, or (null) everywhere. */
+  /** The account's abilities in all of these namespaces, or (null) everywhere. */
   capabilities(namespaces: readonly string[] | null): Promise<ClusterCapabilities>;
-  /** Which of the rights that Berth uses it has, in each of these namespaces or (null) everywhere. */
+  /** Which of the rights used by Berth it has in each of these namespaces, or (null) everywhere. */
   rights(namespaces: readonly string[] | null): Promise<ReviewedRight[]>;
   /** A new token of a ServiceAccount, a secret. */
   requestToken(account: ServiceAccountName, lifetimeS: number): Promise<string>;
@@ -138,13 +138,16 @@ const workloadPath = ({ kind, namespace, name }: WorkloadReference): string =>
 const actionOn = (verb: string, { kind, namespace, name }: WorkloadReference): string =>
   `${verb} ${PLURALS[kind]}.apps ${name} in namespace ${namespace}`;
 
-/** Attempts at a listing whose pages expire meanwhile. */
+/** How often to try a listing whose pages expire meanwhile. */
 const LIST_ATTEMPTS = 3;
-/** A server may give short pages, even empty ones: this many times the number of full pages is accepted. */
+/**
+ * A server may return short pages, even empty ones; up to this many times the number of full pages is
+ * accepted.
+ */
 const MAX_PAGES_FACTOR = 4;
 const isListExpired = (error: unknown): boolean => error instanceof KubeError && error.status.status === 410;
 
-/** Takes the bytes of one page. */
+/** Collects one page from its bytes. */
 function pageSink<Row>(resource: Resource<Row>): BodySink<ListPage & { rows: Row[] }> {
   const rows: Row[] = [];
   const items = new JsonItemStream((item) => {
@@ -191,7 +194,7 @@ async function listAll<Row>(
     if (rows.length > CLOUD.maxWorkloadsPerKind)
       throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
     version = page.version;
-    // Nor would a server that repeats its token.
+    // Neither would a server that repeats its token.
     next = page.next === next ? null : page.next;
   }
   return { rows, version };
@@ -222,7 +225,7 @@ function watchRequest<Row>(resource: Resource<Row>, from: string): KubeRequest {
       watch: '1',
       allowWatchBookmarks: 'true',
       resourceVersion: from,
-      // Random, so that many watches do not begin anew at the same time.
+      // Random, so that many watches do not restart at the same time.
       timeoutSeconds: String(timeoutS + Math.floor(Math.random() * timeoutS)),
     },
   };

@@ -1,10 +1,9 @@
-// What can go wrong with a call to a cluster, and which of it is the cluster's. Everything else is a
-// defect of ours.
+// The errors of calls to a cluster, and which of them are the cluster's. Everything else is a defect of ours.
 import { AssertionError } from 'node:assert';
 import { fail } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';
 
-/** What the API says of an error, cut to what may be shown. */
+/** The API's description of an error, cut to what may be shown. */
 export interface KubeStatus {
   status: number;
   reason: string;
@@ -12,7 +11,7 @@ export interface KubeStatus {
   retryAfterMs: number | null;
 }
 
-/** An answer of the API that is no success, to a request for `action`. */
+/** An error response of the API to a request for `action`. */
 export class KubeError extends Error {
   override readonly name = 'KubeError';
   readonly action: string;
@@ -24,7 +23,7 @@ export class KubeError extends Error {
   }
 }
 
-/** An answer that is not what the API promises. */
+/** A response that violates the API. */
 export class WireError extends Error {
   override readonly name: string = 'WireError';
 }
@@ -34,20 +33,20 @@ const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, 
 /** Whether a deadline has passed. */
 export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError';
 
-/** undici's error for an answer that is not HTTP. It has no code, unlike all its others. */
+/** undici's error for a response that is not HTTP. Unlike all its others, it has no code. */
 const NOT_HTTP = 'HTTPParserError';
 
-/** Whether the network, TLS or HTTP has failed: Node and undici give such errors a code, but for NOT_HTTP. */
+/** Whether the network, TLS or HTTP has failed: Node and undici give such errors a code, except NOT_HTTP. */
 export function isTransportError(error: unknown): error is Error & { code?: string } {
   if (!(error instanceof Error)) return false;
   if (error.name === NOT_HTTP) return true;
   if (!('code' in error && typeof error.code === 'string')) return false;
-  // undici's word for a request that is not well-formed.
+  // undici's code for a malformed request.
   if (error.code === 'UND_ERR_INVALID_ARG') return false;
   return !PROGRAMMING_ERRORS.some((type) => error instanceof type);
 }
 
-/** Whether a call may end with `error` though nothing is wrong with the program; false: a defect. */
+/** Whether `error` is one that a call may end with even in a correct program; false: a defect. */
 export function isCallError(error: unknown): boolean {
   if (isFailure(error) || error instanceof KubeError || error instanceof WireError) return true;
   if (isTransportError(error) || isTimeout(error)) return true;
@@ -59,14 +58,14 @@ const AUTHORIZATION_MESSAGES: ReadonlyMap<number, (action: string) => string> = 
   [403, (action: string) => `The account may not ${action}`],
 ]);
 
-/** What the API server says of an admission webhook, or policy, that has refused or has not answered. */
+/** The API server's words for an admission webhook or policy that refused or did not answer. */
 const ADMISSION_REFUSALS: readonly [pattern: RegExp, verb: string][] = [
   [/(admission webhook "[^"]{1,253}") denied/, 'has refused'],
   [/failed (?:calling|to call) (webhook "[^"]{1,253}")/, 'has not answered, so the cluster refused'],
   [/(ValidatingAdmissionPolicy '[^']{1,253}')/, 'has refused'],
 ];
 
-/** Whose admission a change has failed, in words for people; null: the error is of another kind. */
+/** Which admission made a change fail, in words for people; null: the error is of another kind. */
 function admissionRefusal({ action, status }: KubeError): string | null {
   for (const [pattern, verb] of ADMISSION_REFUSALS) {
     const name = pattern.exec(status.message)?.[1];
@@ -75,13 +74,12 @@ function admissionRefusal({ action, status }: KubeError): string | null {
   return null;
 }
 
-/** Whether an admission webhook or policy has kept the change from being made. */
+/** Whether an admission webhook or policy prevented the change. */
 export const isAdmissionRefusal = (error: unknown): boolean =>
   error instanceof KubeError && admissionRefusal(error) !== null;
 
 /**
- * Whether the cluster does not accept the account at all: its token or certificate is unknown or has
- * ended.
+ * Whether the cluster rejects the account altogether, because its token or certificate is unknown or expired.
  */
 export const isUnauthenticated = (error: unknown): boolean =>
   error instanceof KubeError && error.status.status === 401;
@@ -91,8 +89,8 @@ const NEW_CREDENTIALS =
   'PATCH /k8s/clusters/{id}, or `berth k8s renew`.';
 
 /**
- * The failure that a client is told of an error of a call: cluster_denied, admission_denied,
- * cluster_unreachable, or the Failure that it is. Throws `error` itself when it is a defect.
+ * The Failure that a client gets for an error of a call: cluster_denied, admission_denied,
+ * cluster_unreachable, or `error` itself if it is one. Throws `error` when it is a defect.
  */
 export function kubeFailure(error: unknown): Failure {
   if (isFailure(error)) return error;

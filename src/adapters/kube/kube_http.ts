@@ -1,8 +1,8 @@
 // Calls to one cluster's API server over pooled connections. The only file that imports undici.
 //
-// A cluster may be anybody's and may be down. So every call has a deadline and a limit for its answer, few
-// are open at once, few may wait, and a cluster that does not answer is left alone for a while: no cluster
-// holds up the others.
+// A cluster may be anyone's and may be down. So every call has a deadline and a limit for its answer, only a
+// few are open at once, few may wait, and a cluster that does not answer is left alone for a while. No
+// cluster delays the others.
 import ask from 'undici/lib/api/api-request.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { fail } from '../../protocol/errors.ts';
@@ -18,48 +18,47 @@ import { Pace } from './pace.ts';
 import { kubeStatusOf, parseJson } from './parse_objects.ts';
 
 export interface KubeRequest {
-  /** For people, as in `patch deployments.apps in namespace web`. */
+  /** For people, such as `patch deployments.apps in namespace web`. */
   action: string;
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Of the body, where it is not that of the method in `CONTENT_TYPES`. */
+  /** Of the body, if it differs from the method's in `CONTENT_TYPES`. */
   contentType?: string;
-  /** Below the server's prefix; names in it are checked. */
+  /** Below the server's prefix. Names in it must have been validated. */
   path: string;
   query?: Record<string, string>;
   body?: object;
   maxBytes?: number;
   deadlineMs?: number;
-  /** Gives the call up. */
+  /** Aborts the call. */
   signal?: AbortSignal;
 }
 
 export interface KubeHttp {
   /**
    * The body of the answer. Fails with a KubeError, a WireError, cluster_unreachable, cluster_denied or
-   * daemon_busy. After a 429 it tries again, as long as there is time; a GET also after a broken
-   * connection.
+   * daemon_busy. Retries after a 429 while there is time; a GET also after a broken connection.
    */
   call(request: KubeRequest): Promise<Buffer>;
   /**
-   * As `call`, with the body in pieces as it comes: each attempt has a sink of its own. What the sink
+   * Like `call`, with the body in pieces as it arrives. Each attempt has a sink of its own. Whatever the sink
    * throws ends the call.
    */
   read<T>(request: KubeRequest, openSink: () => BodySink<T>): Promise<T>;
   /**
-   * Gives every line of an endless answer to `sink`, until the server ends it. Fails as `call`, with what
-   * `sink` throws, and when `signal` aborts.
+   * Passes every line of an endless answer to `sink`, until the server ends it. Fails as `call`, with
+   * whatever `sink` throws, and when `signal` aborts.
    */
   stream(request: KubeRequest, sink: LineSink, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Takes the body of an answer in pieces and makes something of it. */
+/** Receives the body of an answer in pieces, and makes a value from it. */
 export interface BodySink<T> {
   push(chunk: Uint8Array): void;
   end(): T;
 }
 
-/** Takes the lines of an endless answer. */
+/** Receives the lines of an endless answer. */
 export interface LineSink {
   /** The answer has begun. */
   onOpen(): void;
@@ -75,7 +74,8 @@ const CONTENT_TYPES = {
   DELETE: 'application/json',
 } as const;
 /**
- * Admission webhooks may hold a change up; the API server's answer then names the one that did not answer.
+ * Admission webhooks may delay a change. After that, the API server's answer names the one that did not
+ * respond.
  */
 const TIMEOUTS = {
   GET: { headersMs: CLOUD.headersTimeoutMs, callMs: CLOUD.callTimeoutMs },
@@ -99,14 +99,14 @@ async function readBody<T>(body: Body, maxBytes: number, sink: BodySink<T>, pace
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    // Leaving the loop destroys the body and with it the connection.
+    // Leaving the loop destroys the body, and with it the connection.
     if (size > maxBytes) throw new WireError(`the answer has more than ${maxBytes} bytes`);
     await pace.run(() => sink.push(chunk));
   }
   return sink.end();
 }
 
-/** Throws a WireError for the first interim answer (1xx) too many: a server could send them for ever. */
+/** Throws a WireError at one interim answer (1xx) too many, because a server could send them forever. */
 function interimAnswers(): () => void {
   let count = 0;
   return () => {
@@ -117,8 +117,8 @@ function interimAnswers(): () => void {
 }
 
 /**
- * JSON as Go writes it. API servers compare the value of a patch's test as text with what they would write
- * themselves: an older one finds that `a<b` is not `a<b`, for it writes `a\u003cb`.
+ * JSON as Go writes it. API servers compare the value of a patch's test as text with their own encoding. To
+ * an older one `a<b` differs from `a<b`, because it writes `a\u003cb`.
  */
 const jsonText = (value: object): string =>
   JSON.stringify(value).replace(
@@ -143,7 +143,7 @@ function kubeErrorOf(action: string, statusCode: number, retryAfter: unknown, bo
   return new KubeError(action, { status: statusCode, reason: '', message, retryAfterMs: null });
 }
 
-/** The failure when there was no answer at all; null: there was one, or `error` is a defect. */
+/** The failure for a missing answer; null: there was an answer, or `error` is a defect. */
 function noAnswerFailure(host: string, error: unknown): Failure | null {
   if (isFailure(error)) return error;
   const unanswered = (reason: string): Failure =>
@@ -154,13 +154,13 @@ function noAnswerFailure(host: string, error: unknown): Failure | null {
 
 const BROKEN_CONNECTION_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** Whether a connection has ended in the middle of a call, which another connection may carry. */
+/** Whether a connection broke during a call, which may succeed on another connection. */
 const isBrokenConnection = (error: unknown): boolean =>
   isTransportError(error) && error.code !== undefined && BROKEN_CONNECTION_CODES.has(error.code);
 
 /**
- * A pool whose connections `dialer` makes. `bodyTimeout`: the longest silence within an answer in ms, 0
- * for any.
+ * A pool whose connections are made by `dialer`. `bodyTimeout`: the longest silence within an answer in ms;
+ * 0: no limit.
  */
 function openPool(dialer: ClusterDialer, options: { connections?: number; bodyTimeout: number }): Pool {
   const connect: NonNullable<Pool.Options['connect']> = (_, callback) => {
@@ -184,8 +184,8 @@ class PooledKubeHttp implements KubeHttp {
   private readonly breaker: CircuitBreaker;
   private readonly calls: Pool;
   /**
-   * Watches stay open and must not take the places of calls. Whoever watches knows when silence is too
-   * long.
+   * Watches stay open, so they must not use up the connections of calls. Watchers decide themselves when
+   * silence is too long.
    */
   private readonly streams: Pool;
   private readonly assertMayChange: () => void;
@@ -239,7 +239,8 @@ class PooledKubeHttp implements KubeHttp {
   }
 
   /**
-   * Sends the request, again after each 429 until `signal` aborts, and a GET after a broken connection.
+   * Sends the request, and retries after each 429 until `signal` aborts; a GET also after a broken
+   * connection.
    */
   private async attempts<T>(
     request: KubeRequest,
@@ -276,8 +277,8 @@ class PooledKubeHttp implements KubeHttp {
   }
 
   /**
-   * Runs `work` behind the breaker: no answer at all becomes cluster_unreachable. `work` says when the
-   * cluster has begun to answer.
+   * Runs `work` behind the breaker: no answer at all becomes cluster_unreachable. `work` reports when the
+   * cluster begins to answer.
    */
   private async guarded<T>(signal: AbortSignal, work: (onAnswer: () => void) => Promise<T>): Promise<T> {
     let call: AdmittedCall | null = null;
@@ -286,7 +287,7 @@ class PooledKubeHttp implements KubeHttp {
       const { onAnswer } = call;
       return await work(onAnswer);
     } catch (error) {
-      // A caller that has left says nothing about the cluster.
+      // A caller that has given up says nothing about the cluster.
       if (signal.aborted && !isTimeout(signal.reason)) throw error;
       if (error instanceof KubeError) throw this.redacted(error);
       const failure = noAnswerFailure(this.dialer.host, error);
@@ -298,7 +299,7 @@ class PooledKubeHttp implements KubeHttp {
     }
   }
 
-  /** `error` without the token that the request carried. */
+  /** `error` without the token that the request contained. */
   private redacted({ action, status }: KubeError): KubeError {
     const { dialer } = this;
     const [reason, message] = [dialer.redact(status.reason), dialer.redact(status.message)];
@@ -313,7 +314,7 @@ class PooledKubeHttp implements KubeHttp {
     onAnswer: () => void,
   ): Promise<Body> {
     const method = request.method ?? 'GET';
-    // Nothing is awaited between this and the request.
+    // Nothing may be awaited between this check and the request.
     if (method !== 'GET') this.assertMayChange();
     const answer = await ask.call(pool, {
       method,
@@ -337,8 +338,8 @@ class PooledKubeHttp implements KubeHttp {
 }
 
 /**
- * Calls over the connections of `dialer`; none is opened before the first call. `assertMayChange` is called
- * right before each request that is no GET, and what it throws ends the call.
+ * Calls over the connections of `dialer`, which are opened from the first call on. `assertMayChange` is
+ * called right before each request other than GET, and whatever it throws ends the call.
  */
 export const createKubeHttp = (
   dialer: ClusterDialer,

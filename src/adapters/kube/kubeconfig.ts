@@ -1,6 +1,6 @@
-// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call.
-// Here it is parsed into a closed record, and every field without a place in the record is refused by
-// name. docs/reference.md "Kubeconfig".
+// A kubeconfig is a program in disguise: it can name commands to run, files to read and hosts to call. Here
+// it is parsed into a closed record. Every field without a place in that record is refused by name.
+// docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
 import type { ClusterAccess } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
@@ -13,7 +13,7 @@ import { isCertificateExpired, isStrongKey, parseCertificates, parsePrivateKey }
 
 type FieldProblem = { path: string; message: string };
 
-/** Collects every wrong field, so that one answer names them all. */
+/** Collects all wrong fields, so that a single answer names them all. */
 class FieldProblems {
   private readonly rows: FieldProblem[] = [];
   add(path: string, message: string): void {
@@ -22,7 +22,7 @@ class FieldProblems {
   throwIfAny(): void {
     if (this.rows.length > 0) throw this.failure();
   }
-  /** Reports this problem with all before it: what follows could not be read. */
+  /** Reports this problem and all before it, because the rest cannot be read. */
   throwWith(path: string, message: string): never {
     this.add(path, message);
     throw this.failure();
@@ -54,7 +54,7 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['as-groups', 'is not accepted: impersonation'],
   ['as-user-extra', 'is not accepted: impersonation'],
 ]);
-/** Harmless fields that are not needed: dropped. */
+/** Harmless fields that are not needed, and dropped. */
 const IGNORED_FIELDS = new Set(['extensions', 'disable-compression']);
 
 const CLUSTER_FIELDS = new Set(['server', 'certificate-authority-data', 'tls-server-name']);
@@ -67,8 +67,7 @@ const HOST_NAME =
   /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
 
 /**
- * The bytes of base64, with line breaks or without, or undefined: apart from these, decoding and encoding
- * again must give the same text.
+ * The bytes of base64, with or without line breaks. undefined unless encoding them again gives the same text.
  */
 function fromBase64(wrapped: string): Buffer | undefined {
   const text = wrapped.replace(/[\r\n\t ]+/g, '');
@@ -76,7 +75,7 @@ function fromBase64(wrapped: string): Buffer | undefined {
   return BASE64.test(text) && bytes.toString('base64') === text ? bytes : undefined;
 }
 
-/** The bytes of base64url, with padding or without. */
+/** The bytes of base64url, with or without padding. */
 function fromBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return BASE64URL.test(text) && bytes.toString('base64url') === text.replace(/=+$/, '') ? bytes : undefined;
@@ -90,7 +89,7 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The YAML text of an upload, which is either raw or in one layer of base64 or base64url. */
+/** The YAML text of an upload, which may be raw or in one layer of base64 or base64url. */
 function decodeUpload(upload: string, problems: FieldProblems): string {
   if (Buffer.byteLength(upload) > HTTP.maxKubeconfigBytes)
     throw fail('payload_too_large', `kubeconfig: must be at most ${HTTP.maxKubeconfigBytes} bytes`);
@@ -159,7 +158,7 @@ function pemField(map: YamlMap, path: string, key: string, problems: FieldProble
   return text;
 }
 
-/** The server's address without a slash at the end. Every dial checks its host (address_rule.ts). */
+/** The server's address without a trailing slash. Its host is checked at every dial (address_rule.ts). */
 function serverOf(text: string | undefined, path: string, problems: FieldProblems): string {
   const at = `${path}.server`;
   if (text === undefined) {
@@ -175,7 +174,7 @@ function serverOf(text: string | undefined, path: string, problems: FieldProblem
   return '';
 }
 
-/** The CA certificates, without whatever else the PEM text holds. */
+/** The CA certificates, without anything else in the PEM text. */
 function parseCa(pem: string | undefined, path: string, now: number, problems: FieldProblems): string | null {
   if (pem === undefined) return null;
   const found = parseCertificates(pem);
@@ -189,7 +188,7 @@ function parseCa(pem: string | undefined, path: string, now: number, problems: F
   return null;
 }
 
-/** The certificates and the key, without whatever else the PEM texts hold. */
+/** The certificates and the key, without anything else in the PEM texts. */
 function certificateOf(
   chain: string,
   keyPem: string,
@@ -231,7 +230,7 @@ function credentialOf(
         `must be at most ${CLOUD.maxTokenBytes} printable ASCII characters without spaces`,
       );
   }
-  // An API server that is sent both looks at the certificate first.
+  // If an API server is sent both, it checks the certificate first.
   if (certificate !== undefined && key !== undefined)
     return certificateOf(certificate, key, path, now, problems);
   if (token !== undefined) return { kind: 'token', token };
@@ -247,9 +246,7 @@ function serverNameOf(cluster: YamlMap, path: string, problems: FieldProblems): 
   return name;
 }
 
-/**
- * The namespace of the context; null: it has none that can be one. It never makes the kubeconfig wrong.
- */
+/** The namespace of the context; null: none, or an invalid one. It never makes the kubeconfig invalid. */
 function namespaceOf(context: YamlMap): string | null {
   const name = context.get('namespace');
   return typeof name === 'string' && isNamespace(name) ? name : null;

@@ -1,6 +1,6 @@
-// Lines out of a stream of bytes, however they were cut: nothing is decoded before a line is whole. Unlike
-// the cutter of logs (src/logs/line_cutter.ts), a line that is too long is an error here, never split, and
-// empty lines do not count.
+// Splits a stream of bytes into lines, wherever the chunks are cut: nothing is decoded before a line is
+// complete. Unlike the cutter of logs (src/logs/line_cutter.ts), an overlong line is an error here rather
+// than being split, and empty lines are skipped.
 import { WireError } from './kube_errors.ts';
 
 const NEWLINE = 0x0a;
@@ -11,8 +11,8 @@ export class LineTooLong extends WireError {
 }
 
 /**
- * Makes a function that takes chunks and gives the lines they complete, without their newline; empty lines
- * are left out. Throws LineTooLong as soon as a line has more than `maxBytes`.
+ * Returns a function that takes chunks and returns the lines they complete, without newlines and without
+ * empty lines. Throws LineTooLong as soon as a line exceeds `maxBytes`.
  */
 export function lineSplitter(maxBytes: number): (chunk: Uint8Array) => Uint8Array[] {
   let parts: Uint8Array[] = [];

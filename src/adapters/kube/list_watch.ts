@@ -1,4 +1,4 @@
-// A list and a watch that never give up: whatever the server does, they go on until they are stopped.
+// A list and a watch that never give up: whatever the server does, they continue until they are stopped.
 
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -7,36 +7,36 @@ import type { KubeCluster, KubeListing, Resource, WatchHandler } from './kube_cl
 import { isCallError, KubeError } from './kube_errors.ts';
 import { isOlderVersion } from './parse_objects.ts';
 
-/** What its methods throw is a defect, and ends the list and watch. */
+/** Whatever its methods throw is a defect, and ends the list and watch. */
 export interface ListWatchHandler<Row> {
-  /** Every row, from a listing begun at `startedAt` (monotonic milliseconds). */
+  /** All rows, from a listing begun at `startedAt` (monotonic milliseconds). */
   onListed(rows: Row[], startedAt: number): void;
-  /** In the order of the cluster. */
+  /** In the cluster's order. */
   onChanged(row: Row, isDeleted: boolean): void;
-  /** What was told so far is everything up to this version. */
+  /** Everything up to this version has been reported. */
   onVersion?(version: string): void;
-  /** null: the server answers. An error: an attempt has failed and the next one follows. */
+  /** null: the server answers. An error: an attempt has failed, and another follows. */
   onHealth(error: unknown): void;
-  /** A watch is open: changes come as they happen, until `onHealth` has an error. */
+  /** A watch is open: changes arrive as they happen, until `onHealth` reports an error. */
   onLive?(): void;
-  /** Something has come over the open watch. */
+  /** Something has arrived over the open watch. */
   onSign?(): void;
 }
 
-/** A version that is known, and from which a watch goes on. */
+/** A known version from which to resume a watch. */
 export interface WatchStart {
   version: string;
-  /** The server may be another one by now, or one restored from a backup, older than `version`. */
+  /** The server may have been replaced, or restored from a backup older than `version`. */
   isDoubtful: boolean;
 }
 
 export interface ListWatchOptions {
   clock: Clock;
-  /** Gives numbers from 0 to below 1, which spread the attempts of many watches. */
+  /** Returns numbers from 0 to below 1, which spread the attempts of many watches. */
   random?: () => number;
 }
 
-/** Whether the version is too old for the server (410), or from a future that it does not know. */
+/** Whether the server considers the version too old (410), or from a future it does not know. */
 function isVersionUnusable(error: unknown): boolean {
   if (!(error instanceof KubeError)) return false;
   const { status, reason, message } = error.status;
@@ -45,22 +45,21 @@ function isVersionUnusable(error: unknown): boolean {
   );
 }
 
-/** Whether the account may not watch: listings have to do, now and then. */
+/** Whether the account may not watch, so that periodic listings must do. */
 const isWatchDenied = (error: unknown): boolean =>
   error instanceof KubeError && error.status.status === 403 && error.action.startsWith('watch ');
 
-/** A watch that has lasted this long was worth beginning: the next one follows soon. */
+/** A watch that lasted this long counts as a success, so the next one follows soon. */
 const LASTING_WATCH_MS = 10_000;
 
-/** What is known of the collection, and so how the next attempt begins. */
+/** What is known about the collection, and so how the next attempt begins. */
 type Position =
-  /** Nothing: with a listing. */
+  /** Nothing is known: begin with a listing. */
   | { kind: 'unlisted' }
-  /** With a watch from `version`. */
+  /** Begin with a watch from `version`. */
   | { kind: 'listed'; version: string }
   /**
-   * An attempt has failed: the server may be another one now, or one restored from a backup, older than
-   * `version`.
+   * An attempt has failed: the server may have been replaced, or restored from a backup older than `version`.
    */
   | { kind: 'doubtful'; version: string };
 
@@ -74,11 +73,11 @@ class Reflector<Row> {
   private readonly random: () => number;
   private readonly signal: AbortSignal;
   private position: Position;
-  /** Attempts in a row that brought nothing. */
+  /** The number of consecutive attempts without any result. */
   private fruitlessAttempts = 0;
   /** How long the last listing took. */
   private listingMs = 0;
-  /** It goes on from a listing of long ago. */
+  /** Whether it resumes from a listing of long ago. */
   private isResumed: boolean;
 
   constructor(
@@ -113,7 +112,7 @@ class Reflector<Row> {
         if (this.isResumed) continue;
       } else if (isVersionUnusable(error)) {
         this.position = UNLISTED;
-        // List again at once, but not in a loop with a server that calls every version too old.
+        // Lists again at once, but not in a loop if a server calls every version too old.
         if (isFirst) continue;
       } else if (error !== null) {
         if (this.position.kind === 'listed') this.position = { ...this.position, kind: 'doubtful' };
@@ -123,10 +122,7 @@ class Reflector<Row> {
     }
   }
 
-  /**
-   * One watch, with what must come before it. Resolves with the error that ended it; null: it ended in
-   * order.
-   */
+  /** One watch, with what must precede it. Resolves with the error that ended it; null: it ended normally. */
   private async attempt(): Promise<unknown> {
     try {
       await this.watch(await this.startVersion());
@@ -170,8 +166,8 @@ class Reflector<Row> {
   }
 
   /**
-   * A server restored from a backup keeps a watch from its future open, in silence: a listing must come
-   * first then.
+   * A server restored from a backup keeps a watch from its future open but silent, so a listing must come
+   * first in that case.
    */
   private async isStillGood(version: string): Promise<boolean> {
     const current = await this.cluster.currentVersion(this.resource, this.signal);
@@ -179,7 +175,7 @@ class Reflector<Row> {
       this.position = UNLISTED;
       return false;
     }
-    // The watch that follows may be silent for a minute.
+    // The following watch may be silent for a minute.
     if (!this.signal.aborted) this.handler.onHealth(null);
     return true;
   }
@@ -210,7 +206,7 @@ class Reflector<Row> {
     } finally {
       cancelSilence();
       this.signal.removeEventListener('abort', stop);
-      // A good watch, if perhaps a quiet one.
+      // The watch was good, if perhaps quiet.
       if (this.clock.monotonic() - startedAt >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
     }
   }
@@ -226,10 +222,9 @@ class Reflector<Row> {
 }
 
 /**
- * Follows `resource` until `signal` aborts: from `from`, or (null) with a listing first. Where watching is
- * denied it lists now and then (CLOUD.poll). After an error it tries again for ever, with full jitter and up
- * to 30 s apart; the server's Retry-After is added. Rejects with defects alone, such as what `handler`
- * throws.
+ * Follows `resource` until `signal` aborts: from `from`, or (null) after an initial listing. If watching is
+ * denied, lists periodically (CLOUD.poll). After errors it retries forever, with full jitter and up to 30 s
+ * apart plus the server's Retry-After. Rejects only for defects, such as whatever `handler` throws.
  */
 export function listAndWatch<Row>(
   cluster: KubeCluster,

@@ -6,7 +6,7 @@ import { readSleepAnnotations } from './sleep_annotations.ts';
 import { boundedText } from './untrusted_values.ts';
 import { type V1Namespace, wire } from './wire_types.ts';
 
-/** A namespace with what its annotations say of the sleep of its workloads; null: nothing. */
+/** A namespace, with the sleep annotations for its workloads; null if none. */
 export interface NamespaceRow {
   name: string;
   sleep: SleepAnnotations | null;

@@ -13,7 +13,7 @@ export interface OwnPod {
   access: ClusterAccess;
 }
 
-/** undefined outside of a pod, and in one without a service account. */
+/** undefined outside a pod, or in one without a service account. */
 export function readOwnPod(
   env: Readonly<Record<string, string | undefined>>,
   folder = SERVICE_ACCOUNT_FOLDER,

@@ -1,13 +1,13 @@
-// The share of a thread that one answer of a cluster may have.
+// Limits the share of a thread that one answer of a cluster may take.
 import type { Clock } from '../../runtime/actor.ts';
 import { abortablePause } from './abortable_pause.ts';
 
-/** Work after which others have their turn, in ms. */
+/** Work yields after this many ms. */
 const SLICE_MS = 5;
 
 /**
- * Reads an answer in slices of SLICE_MS, each followed by a pause as long as it took. All clusters share a
- * thread: one that never stops sending gets half of it at most. Meanwhile its bytes stay in its socket.
+ * Reads an answer in slices of SLICE_MS, each followed by a pause of the same length. All clusters share a
+ * thread, so one that never stops sending gets at most half of it. Meanwhile its bytes stay in its socket.
  */
 export class Pace {
   private readonly clock: Clock;
@@ -20,7 +20,7 @@ export class Pace {
     this.signal = signal;
   }
 
-  /** Runs one step, and pauses after it if the slice is over. Rejects with what `step` throws. */
+  /** Runs one step, and pauses after it if the slice is used up. Rejects with whatever `step` throws. */
   async run<T>(step: () => T): Promise<T> {
     const startedAt = this.clock.monotonic();
     const result = step();

@@ -1,5 +1,5 @@
-// The objects of a cluster as slim rows, read field by field. Nothing from an untrusted cluster passes
-// unchecked, and an object that is not proper is left out. Pure.
+// Reduces the objects of a cluster to slim rows, field by field. Nothing from an untrusted cluster passes
+// unchecked, and invalid objects are left out. Pure.
 import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import { LABEL_KEY, LABEL_VALUE, labelText } from '../../protocol/labels.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
@@ -24,7 +24,7 @@ import {
   wire,
 } from './wire_types.ts';
 
-/** The name under which the API server records what Berth has written. */
+/** The name under which the API server records Berth's writes. */
 export const FIELD_MANAGER = 'berth';
 
 /** One page of a listing, without its items. */
@@ -45,14 +45,13 @@ export const DNS_SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 export const KUBE_UID = /^[A-Za-z0-9-]{1,128}$/;
 const RESOURCE_VERSION = /^[!-~]{1,128}$/;
 
-/** It stands in the address of a request: much more than this no server takes. */
+/** A selector is part of a request's address, and no server accepts much more than this. */
 const SELECTOR_LENGTH = 4_096;
 
 const NUMBER = /^[0-9]{1,20}$/;
 
 /**
- * Whether the resourceVersion `one` is certainly from before `other`. They are numbers wherever Kubernetes
- * is the server.
+ * Whether the resourceVersion `one` is certainly older than `other`. Kubernetes itself always uses numbers.
  */
 export const isOlderVersion = (one: string, other: string): boolean =>
   NUMBER.test(one) && NUMBER.test(other) && BigInt(one) < BigInt(other);
@@ -67,9 +66,7 @@ const OPERATORS: ReadonlyMap<unknown, (key: string, values: string) => string> =
   ['DoesNotExist', (key: string) => `!${key}`],
 ]);
 
-/**
- * A label selector in the form of a listing's query; '' when a part is not understood, or it is too long.
- */
+/** A label selector in the form of a listing's query; '' when a part is not understood or it is too long. */
 function selectorOf(matchLabels: object, matchExpressions: unknown): string {
   const labels = Object.entries(matchLabels).map(([key, value]) =>
     isKey(key) && isLabel(value) ? `${key}=${value}` : '',
@@ -86,8 +83,8 @@ function selectorOf(matchLabels: object, matchExpressions: unknown): string {
 }
 
 /**
- * The ReplicaSet that the Deployment's controller names in the condition of its progress. It tells of one
- * that was adopted under another name, without the right to read ReplicaSets.
+ * The ReplicaSet named by the Deployment's controller in its progress condition. This identifies one that was
+ * adopted under another name, without the right to read ReplicaSets.
  */
 function replicaSetOf(conditions: unknown): string | null {
   for (const item of arrayOrEmpty(conditions)) {
@@ -99,7 +96,7 @@ function replicaSetOf(conditions: unknown): string | null {
   return null;
 }
 
-/** The manager that wrote spec.replicas last, as far as the server has recorded it. */
+/** The manager that last wrote spec.replicas, as far as the server recorded it. */
 function scaledBy(managedFields: unknown): string | null {
   let latest = { manager: '', time: '' };
   for (const item of arrayOrEmpty(managedFields)) {
@@ -112,9 +109,7 @@ function scaledBy(managedFields: unknown): string | null {
   return latest.manager === '' ? null : latest.manager;
 }
 
-/**
- * Labels and annotations by which tools mark the objects that they keep in the state of their own source.
- */
+/** Labels and annotations with which tools mark the objects they keep in sync with a source of their own. */
 const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
   ['argocd.argoproj.io/tracking-id', 'Argo CD'],
   ['argocd.argoproj.io/instance', 'Argo CD'],
@@ -126,7 +121,7 @@ const KEEPER_MARKS: readonly [mark: string, keeper: string][] = [
 const has = (map: unknown, key: string): boolean =>
   typeof map === 'object' && map !== null && Object.hasOwn(map, key);
 
-/** The row of a Deployment or StatefulSet; undefined for an object that is not a proper one. */
+/** The row of a Deployment or StatefulSet; undefined for an invalid object. */
 export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWorkload | undefined {
   const { metadata, spec, status } = wire<KubeWorkload>(object) ?? {};
   const namespace = boundedText(metadata?.namespace, 63);
@@ -166,7 +161,7 @@ export function seenWorkloadOf(kind: WorkloadKind, object: unknown): ObservedWor
   };
 }
 
-/** What a change of the workload depends on, besides its row. */
+/** What a change of the workload depends on besides its row. */
 export function patchBaseOf(object: unknown): {
   /** Whether scaling the StatefulSet down would delete its volumes and their data. */
   losesVolumes: boolean;
@@ -183,7 +178,7 @@ export function patchBaseOf(object: unknown): {
   };
 }
 
-/** The value of JSON in UTF-8. Throws a WireError when it is not JSON. */
+/** Parses JSON in UTF-8. Throws a WireError when it is invalid. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
@@ -213,8 +208,7 @@ const STATUS_REASONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * The Status object of an error; anything else gives the HTTP status alone. A watch event has no
- * `httpStatus`.
+ * The Status object of an error; for anything else, the HTTP status only. A watch event has no `httpStatus`.
  */
 export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAfter?: unknown): KubeStatus {
   const row = wire<V1Status>(object);
@@ -229,8 +223,8 @@ export function kubeStatusOf(object: unknown, httpStatus: number | null, retryAf
 }
 
 /**
- * The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError
- * for no JSON.
+ * The event in one line of a watch; undefined for an unknown kind of event or object. Throws a WireError for
+ * invalid JSON.
  */
 export function watchEventOf<Row>(
   line: Uint8Array,

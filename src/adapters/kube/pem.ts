@@ -1,4 +1,4 @@
-// PEM text from strangers: certificates and private keys, read with node's own parser.
+// Untrusted PEM text: certificates and private keys, read with Node's own parser.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 

@@ -1,4 +1,4 @@
-// What the pods of a workload request: CPU and memory, as the scheduler adds them up. Pure.
+// The CPU and memory requests of a workload's pods, added up as the scheduler does. Pure.
 import type { PodRequests } from '../../protocol/savings.ts';
 import { arrayOrEmpty, boundedText } from './untrusted_values.ts';
 import { type V1Container, type V1PodSpec, type V1ResourceRequirements, wire } from './wire_types.ts';
@@ -9,10 +9,10 @@ const FACTORS: Readonly<Record<string, number>> = {
   ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
 };
 
-/** More than any machine has, cores and bytes: what is above is taken for these. */
+/** More cores and bytes than any machine has; higher values are reduced to these. */
 const MOST: PodRequests = { cpu: 10_000, memory: 2 ** 50 };
 
-/** A quantity of Kubernetes, such as 250m or 64Mi; 0 for what is none. */
+/** A Kubernetes quantity, such as 250m or 64Mi; 0 if invalid. */
 export function parseQuantity(value: unknown): number {
   const text = typeof value === 'number' ? String(value) : boundedText(value, 40);
   const [, digits, exponent = '0', unit] = QUANTITY.exec(text) ?? [];
@@ -22,7 +22,7 @@ export function parseQuantity(value: unknown): number {
 
 type Part = keyof PodRequests;
 
-/** What is requested of one part; a limit alone is the request too. null: nothing is said. */
+/** The request for one resource, or else its limit, which counts as the request; null: neither is given. */
 function requestOf(resources: unknown, part: Part): number | null {
   const { requests, limits } = wire<V1ResourceRequirements>(resources) ?? {};
   const [asked, most] = [requests, limits].map((map) => wire<Record<Part, string>>(map)?.[part] ?? undefined);
@@ -37,7 +37,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 function partOf(spec: ReturnType<typeof wire<V1PodSpec>>, part: Part): number {
   const of = (container: unknown): number => requestOf(wire<V1Container>(container)?.resources, part) ?? 0;
   const before = arrayOrEmpty(spec?.initContainers);
-  // Sidecars run beside what follows them; the others run one after the other.
+  // Sidecars run alongside what follows them; other init containers run one after another.
   const peaks = before.map((container, index) =>
     sum([...before.slice(0, index).filter(isSidecar), container].map(of)),
   );
@@ -47,7 +47,7 @@ function partOf(spec: ReturnType<typeof wire<V1PodSpec>>, part: Part): number {
   return Math.min(total, MOST[part]);
 }
 
-/** What one pod of a template with this `spec` requests. */
+/** The requests of one pod of a template with this `spec`. */
 export function podRequestsOf(spec: unknown): PodRequests {
   const pod = wire<V1PodSpec>(spec);
   return { cpu: partOf(pod, 'cpu'), memory: partOf(pod, 'memory') };

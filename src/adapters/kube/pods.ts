@@ -1,4 +1,4 @@
-// The pods of a workload: which are ready for a connection, and why the others are not.
+// The pods of a workload: which are ready for connections, and why the others are not.
 import type { Resource, WorkloadReference } from './kube_cluster.ts';
 import { DNS_SUBDOMAIN, KUBE_UID } from './parse_objects.ts';
 import { arrayOrEmpty, boundedText, oneLine, timeOrNull } from './untrusted_values.ts';
@@ -11,9 +11,9 @@ import {
   wire,
 } from './wire_types.ts';
 
-/** A workload, with what tells its pods. */
+/** A workload, with what identifies its pods. */
 export interface SelectedWorkload extends WorkloadReference {
-  /** The label selector by which it finds them. */
+  /** The label selector of its pods. */
   selector: string;
   /** Its current ReplicaSet, if known. */
   replicaSet?: string | null;
@@ -23,23 +23,28 @@ export interface PodRow {
   uid: string;
   namespace: string;
   name: string;
-  /** It belongs to the workload: the selector may match other pods as well. */
+  /** Whether it belongs to the workload. The selector may match other pods as well. */
   isOwn: boolean;
   /** Ready, and not being deleted. */
   isReady: boolean;
-  /** Its containers run, and it is not being deleted. */
+  /** Whether its containers are running and it is not being deleted. */
   isRunning: boolean;
-  /** When it became Ready, or ceased to be, by the cluster's clock (epoch milliseconds); null: not known. */
+  /**
+   * When it became Ready or stopped being Ready, by the cluster's clock (epoch milliseconds); null: unknown.
+   */
   readyChangedAt: number | null;
-  /** It is ending or has ended, and will not become ready. */
+  /** Whether it is ending or has ended, so it will not become ready. */
   isEnding: boolean;
-  /** Why it does not become ready; null: not known, or it does. */
+  /** Why it does not become ready; null: unknown, or it does. */
   trouble: string | null;
-  /** The trouble may pass by itself: no node has room until old pods have ended or a new node has come. */
+  /**
+   * Whether the trouble may pass by itself: no node has room until old pods have ended or a new node has been
+   * added.
+   */
   mayPass: boolean;
 }
 
-/** The reasons of waiting containers that will not run without help. */
+/** The reasons of waiting containers that need help to start. */
 const STUCK_REASONS = new Set([
   'ImagePullBackOff',
   'ErrImagePull',
@@ -67,8 +72,8 @@ function containerTrouble(statuses: unknown): string | null {
 }
 
 /**
- * Whether the pod's controller is the workload. For a Deployment that is one of its ReplicaSets, recognised
- * by its name or named in the status: reading the ReplicaSet would take one more right.
+ * Whether the workload controls the pod. For a Deployment, the controller is one of its ReplicaSets,
+ * recognised by its name or from the status, because reading ReplicaSets would need another right.
  */
 function isOwned(
   metadata: Wire<NonNullable<V1Pod['metadata']>>,
@@ -83,7 +88,7 @@ function isOwned(
   return controller.name === `${name}-${hash}` || (replicaSet !== null && controller.name === replicaSet);
 }
 
-/** The row of a pod as seen from `workload`; undefined for an object that is no proper pod. */
+/** The row of a pod as seen from `workload`; undefined for an invalid object. */
 export function podRowOf(object: unknown, workload: Omit<SelectedWorkload, 'selector'>): PodRow | undefined {
   const { metadata, status } = wire<V1Pod>(object) ?? {};
   const namespace = boundedText(metadata?.namespace, 63);
@@ -120,7 +125,7 @@ export const podsResource = (workload: SelectedWorkload): Resource<PodRow> => ({
   rowOf: (object) => podRowOf(object, workload),
 });
 
-/** Why no pod will become ready, when every pod that is not ending has trouble; else null. */
+/** Why no pod will become ready, if every pod that is not ending has trouble; otherwise null. */
 export function podsTrouble(pods: Iterable<PodRow>): { reason: string; mayPass: boolean } | null {
   const expected = [...pods].filter((pod) => !pod.isEnding);
   const troubles = expected.flatMap(({ trouble, mayPass }) =>

@@ -1,5 +1,5 @@
-// The account that Berth has in a cluster where the user's own login is none that can be stored: a
-// ServiceAccount with the rights of the table in cluster_rights.ts, whose tokens end and are renewed.
+// Berth's account in a cluster when the user's own login cannot be stored: a ServiceAccount with the rights
+// in cluster_rights.ts, whose tokens expire and are renewed.
 import type { ServiceAccountName, TokenRenewal } from '../../protocol/cluster_account.ts';
 import { policyRules } from './cluster_rights.ts';
 import { KubeError, WireError } from './kube_errors.ts';
@@ -8,7 +8,7 @@ import { FIELD_MANAGER, parseJson } from './parse_objects.ts';
 import { arrayOrEmpty, boundedText } from './untrusted_values.ts';
 import { wire } from './wire_types.ts';
 
-/** An object of the cluster as a manifest has it. */
+/** An object as in a manifest. */
 export interface ManifestObject {
   apiVersion: string;
   kind: string;
@@ -19,10 +19,10 @@ export interface ManifestObject {
 const OWN_NAMESPACE = 'berth';
 const LABELS = { 'app.kubernetes.io/managed-by': 'berth' };
 const RBAC = 'rbac.authorization.k8s.io';
-/** The longest name of an object here; bindings and roles have the name of the account. */
+/** The longest name of an object here. Bindings and roles share the name of the account. */
 const MAX_NAME = 50;
 
-/** A name for the account of one user on one machine, so that it can be removed without harm to others. */
+/** An account name specific to one user on one machine, so that removing it harms no others. */
 export function accountName(user: string, host: string): string {
   const clean = `berth-${user}-${host}`
     .toLowerCase()
@@ -32,8 +32,8 @@ export function accountName(user: string, host: string): string {
 }
 
 /**
- * The objects of the account: with rights in all namespaces (null), or in some, of which the first then has
- * the ServiceAccount, and nothing is asked for that lies outside of them.
+ * The objects of the account, with rights in all namespaces (null) or in some. In that case the first one
+ * contains the ServiceAccount, and nothing outside them is requested.
  */
 export function accountManifest(name: string, namespaces: readonly string[] | null): ManifestObject[] {
   const [home = OWN_NAMESPACE] = namespaces ?? [];
@@ -65,7 +65,7 @@ export function accountManifest(name: string, namespaces: readonly string[] | nu
       : []),
     made('v1', 'ServiceAccount', home),
     ...rights,
-    // By this right it renews its own token, and no other.
+    // Lets it renew its own token, and no other.
     {
       ...named(made(`${RBAC}/v1`, 'Role', home)),
       rules: [
@@ -94,7 +94,7 @@ const collectionOf = (kind: string, namespace: string | undefined): string => {
 const pathOf = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
   `${collectionOf(kind, namespace)}/${encodeURIComponent(name)}`;
 
-/** The object as people name it: `ServiceAccount berth/berth-ada`. */
+/** The object as shown to people: `ServiceAccount berth/berth-ada`. */
 export const objectName = ({ kind, metadata: { name, namespace } }: ManifestObject): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
@@ -114,7 +114,7 @@ async function applyObject(http: KubeHttp, object: ManifestObject): Promise<void
     });
   } catch (error) {
     if (!hasStatus(error, 403)) throw error;
-    // An administrator may have made it for somebody who may not.
+    // An administrator may have created it for a user who may not.
     const isThere = await http.call({ action: `get ${objectName(object)}`, path }).then(
       () => true,
       () => false,
@@ -124,16 +124,16 @@ async function applyObject(http: KubeHttp, object: ManifestObject): Promise<void
 }
 
 /**
- * Makes the objects, or brings them up to date, in their order. What the account may not change is left as
- * it is, if it is there. Fails as `KubeHttp.call`; what was made before stays.
+ * Creates or updates the objects in order. Objects that the account may not change are left alone if they
+ * exist. Fails as `KubeHttp.call`; what was already created stays.
  */
 export async function applyManifest(http: KubeHttp, objects: readonly ManifestObject[]): Promise<void> {
   for (const object of objects) await applyObject(http, object);
 }
 
 /**
- * A new token of the account for `lifetimeS` seconds; the cluster may give it less. Fails as `KubeHttp.call`,
- * or with a WireError.
+ * Requests a new token of the account for `lifetimeS` seconds; the cluster may shorten that. Fails as
+ * `KubeHttp.call`, or with a WireError.
  */
 export async function requestToken(
   http: KubeHttp,
@@ -164,7 +164,7 @@ interface TokenClaims {
   'kubernetes.io': { serviceaccount: { uid: string } };
 }
 
-/** Whose token it is, as the token says itself; null: it is no ServiceAccount's, or has no end. */
+/** The ServiceAccount that a token says it belongs to; null: none, or it does not expire. */
 export function tokenRenewal(token: string): TokenRenewal | null {
   const [, payload = ''] = token.split('.');
   let claims: ReturnType<typeof wire<TokenClaims>>;
@@ -197,7 +197,7 @@ export async function accountUid(
   }
 }
 
-/** What every namespace has from the start. */
+/** What every namespace contains from the start. */
 const GIVEN: Readonly<Record<string, readonly string[]>> = {
   pods: [],
   services: [],
@@ -206,7 +206,7 @@ const GIVEN: Readonly<Record<string, readonly string[]>> = {
   serviceaccounts: ['default'],
 };
 
-/** Whether nothing is left in the namespace but what the cluster itself has put there. */
+/** Whether the namespace contains only what the cluster itself put there. */
 async function isUnused(http: KubeHttp, namespace: string): Promise<boolean> {
   for (const [plural, given] of Object.entries(GIVEN)) {
     const body = await http.call({
@@ -222,8 +222,8 @@ async function isUnused(http: KubeHttp, namespace: string): Promise<boolean> {
 }
 
 /**
- * Removes the objects, last first, and gives the names of those that stay because others use them. What is
- * gone already is passed over. Fails as `KubeHttp.call`; what was removed before is gone.
+ * Removes the objects, last first, and returns the names of those that stay because others use them. Missing
+ * objects are skipped. Fails as `KubeHttp.call`; what was already removed is gone.
  */
 export async function removeManifest(http: KubeHttp, objects: readonly ManifestObject[]): Promise<string[]> {
   const kept: string[] = [];

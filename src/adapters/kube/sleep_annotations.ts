@@ -1,5 +1,5 @@
-// The annotations by which users say when workloads sleep: docs/reference.md "Policies". Anybody may have
-// written them. What is wrong is named, and does nothing. Pure.
+// The annotations by which users schedule the sleep of workloads: docs/reference.md "Policies". Anyone may
+// have written them. Faulty ones are reported, and have no effect. Pure.
 
 import type { SleepAnnotations } from '../../protocol/policies.ts';
 import { parseSchedule } from '../../protocol/sleep_windows.ts';
@@ -7,14 +7,14 @@ import { parseTime } from '../../protocol/timestamps.ts';
 import { CLOUD, WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import { oneLine } from './untrusted_values.ts';
 
-/** In how far a fault shows the value. */
+/** The number of characters of a value shown in a fault. */
 const SHOWN_LENGTH = 60;
 const MAX_LENGTH = 1_000;
-/** The last time that RFC 3339 can write in UTC. */
+/** The last time that RFC 3339 can express in UTC. */
 const LAST_TIME = Date.parse('9999-12-31T23:59:59.999Z');
 const UNIT_MINUTES: Readonly<Record<string, number>> = { m: 1, h: 60, d: 1_440 };
 
-/** The part of the annotations that a value gives, or what is wrong with it. */
+/** Parses a value to its part of the annotations, or to what is wrong with it. */
 type Read = (text: string) => SleepAnnotations | string;
 
 const { min, max } = CLOUD.idleMinutes;
@@ -62,7 +62,7 @@ const READERS: Readonly<Record<string, Read>> = {
   'berth/after': readAfter,
 };
 
-/** What the annotations of an object say; null: nothing. */
+/** The sleep annotations of an object; null if none. */
 export function readSleepAnnotations(annotations: unknown): SleepAnnotations | null {
   if (typeof annotations !== 'object' || annotations === null) return null;
   const found: SleepAnnotations[] = [];

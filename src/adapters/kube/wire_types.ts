@@ -1,6 +1,6 @@
-// The objects of the Kubernetes API as they come over the wire. @kubernetes/client-node serves as types
-// alone: its generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not
-// safe with untrusted clusters.
+// The objects of the Kubernetes API as they arrive. @kubernetes/client-node is used only for its types: its
+// generated classes cost 400 ms and 70 MiB to load, and its loader, watch and port-forward are not safe with
+// untrusted clusters.
 import type { V1Deployment, V1StatefulSet } from '@kubernetes/client-node';
 
 export type {
@@ -25,18 +25,18 @@ export type {
   VersionInfo,
 } from '@kubernetes/client-node';
 
-/** The fields that are read have the same names in both kinds. */
+/** The fields used have the same names in both kinds. */
 export type KubeWorkload = V1Deployment & V1StatefulSet;
 
 /**
- * T from an untrusted server: the value of a field is unknown until it is checked, and only the names are
- * certain, so that a misspelt one does not compile. A property read from a string or number in place of an
- * object is undefined.
+ * T from an untrusted server. The value of a field is unknown until it is checked; only the names are
+ * certain, so a misspelt one does not compile. A property read from a string or number instead of an object
+ * is undefined.
  */
 export type Wire<T> = T extends string | number | boolean | Date | readonly unknown[] | undefined | null
   ? unknown
   : { readonly [K in keyof T]?: Wire<NonNullable<T[K]>> } | null | undefined;
 
-/** `value` as the wire form of T, which every object is, because all leaves are unknown. */
+/** `value` as the wire form of T. Every object has that form, because all its fields are unknown. */
 export const wire = <T extends object>(value: unknown): Wire<T> | undefined =>
   typeof value === 'object' && value !== null ? (value as Wire<T>) : undefined;

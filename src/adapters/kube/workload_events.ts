@@ -1,18 +1,18 @@
-// Why a workload gets no pod, or a pod does not start, in the words of the cluster's own events.
+// Why a workload gets no pod, or a pod does not start, according to the cluster's own events.
 import type { KubeCluster, Resource } from './kube_cluster.ts';
 import type { PodRow, SelectedWorkload } from './pods.ts';
 import { boundedText, oneLine } from './untrusted_values.ts';
 import { type CoreV1Event, wire } from './wire_types.ts';
 
-/** An event that tells of trouble. */
+/** An event that reports trouble. */
 interface TroubleEvent {
-  /** As in `FailedCreate: exceeded quota`. */
+  /** Such as `FailedCreate: exceeded quota`. */
   text: string;
   /** RFC 3339; '' when unknown. */
   at: string;
 }
 
-/** Reasons of events that say what a pod waits for; a status says the others. */
+/** Reasons of events that say what a pod waits for. All other reasons are in its status. */
 const TROUBLE_REASONS: ReadonlySet<string> = new Set([
   'FailedCreate',
   'FailedMount',
@@ -37,12 +37,12 @@ const warningsResource = (namespace: string, kind: string, name: string): Resour
   rowOf: troubleEventOf,
 });
 
-/** Pods whose events are read. */
+/** The most pods whose events are read. */
 const MAX_PODS = 2;
 
 /**
- * The latest event about each of: what makes the pods of `workload`, and those of `pods` that are not ready.
- * Fails as `KubeCluster.list`.
+ * The latest event about each object: the one that creates the pods of `workload`, and those of `pods` that
+ * are not ready. Fails as `KubeCluster.list`.
  */
 export async function eventTroubles(
   cluster: KubeCluster,
@@ -52,7 +52,7 @@ export async function eventTroubles(
   const { kind, namespace, name, replicaSet } = workload;
   const waiting = pods.filter(({ isReady, isEnding }) => !isReady && !isEnding).slice(0, MAX_PODS);
   const maker = kind === 'StatefulSet' ? { kind, name } : { kind: 'ReplicaSet', name: replicaSet ?? '' };
-  // An event of earlier trouble stays for an hour: with a pod there, it is not what is waited for now.
+  // An event of earlier trouble stays for an hour. If there is a pod, it is not what is being waited for now.
   const objects = [
     ...(waiting.length === 0 && maker.name !== '' ? [maker] : []),
     ...waiting.map((pod) => ({ kind: 'Pod', name: pod.name })),

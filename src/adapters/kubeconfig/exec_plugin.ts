@@ -1,5 +1,5 @@
-// The program by which a user logs in (`exec` of a kubeconfig). It is the user's own, run as kubectl runs it,
-// by the user's own command line: it may ask on the terminal and open a browser. The daemon never runs it.
+// The user's login program (`exec` in a kubeconfig). It is the user's own, and the command line runs it as
+// kubectl does: it may ask on the terminal and open a browser. The daemon never runs it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { type Fields, type KubeconfigEntry, KubeconfigError, mappingOf } from './kubeconfig_files.ts';
@@ -16,7 +16,7 @@ export interface ExecPlugin {
   installHint: string;
 }
 
-/** Why the user cannot be logged in to a cluster, and what can be done about it. */
+/** Why the user cannot be logged in to a cluster, and what to do about it. */
 export class LoginError extends Error {
   override readonly name = 'LoginError';
   readonly hint: string;
@@ -27,19 +27,19 @@ export class LoginError extends Error {
 }
 
 export interface ExecRun {
-  /** What it is told of the cluster, if it wants to know. */
+  /** What it is told about the cluster, if it wants to know. */
   cluster: Fields;
-  /** The user can be asked. */
+  /** Whether the user can be asked. */
   isInteractive: boolean;
   timeoutMs: number;
-  /** Has `kill` called when the command is interrupted. Returns a function that takes it back. */
+  /** Registers `kill`, called when the command is interrupted. Returns a function that unregisters it. */
   onInterrupt(kill: () => void): () => void;
 }
 
 const API_GROUP = 'client.authentication.k8s.io';
 const API_VERSIONS = ['v1', 'v1beta1', 'v1alpha1'].map((version) => `${API_GROUP}/${version}`);
 const MODES = ['Always', 'IfAvailable', 'Never'] as const;
-/** A token or a chain of certificates is far smaller. */
+/** Tokens and certificate chains are far smaller. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 const textsOf = (value: unknown): string[] =>
@@ -53,7 +53,7 @@ const envOf = (value: unknown): Record<string, string> =>
     }),
   );
 
-/** The plugin of a user. Throws a KubeconfigError where kubectl would not run it either. */
+/** The plugin of a user. Throws a KubeconfigError in cases where kubectl would not run it either. */
 export function execPluginOf(exec: Fields, user: KubeconfigEntry): ExecPlugin {
   const { command, apiVersion = '', interactiveMode = 'IfAvailable', installHint } = exec;
   if (typeof command !== 'string' || command === '')
@@ -67,7 +67,7 @@ export function execPluginOf(exec: Fields, user: KubeconfigEntry): ExecPlugin {
   if (!mode)
     throw new KubeconfigError(`interactiveMode of the user ${user.name} is none of ${MODES.join(', ')}`);
   return {
-    // As kubectl: a path is relative to the kubeconfig, a bare name is looked up in PATH.
+    // As in kubectl: a path is relative to the kubeconfig, and a bare name is looked up in PATH.
     command: command.includes('/') ? resolve(user.folder, command) : command,
     args: textsOf(exec['args']),
     env: envOf(exec['env']),
@@ -84,14 +84,14 @@ function start(plugin: ExecPlugin, { cluster, isInteractive }: ExecRun): ChildPr
   const info = { apiVersion: plugin.apiVersion, kind: 'ExecCredential', spec };
   return spawn(plugin.command, plugin.args, {
     env: { ...process.env, ...plugin.env, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
-    // What it says, such as a code to type into a browser, is for the user at once.
+    // What it says on stderr, such as a code to type into a browser, must reach the user at once.
     stdio: [mayAsk ? 'inherit' : 'ignore', 'pipe', 'inherit'],
     // In a group of its own it could not read the terminal.
     detached: !mayAsk,
   });
 }
 
-/** Ends the program, and with it what it has started where it has a group of its own. */
+/** Ends the program, and everything it has started if it has a process group of its own. */
 function killTree(child: ChildProcess, isGroup: boolean, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   try {
@@ -101,7 +101,7 @@ function killTree(child: ChildProcess, isGroup: boolean, signal: NodeJS.Signals)
   }
 }
 
-/** What the program prints. Throws a LoginError when it fails, prints too much or takes too long. */
+/** The output of the program. Throws a LoginError when it fails, prints too much or takes too long. */
 function outputOf(plugin: ExecPlugin, run: ExecRun): Promise<string> {
   const name = plugin.command;
   const isGroup = !(run.isInteractive && plugin.interactiveMode !== 'Never');
@@ -118,7 +118,7 @@ function outputOf(plugin: ExecPlugin, run: ExecRun): Promise<string> {
     };
     const giveUp = (reason: string, hint = ''): void => {
       child.stdout?.destroy();
-      // The command ends with this error, and has no time to see whether the program does.
+      // The command ends with this error, and cannot wait for the program to end.
       killTree(child, isGroup, 'SIGKILL');
       finish(new LoginError(`the login command ${name} ${reason}`, hint));
     };
@@ -149,8 +149,8 @@ const AS_IT_SAYS = 'What it has printed is above; kubectl would fail with it, to
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 /**
- * Runs the program and gives the user that it logs in. Throws a LoginError, which never has what it
- * printed on stdout.
+ * Runs the program, and returns the user that it logs in. Throws a LoginError, which never contains its
+ * stdout.
  */
 export async function runExecPlugin(plugin: ExecPlugin, run: ExecRun): Promise<Record<string, string>> {
   const what = `the login command ${plugin.command}`;

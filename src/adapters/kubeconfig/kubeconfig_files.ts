@@ -1,12 +1,12 @@
-// The kubeconfig of the user, read on the user's own machine as kubectl reads it: the files of $KUBECONFIG
-// merged, paths relative to the file that names them, unknown fields passed over. Files are untrusted in
-// form alone: what they name may be read and run here, because kubectl would.
+// The user's kubeconfig, read on the user's own machine as kubectl reads it: the files of $KUBECONFIG are
+// merged, paths are relative to the file that contains them, and unknown fields are ignored. Files are
+// untrusted only in form: what they name may be read and run here, because kubectl would.
 import { closeSync, existsSync, readSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { openRegularFile } from '../../settings/state_files.ts';
 import { parseYamlNodes, type YamlNode, YamlPositionError } from '../yaml.ts';
 
-/** Why a kubeconfig cannot be used, and what the user can do about it. */
+/** Why a kubeconfig cannot be used, and what to do about it. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
   readonly hint: string;
@@ -16,7 +16,7 @@ export class KubeconfigError extends Error {
   }
 }
 
-/** Fields of an entry by name; values as YAML has them. */
+/** The fields of an entry by name, with their YAML values. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** An entry of a kubeconfig, and the folder that its paths are relative to. */
@@ -26,10 +26,10 @@ export interface KubeconfigEntry {
   folder: string;
 }
 
-/** One context with the cluster and the user that it names. */
+/** A context with the cluster and the user it names. */
 export interface KubeContext {
   name: string;
-  /** null: it names none. */
+  /** null: none is given. */
   namespace: string | null;
   cluster: KubeconfigEntry;
   user: KubeconfigEntry;
@@ -42,7 +42,7 @@ interface Kubeconfig extends Record<ListName, Map<string, KubeconfigEntry>> {
   currentContext: string;
 }
 
-/** A file of thousands of contexts has less. */
+/** Even a file with thousands of contexts is smaller. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_DEPTH = 20;
 const MAX_NODES = 100_000;
@@ -56,8 +56,8 @@ const unreadable = (name: string, error: unknown): KubeconfigError => {
 };
 
 /**
- * The text of stdin. It may come from a person or a slow program: meanwhile, Ctrl-C ends the command.
- * Throws a KubeconfigError.
+ * Reads stdin. It may come from a person or a slow program, so Ctrl-C ends the command meanwhile. Throws a
+ * KubeconfigError.
  */
 export async function readUserInput(): Promise<string> {
   const chunks: Buffer[] = [];
@@ -103,11 +103,11 @@ function plainValue(node: YamlNode): unknown {
   return Object.fromEntries(node.rows.map(({ key, value }) => [key, plainValue(value)]));
 }
 
-/** `value` as fields; undefined: it is no mapping. */
+/** `value` as fields; undefined if it is not a mapping. */
 export const mappingOf = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 
-/** The entries of one list. kubectl refuses a name that is there twice in one file. */
+/** The entries of one list. Like kubectl, refuses a name that occurs twice in one file. */
 function entriesOf(root: Fields, list: ListName, file: string): Map<string, KubeconfigEntry> {
   const entries = new Map<string, KubeconfigEntry>();
   const rows = root[list] ?? [];
@@ -146,7 +146,7 @@ function parseFile(text: string, file: string): Kubeconfig {
   };
 }
 
-/** As kubectl merges: the first file that has an entry, or a current context, wins. */
+/** Merges like kubectl: the first file that has an entry, or a current context, wins. */
 function merge(files: readonly Kubeconfig[]): Kubeconfig {
   const merged = (list: ListName) => new Map([...files].reverse().flatMap((file) => [...file[list]]));
   return {
@@ -157,13 +157,13 @@ function merge(files: readonly Kubeconfig[]): Kubeconfig {
   };
 }
 
-/** Of `$KUBECONFIG` and of `~/.kube/config`, a file that is absent is passed over. */
+/** Files in `$KUBECONFIG`, and `~/.kube/config`, are skipped if they do not exist. */
 const readIfThere = (path: string): Kubeconfig[] =>
   existsSync(path) ? [parseFile(readUserFile(path), path)] : [];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The files that kubectl would read without `--kubeconfig`, as absolute paths. */
+/** The files that kubectl reads without `--kubeconfig`, as absolute paths. */
 const defaultKubeconfigFiles = ({ KUBECONFIG, HOME }: Environment): string[] =>
   KUBECONFIG
     ? KUBECONFIG.split(delimiter)
@@ -173,11 +173,11 @@ const defaultKubeconfigFiles = ({ KUBECONFIG, HOME }: Environment): string[] =>
       ? [join(HOME, '.kube/config')]
       : [];
 
-/** Which kubeconfig and context to use: what `--kubeconfig` (`-`: stdin) and `--context` say. */
+/** The kubeconfig and context to use, from `--kubeconfig` (`-`: stdin) and `--context`. */
 export interface ContextChoice {
   file: string | undefined;
   context: string | undefined;
-  /** The text of stdin, where `file` names it. */
+  /** The text of stdin, if `file` names it. */
   stdin?: string;
 }
 
@@ -193,7 +193,7 @@ function readFiles(
   return { config: merge(paths.flatMap(readIfThere)), names: paths.join(', ') || '~/.kube/config' };
 }
 
-/** The entry that a context names. */
+/** The entry named by a context. */
 function named(config: Kubeconfig, list: 'clusters' | 'users', context: KubeconfigEntry): KubeconfigEntry {
   const key = LISTS[list];
   const name = context.fields[key];
@@ -204,12 +204,12 @@ function named(config: Kubeconfig, list: 'clusters' | 'users', context: Kubeconf
   throw new KubeconfigError(`the context ${context.name} names ${what}`);
 }
 
-/** At most so many contexts are listed in an error. */
+/** The most contexts listed in an error. */
 const MAX_LISTED = 20;
 
 /**
- * The context that is chosen, or else the current one. `env` has KUBECONFIG and HOME. Throws a
- * KubeconfigError. docs/reference.md "Clusters on the command line".
+ * The chosen context, or else the current one. `env` has KUBECONFIG and HOME. Throws a KubeconfigError.
+ * docs/reference.md "Clusters on the command line".
  */
 export function readKubeContext(choice: ContextChoice, env: Environment): KubeContext {
   const { config, names } = readFiles(choice, env);

@@ -1,4 +1,4 @@
-// Calls to a cluster by the user's own command line, with the user's own login.
+// Calls to a cluster from the user's own command line, with the user's own login.
 import { isFailure } from '../../runtime/actor.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { createClusterDialer } from '../cluster_dialer.ts';
@@ -8,7 +8,7 @@ import { parseKubeconfig } from '../kube/kubeconfig.ts';
 import { LoginError } from './exec_plugin.ts';
 import { KubeconfigError } from './kubeconfig_files.ts';
 
-/** The user reaches whatever address their kubeconfig names; the daemon has a rule of its own. */
+/** The user may reach any address in their own kubeconfig; the daemon has a rule of its own. */
 const ANY_ADDRESS = { allow: 'any', apiOnLoopback: true } as const;
 
 const HINTS: ReadonlyMap<number, string> = new Map([
@@ -35,8 +35,8 @@ export function checkStandalone(kubeconfig: string): ReturnType<typeof parseKube
 }
 
 /**
- * Does `work` on the cluster of `kubeconfig`, which has nothing outside of it. Throws a LoginError when a
- * call fails, or a KubeconfigError.
+ * Runs `work` on the cluster of `kubeconfig`, which must be self-contained. Throws a LoginError when a call
+ * fails, or a KubeconfigError.
  */
 export async function withUserCluster<T>(
   kubeconfig: string,

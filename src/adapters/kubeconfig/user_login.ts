@@ -1,6 +1,5 @@
-// How the user of a context logs in, and where its cluster is, with every file that they name read. What
-// Berth cannot do for a user is refused here with the way out.
-// docs/reference.md "Clusters on the command line".
+// How the user of a context logs in, and where its cluster is, with all referenced files read. Logins that
+// Berth cannot use are refused here, with an alternative. docs/reference.md "Clusters on the command line".
 import { resolve } from 'node:path';
 import { credentialEnd } from '../kube/credential_end.ts';
 import { type ExecPlugin, execPluginOf } from './exec_plugin.ts';
@@ -13,15 +12,15 @@ import {
   readUserFile,
 } from './kubeconfig_files.ts';
 
-/** Fields of a user that can be stored: a token, or a certificate with its key in base64. */
+/** The fields of a user that can be stored: a token, or a certificate with its key in base64. */
 export type StoredUser = Readonly<Partial<Record<(typeof STORED_FIELDS)[number], string>>>;
 const STORED_FIELDS = ['token', 'client-certificate-data', 'client-key-data'] as const;
 
 export type UserLogin =
-  /** `file`: where the token comes from, which others may replace. */
+  /** `file`: the file with the token, which others may replace. */
   | { kind: 'stored'; user: StoredUser; file: string | null }
   | { kind: 'exec'; plugin: ExecPlugin }
-  /** The token that an `auth-provider` has left in the file. It ends soon. */
+  /** The token that an `auth-provider` has left in the file. It expires soon. */
   | { kind: 'provider'; user: StoredUser };
 
 interface Refusal {
@@ -61,7 +60,7 @@ function refuse(what: string, { fields }: KubeconfigEntry, refusals: readonly Re
   if (found) throw new KubeconfigError(`${what} ${found.message} (${found.field})`, found.hint);
 }
 
-/** A text of an entry; undefined: it has none. */
+/** A string field of an entry; undefined if absent. */
 function textOf({ name, fields }: KubeconfigEntry, field: string): string | undefined {
   const value = fields[field];
   if (!isSet(value)) return undefined;
@@ -69,7 +68,7 @@ function textOf({ name, fields }: KubeconfigEntry, field: string): string | unde
   throw new KubeconfigError(`${field} of ${name} must be a text`, 'Put it in quotes.');
 }
 
-/** The content in base64: of `<field>-data`, or of the file that `<field>` names. */
+/** Content in base64: from `<field>-data`, or from the file that `<field>` names. */
 function dataOf(entry: KubeconfigEntry, field: string): string | undefined {
   const data = textOf(entry, `${field}-data`);
   if (data !== undefined) return data;
@@ -80,8 +79,8 @@ function dataOf(entry: KubeconfigEntry, field: string): string | undefined {
 }
 
 /**
- * The fields of the cluster for a kubeconfig of its own. `authority`: a file that stands for its own CA;
- * `-`: the text `stdin`.
+ * The fields of the cluster for a self-contained kubeconfig. `authority`: a file that replaces its CA; `-`:
+ * the text `stdin`.
  */
 export function clusterFields(
   { name, cluster }: KubeContext,
@@ -113,7 +112,7 @@ export function clusterFields(
 
 interface Provider {
   tokenField: string;
-  /** The end of the token in epoch milliseconds, as the provider writes it. */
+  /** The expiry of the token in epoch milliseconds, as the provider writes it. */
   endOf: (config: Fields) => number;
   hint: string;
 }
@@ -136,7 +135,7 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
   },
 };
 
-/** kubectl renews such a login by programs and hosts of its own. Here, the token that it has left is used. */
+/** kubectl renews such a login with programs and hosts of its own. Here, the token it has left is used. */
 function providerLogin(context: KubeContext, value: Fields, now: number): UserLogin {
   const name = String(value['name']);
   const provider = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
@@ -153,7 +152,7 @@ function providerLogin(context: KubeContext, value: Fields, now: number): UserLo
 function storedUser(user: KubeconfigEntry): { user: StoredUser; file: string | null } {
   const path = textOf(user, 'tokenFile');
   const file = path === undefined ? null : resolve(user.folder, path);
-  // As kubectl: a file wins over a token beside it.
+  // As in kubectl: a file takes precedence over a token beside it.
   const token = file === null ? textOf(user, 'token') : readUserFile(file).trim();
   const certificate = dataOf(user, 'client-certificate');
   const key = dataOf(user, 'client-key');
@@ -173,7 +172,7 @@ export function loginOf(context: KubeContext, now: number): UserLogin {
   const stored = storedUser(user);
   const hasCertificate =
     isSet(stored.user['client-certificate-data']) && isSet(stored.user['client-key-data']);
-  // A program is called only without them, as kubectl does.
+  // As in kubectl, a program is only run without them.
   if (isSet(stored.user.token) || hasCertificate) return { kind: 'stored', ...stored };
   const exec = mappingOf(user.fields['exec']);
   if (exec) return { kind: 'exec', plugin: execPluginOf(exec, user) };
@@ -185,7 +184,7 @@ export function loginOf(context: KubeContext, now: number): UserLogin {
   );
 }
 
-/** A kubeconfig with this context alone and nothing outside of it, as the daemon takes it. */
+/** A self-contained kubeconfig with only this context, as the daemon accepts it. */
 export const standaloneKubeconfig = (
   { name, namespace }: KubeContext,
   cluster: Fields,

@@ -1,9 +1,9 @@
-// Whether anything that was written to a connection may be stuck in the node. The reference implementation
-// gives the frames of a connection to five workers, streams by their id and pings in turn, and a worker waits
-// until the pod takes what it has. So the answer to a ping proves that one known worker is drained, and the
-// answers to five pings prove it of all.
+// Whether data written to a connection may be stuck in the node. The reference implementation distributes the
+// frames of a connection over five workers, streams by their id and pings in turn, and a worker blocks until
+// the pod takes what it has. So the answer to one ping proves that a known worker is drained, and the answers
+// to five prove it for all.
 //
-// One small frame needs no proof: the node always reads it, and the pod's socket always has room for it.
+// A single small frame needs no proof: the node always reads it, and the pod's socket always has room for it.
 import { pingFrame } from './spdy_frames.ts';
 
 export const NODE_WORKERS = 5;
@@ -14,7 +14,7 @@ export class DrainCheck {
   private readonly send: (bytes: Buffer) => void;
   private pingCount = 0;
   private outstandingPings = 0;
-  /** Something has been written after the outstanding pings. */
+  /** Something was written after the outstanding pings. */
   private hasNewWrites = false;
   private drained = true;
   private frameCount = 0;
@@ -23,17 +23,17 @@ export class DrainCheck {
     this.send = send;
   }
 
-  /** The worker that gets the next ping. */
+  /** The worker that will get the next ping. */
   get nextWorker(): number {
     return this.pingCount % NODE_WORKERS;
   }
 
-  /** Pings are outstanding. */
+  /** Whether pings are outstanding. */
   get isPending(): boolean {
     return this.outstandingPings > 0;
   }
 
-  /** The node has taken all that was written. */
+  /** Whether the node has taken everything that was written. */
   get isDrained(): boolean {
     return this.drained;
   }
@@ -63,7 +63,7 @@ export class DrainCheck {
     this.send(Buffer.concat(pings));
   }
 
-  /** A ping has come back. True: it was the last outstanding one. */
+  /** A ping was answered. Returns whether it was the last outstanding one. */
   onPong(): boolean {
     if (this.outstandingPings === 0) return false;
     this.outstandingPings -= 1;

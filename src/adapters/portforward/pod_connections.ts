@@ -1,5 +1,5 @@
-// The connections to one pod: kept for the next stream, dialled ahead, closed when nobody needs them. Where
-// the cluster offers no transport for them, every stream gets a WebSocket of its own.
+// The connections to one pod: kept for the next stream, dialled ahead, and closed when not needed. If the
+// cluster offers no transport for them, every stream gets a WebSocket of its own.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { deadlineSignal } from '../deadline_signal.ts';
@@ -15,14 +15,14 @@ import {
 import type { ClusterTransports, ForwardTransport } from './transports.ts';
 import { openWebSocketStream } from './websocket_stream.ts';
 
-/** A stream that is wanted: it goes to the first connection that is free. */
+/** A requested stream, which gets the first connection that is free. */
 interface StreamRequest {
   readonly port: number;
   readonly events: ForwardStreamEvents;
   state: 'waiting' | 'destroyed' | Destroyable;
 }
 
-/** The connections to one pod, for as long as a tether uses it. */
+/** The connections to one pod, as long as a tether uses it. */
 export class PodConnections {
   private readonly cluster: ClusterTransports;
   private readonly pod: PodName;
@@ -30,7 +30,7 @@ export class PodConnections {
   private waiting: StreamRequest[] = [];
   private dialCount = 0;
   private isRetired = false;
-  /** A dial that is to show whether the node lives is under way. */
+  /** Whether a dial that tests the node is under way. */
   private isProving = false;
   private readonly abort = new AbortController();
   private readonly cancelCheckUps: () => void;
@@ -51,13 +51,13 @@ export class PodConnections {
     return this.connections.size === 0 && this.dialCount === 0;
   }
 
-  /** Opens a stream to `port`. No event comes before this has returned. */
+  /** Opens a stream to `port`. No event occurs before this has returned. */
   open(port: number, events: ForwardStreamEvents): Destroyable {
     const request: StreamRequest = { port, events, state: 'waiting' };
     this.waiting.push(request);
     queueMicrotask(() => {
       this.assignStreams();
-      // One more than is needed now: the next stream finds it open.
+      // Dials one more than needed now, so that the next stream finds it open.
       const { transport } = this.cluster;
       if (transport && this.dialCount === 0 && !this.hasFreeConnection) void this.dial(transport);
     });
@@ -69,10 +69,10 @@ export class PodConnections {
     };
   }
 
-  /** Takes no more streams; those that are open go on. */
+  /** Accepts no more streams; open ones continue. */
   retire(): void {
     this.isRetired = true;
-    // Streams that go on must not outlive a dead node.
+    // Streams that continue must not outlive a dead node.
     if (this.isEmpty) this.cancelCheckUps();
     for (const connection of this.connections) connection.retire(FORWARD_CLOSED);
     this.failWaiting({ code: 'absent', text: 'the pod is gone' });
@@ -118,7 +118,7 @@ export class PodConnections {
     deadline.clear();
     if (!this.abort.signal.aborted) transport.recordResult(result, startedAt);
     if (result instanceof Duplex) this.add(result);
-    // Where the transport is no longer offered, the waiting streams get the next one instead.
+    // If the transport is no longer offered, the waiting streams get the next one instead.
     else if (transport.isOffered) this.failWaiting(result);
     this.assignStreams();
     return result instanceof Duplex || (result.code !== 'unreachable' && result.code !== 'lost');
@@ -159,7 +159,7 @@ export class PodConnections {
     return [...this.connections].some(({ heardAt }) => heardAt > since);
   }
 
-  /** Closes what has been silent for long if the node does not answer a new connection either. */
+  /** Closes connections that have long been silent if the node does not answer a new connection either. */
   private async proveNode(): Promise<void> {
     const { transport } = this.cluster;
     if (!transport) return;

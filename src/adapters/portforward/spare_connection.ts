@@ -1,4 +1,4 @@
-// A connection to the API server that is made ahead: a stream that begins with a connection of its own begins
+// A connection to the API server made in advance, so that a stream which needs a connection of its own begins
 // sooner.
 import type { Socket } from 'node:net';
 import type { Clock } from '../../runtime/actor.ts';
@@ -23,19 +23,19 @@ export class SpareConnection {
     this.clock = clock;
   }
 
-  /** As `ClusterDialer.connect`, but takes the spare connection if there is one, or one on its way. */
+  /** Like `ClusterDialer.connect`, but uses the spare connection if there is one, or one being made. */
   async connect(signal: AbortSignal): Promise<Socket> {
     const next = this.spare;
     this.spare = null;
     const spare = await next;
     spare?.cancelExpiry();
     const socket = spare && !spare.socket.destroyed ? spare.socket : await this.dialer.connect(signal);
-    // While the server is busy with the upgrade, and not when the stream's first bytes are on their way.
+    // Now the server is busy with the upgrade; later, the stream's first bytes would be on their way.
     if (!this.isClosed) this.dialSpare();
     return socket;
   }
 
-  /** Dials for the next stream. If that fails, the next stream dials for itself and reports the error. */
+  /** Dials for the next stream. If that fails, the next stream dials itself and reports the error. */
   private dialSpare(): void {
     this.spare ??= this.dialer.connect().then(
       (socket) => {

@@ -2,9 +2,9 @@
 //
 // The reference implementation has no flow control per stream: a reader that stops blocks the whole
 // connection, and bytes that the pod does not take block those behind them. So a connection carries one
-// stream at a time, and is used again for the next one. Beside it there may be streams whose client has gone
-// and which the node is still closing; their data is dropped. A connection is used again only once it is
-// drained: the worker of the stream answers a ping, which it does only when nothing is stuck before it.
+// stream at a time, and is reused for the next. Besides, there may be streams whose client has disconnected
+// and which the node is still closing; their data is dropped. A connection is reused only once it is drained:
+// the stream's worker answers a ping, which it does only when nothing is stuck before it.
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -23,7 +23,8 @@ import {
 } from './transport.ts';
 
 /**
- * Payloads up to this size are copied behind their frame header: cheaper than a second buffer for the socket.
+ * Payloads up to this size are copied behind their frame header, which is cheaper than a second buffer for
+ * the socket.
  */
 const MAX_COPIED_BYTES = 4 * 1024;
 
@@ -33,7 +34,8 @@ export interface SpdyConnectionEvents {
   /** `isFree` may have become true. */
   onFree(): void;
   /**
-   * Whether the connection may be kept for a pod that is slow to take what a client has sent that has gone.
+   * Whether the connection may be kept for a pod that is slow to take the data of a client that has
+   * disconnected.
    */
   mayLinger(): boolean;
   onClosed(): void;
@@ -41,29 +43,29 @@ export interface SpdyConnectionEvents {
 
 /** Times are in monotonic milliseconds. */
 type ConnectionState =
-  /** Without a stream, and drained. */
+  /** No stream, and drained. */
   | { phase: 'idle'; since: number }
   | { phase: 'busy'; stream: SpdyStream }
-  /** Without a stream; the node has yet to prove that nothing is stuck. */
+  /** No stream; the node has yet to prove that nothing is stuck. */
   | { phase: 'draining'; since: number; cancelTimeout: () => void }
-  /** Takes no more streams. The last one and those of clients that have gone go on. */
+  /** Accepts no more streams. The last one and those of disconnected clients continue. */
   | { phase: 'retiring'; stream: SpdyStream | null }
   | { phase: 'closed' };
 
 /** What each event does in a phase with state `S`. */
 interface ConnectionRow<S> {
-  /** The stream needs the connection no more. */
+  /** The stream no longer needs the connection. */
   release(connection: SpdyConnection, state: S): void;
-  /** The node has taken everything that was written, and no stream is open. */
+  /** The node has taken everything written, and no stream is open. */
   drained(connection: SpdyConnection, state: S): void;
-  /** The connection takes no more streams. */
+  /** The connection accepts no more streams. */
   noMoreStreams(connection: SpdyConnection, state: S): void;
 }
 
 const ignore = (): void => undefined;
 
 /**
- * One SPDY connection to a pod, which carries one stream after the other. `PodConnections` owns it and hears
+ * One SPDY connection to a pod, which carries one stream after another. `PodConnections` owns it and receives
  * its events.
  */
 export class SpdyConnection implements StreamConnection {
@@ -118,10 +120,10 @@ export class SpdyConnection implements StreamConnection {
   private readonly streams = new Map<number, SpdyStream>();
   private state: ConnectionState;
   private lastReceivedAt: number;
-  /** Dropped since the connection was last drained. */
+  /** Bytes dropped since the connection was last drained. */
   private discardedBytes = 0;
 
-  /** `socket` has been upgraded: it carries SPDY, be it by itself or in a WebSocket. */
+  /** `socket` has been upgraded: it carries SPDY, either directly or inside a WebSocket. */
   constructor(socket: Duplex, clock: Clock, events: SpdyConnectionEvents) {
     this.socket = socket;
     this.clock = clock;
@@ -149,14 +151,14 @@ export class SpdyConnection implements StreamConnection {
     return this.state.phase === 'idle' && !this.drainCheck.isPending;
   }
 
-  /** Whether it is kept only for what a slow pod has yet to take. */
+  /** Whether it is kept only for data that a slow pod has yet to take. */
   get isLingering(): boolean {
     return this.lingerCheck.isLingering;
   }
 
-  /** Opens a stream to `port` of the pod. Only when `isFree`; no event comes before this has returned. */
+  /** Opens a stream to `port` of the pod. Only when `isFree`; no event occurs before this has returned. */
   open(port: number, events: ForwardStreamEvents): ForwardStream {
-    // The worker that will be pinged afterwards is the one that gets the data.
+    // The worker that gets the data is the one that will be pinged afterwards.
     const { errorId, dataId } = this.ids.take(this.drainCheck.nextWorker);
     const stream = new SpdyStream(this, errorId, dataId, events);
     this.streams.set(errorId, stream).set(dataId, stream);
@@ -172,8 +174,8 @@ export class SpdyConnection implements StreamConnection {
     // Nothing is ever written on the error stream: it is opened with this side closed.
     this.socket.write(synStreamFrame(errorId, headers('error'), true, errorId === 1));
     this.socket.write(synStreamFrame(dataId, headers('data'), false, false));
-    // If the node has just been heard, the client's first bytes go out with the request. Otherwise the
-    // connection may be dead: nothing is written before the reply, so that the client can still be given to
+    // If the node was heard recently, the client's first bytes go out with the request. Otherwise the
+    // connection may be dead, so nothing is written before the reply, and the client can still be moved to
     // another connection.
     const isAlive = this.clock.monotonic() - this.lastReceivedAt < TETHER.assumedAliveMs;
     process.nextTick(() => {
@@ -189,18 +191,15 @@ export class SpdyConnection implements StreamConnection {
   }
 
   /**
-   * Whether the node has been silent for so long that it may be dead. Bytes that its pod does not take look
-   * the same: only another connection can tell.
+   * Whether the node has been silent for so long that it may be dead. A pod that takes no bytes looks the
+   * same, and only another connection can tell which it is.
    */
   get isDoubtful(): boolean {
     const isQuestioned = this.drainCheck.isPending || this.socket.writableNeedDrain;
     return isQuestioned && !this.socket.isPaused() && this.silentMs >= 2 * TETHER.pingIntervalMs;
   }
 
-  /**
-   * Retires a connection that is idle for longer than `maxIdleMs`; asks one that is silent for a sign of
-   * life.
-   */
+  /** Retires a connection that has been idle for longer than `maxIdleMs`, and pings one that is silent. */
   checkUp(maxIdleMs: number): void {
     const { state } = this;
     const isIdle = 'since' in state && this.clock.monotonic() - state.since > maxIdleMs;
@@ -209,7 +208,7 @@ export class SpdyConnection implements StreamConnection {
   }
 
   /**
-   * Takes no more streams, and is closed as soon as none is left: a client that has gone may have bytes on
+   * Accepts no more streams, and closes when none is left: a disconnected client may still have bytes on
    * their way.
    */
   retire(error: ForwardError): void {
@@ -243,7 +242,7 @@ export class SpdyConnection implements StreamConnection {
   }
 
   sendFin({ dataId }: SpdyStream): void {
-    // The next stream may be opened in this turn of the loop, and go out with it.
+    // The next stream may be opened in this turn of the loop, and then goes out together with this.
     this.socket.cork();
     this.socket.write(dataFrameHeader(dataId, 0, true));
     setImmediate(() => this.socket.uncork());
@@ -270,7 +269,7 @@ export class SpdyConnection implements StreamConnection {
   }
 
   mayLinger(stream: SpdyStream): boolean {
-    // If the connection is drained the pod has everything: it is the node that does not close.
+    // If the connection is drained, the pod has everything, so it is the node that does not close.
     if (stream === this.activeStream || this.drainCheck.isDrained) return false;
     const { writableLength } = this.socket;
     return this.lingerCheck.check(this.clock.monotonic(), writableLength, this.lastReceivedAt, () =>
@@ -291,7 +290,7 @@ export class SpdyConnection implements StreamConnection {
     return SpdyConnection.PHASES[this.state.phase];
   }
 
-  /** The stream whose user is still there. */
+  /** The stream whose user is still there; null if none. */
   private get activeStream(): SpdyStream | null {
     return 'stream' in this.state ? this.state.stream : null;
   }
@@ -308,11 +307,11 @@ export class SpdyConnection implements StreamConnection {
     if (violation) this.close({ code: 'hostile', text: `the server broke the protocol: ${violation}` });
   }
 
-  /** Drops bytes for a client that has gone. */
+  /** Drops bytes for a client that has disconnected. */
   private discard(bytes: number): void {
     this.discardedBytes += bytes;
     if (this.discardedBytes < TETHER.maxDiscardedBytes) return;
-    // Not worth reading to the end; but a stream with a user may run beside it.
+    // Not worth reading to the end, but a stream with a user may be open beside it.
     const error = lost('too much came for a client that had gone');
     if (this.activeStream) this.retire(error);
     else this.close(error);
@@ -323,8 +322,8 @@ export class SpdyConnection implements StreamConnection {
   }
 
   /**
-   * Asks for a sign of life if none has come for a while. Closes the connection if none comes and nothing
-   * could be in its way.
+   * Pings if the node has been silent for a while. Closes the connection if there is no answer and nothing
+   * could have blocked one.
    */
   private probe(): void {
     const { drainCheck, silentMs, socket } = this;
@@ -341,14 +340,14 @@ export class SpdyConnection implements StreamConnection {
       this.events.onFree();
       return;
     }
-    // A slow pod still gets what it was sent; nobody else waits for that.
+    // A slow pod still gets what it was sent, but nothing else waits for that.
     const cancelTimeout = this.clock.after(TETHER.drainCheckTimeoutMs, () =>
       this.retire(lost('the connection was stuck')),
     );
     this.state = { phase: 'draining', since, cancelTimeout };
   }
 
-  /** Sees to it that the node proves that it has taken everything. True: it has already. */
+  /** Makes the node prove that it has taken everything. Returns true if it already has. */
   private beginDrain(): boolean {
     this.lingerCheck.begin(this.clock.monotonic(), this.socket.writableLength);
     this.socket.resume();
@@ -359,7 +358,8 @@ export class SpdyConnection implements StreamConnection {
 
   private onPing(id: number): void {
     if (id % 2 === 0) {
-      // The server's own: echoed, but not into the buffer of a connection that takes nothing.
+      // A ping of the server's. It is echoed, unless the connection takes nothing, because then it would only
+      // fill the buffer.
       if (!this.socket.writableNeedDrain) this.socket.write(pingFrame(id));
       return;
     }

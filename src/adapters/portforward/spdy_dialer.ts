@@ -1,4 +1,4 @@
-// The request that upgrades a connection to the API server to one that carries SPDY to a pod.
+// The request that upgrades a connection to the API server to carry SPDY to a pod.
 import { type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -16,7 +16,7 @@ const MAX_ERROR_BODY_BYTES = 16 * 1024;
 
 /**
  * Connects and upgrades, until `signal` aborts. Resolves with what carries SPDY, or with an error: `lost` if
- * the server takes the connection but does not answer the request. Never rejects.
+ * the server accepts the connection but does not answer the request. Never rejects.
  */
 export type SpdyDialer = (
   dialer: ClusterDialer,
@@ -24,7 +24,7 @@ export type SpdyDialer = (
   signal: AbortSignal,
 ) => Promise<Duplex | ForwardError>;
 
-/** The request for an upgrade of a connection that has just been made. */
+/** The request to upgrade a new connection. */
 export interface UpgradeRequest {
   connection: Socket;
   path: string;
@@ -49,7 +49,7 @@ export const spdyDialerWith =
     }
   };
 
-/** Why the server has not upgraded, whatever its status is. The caller closes the connection. */
+/** Why the server refused the upgrade, whatever its status. The caller closes the connection. */
 export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
   return new Promise((resolve) => {
     let body = '';
@@ -63,7 +63,7 @@ export function upgradeError(response: IncomingMessage): Promise<ForwardError> {
   });
 }
 
-/** SPDY on the connection itself, which every API server knows. */
+/** SPDY directly on the connection, which every API server supports. */
 export const dialSpdy = spdyDialerWith(
   ({ connection, path, headers, signal }) =>
     new Promise((resolve) => {
@@ -79,14 +79,14 @@ export const dialSpdy = spdyDialerWith(
           'content-length': '0',
         },
       });
-      // Not the option `signal` of the request: that would still close the connection after the upgrade.
+      // Not the request's `signal` option, which would still close the connection after the upgrade.
       const stop = (): void => {
         asked.destroy(new Error('the API server does not answer'));
       };
       signal.addEventListener('abort', stop);
       asked.on('upgrade', (response, upgraded, head) => {
         signal.removeEventListener('abort', stop);
-        // What came behind the upgrade is read first by the next listener.
+        // Bytes that arrived after the upgrade are read first by the next listener.
         if (head.length > 0) upgraded.unshift(head);
         if (response.headers.upgrade?.toLowerCase() === 'spdy/3.1') resolve(connection);
         else resolve({ code: 'unsupported', text: errorLine(`upgraded to ${response.headers.upgrade}`) });

@@ -1,6 +1,6 @@
-// SPDY/3.1 framing, as far as port forwarding needs it: the frames of this side, and a reader for what a
-// server sends, which may be anything. Header blocks of the server are never decompressed: nothing in them
-// matters, so none can be a bomb.
+// SPDY/3.1 framing, as far as port forwarding needs it: the frames of this side, and a reader for the
+// server's, which may contain anything. Header blocks from the server are never decompressed: nothing in them
+// matters, so none can be a decompression bomb.
 
 const SPDY_VERSION = 0x8003;
 const FRAME_HEADER_BYTES = 8;
@@ -14,19 +14,21 @@ const FRAME_TYPE = {
 const FIN = 0x01;
 const MAX_STREAM = 0x7fffffff;
 const DATA_LENGTH = 0xffffff;
-/** A control frame is buffered whole before it is read. Those of a port forward have a few dozen bytes. */
+/**
+ * A control frame is buffered completely before it is read. Those of a port forward have a few dozen bytes.
+ */
 const MAX_CONTROL_BYTES = 16 * 1024;
 
-/** What the reader finds. */
+/** Receives what the reader finds. */
 export interface FrameEvents {
-  /** Part of a data frame: a view into the bytes that were pushed. */
+  /** Part of a data frame, as a view into the bytes pushed. */
   onData(stream: number, bytes: Buffer): void;
   /** The server will send no more on this stream. */
   onFin(stream: number): void;
   onReply(stream: number): void;
   onReset(stream: number): void;
   onPing(id: number): void;
-  /** No new streams on this connection. */
+  /** The server accepts no new streams on this connection. */
   onGoAway(): void;
 }
 
@@ -35,7 +37,7 @@ export class FrameReader {
   private readonly events: FrameEvents;
   private readonly header = Buffer.alloc(FRAME_HEADER_BYTES);
   private headerBytes = 0;
-  /** Bytes still to come of the frame whose header has been read. */
+  /** Bytes still missing of the frame whose header has been read. */
   private remainingBytes = 0;
   private stream = 0;
   private isFin = false;
@@ -47,8 +49,8 @@ export class FrameReader {
   }
 
   /**
-   * Reads the next bytes. Returns the violation of the protocol after which nothing can be read; null if
-   * there is none.
+   * Reads the next bytes. Returns the protocol violation that makes the rest unreadable; null if there is
+   * none.
    */
   push(chunk: Buffer): string | null {
     let at = 0;
@@ -107,7 +109,7 @@ export class FrameReader {
     this.control = null;
     const type = this.type;
     if (type === FRAME_TYPE.synStream) return 'a stream opened by the server';
-    // SETTINGS, HEADERS, WINDOW_UPDATE and what later versions may add mean nothing here.
+    // SETTINGS, HEADERS, WINDOW_UPDATE and any later additions are ignored.
     if (
       type !== FRAME_TYPE.synReply &&
       type !== FRAME_TYPE.rstStream &&
@@ -145,12 +147,12 @@ function uint32(value: number): Buffer {
 }
 
 const ZLIB_HEADER = Buffer.from([0x78, 0x01]);
-/** An empty stored block: what a sync flush ends with, and what makes a reader hand out what it has. */
+/** An empty stored block: a sync flush ends with it, and it makes a reader hand out what it has. */
 const SYNC_FLUSH = Buffer.from([0x00, 0x00, 0x00, 0xff, 0xff]);
 
 /**
- * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, which Node.js offers
- * only as an asynchronous one. All blocks of a connection form one zlib stream, so only the first has a zlib
+ * A header block as zlib, in stored blocks: a hundred bytes are not worth a compressor, which Node.js only
+ * offers asynchronously. All blocks of a connection form one zlib stream, so only the first has a zlib
  * header.
  */
 function headerBlock(headers: readonly (readonly [name: string, value: string])[], isFirst: boolean): Buffer {
@@ -164,8 +166,8 @@ function headerBlock(headers: readonly (readonly [name: string, value: string])[
 }
 
 /**
- * Opens stream `id` (odd, growing). `fin`: this side sends nothing on it. `isFirst`: it is the first of the
- * connection.
+ * Opens stream `id` (odd, increasing). `fin`: this side sends nothing on it. `isFirst`: it is the
+ * connection's first stream.
  */
 export function synStreamFrame(
   id: number,
@@ -174,7 +176,7 @@ export function synStreamFrame(
   isFirst: boolean,
 ): Buffer {
   const block = headerBlock(headers, isFirst);
-  // The stream it belongs to, priority and slot: all 0.
+  // Associated stream, priority and slot: all 0.
   return controlFrame(
     FRAME_TYPE.synStream,
     fin ? FIN : 0,
@@ -182,7 +184,7 @@ export function synStreamFrame(
   );
 }
 
-/** A ping, or the answer to one; pings of this side have odd ids. */
+/** A ping, or the answer to one. Pings of this side have odd ids. */
 export const pingFrame = (id: number): Buffer => controlFrame(FRAME_TYPE.ping, 0, uint32(id));
 
 /** The header of a data frame of `length` bytes (at most 16 MiB - 1). */

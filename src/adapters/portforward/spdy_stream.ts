@@ -1,4 +1,4 @@
-// One stream of a SPDY connection: a SPDY stream for data, and one on which the node reports what went wrong.
+// One stream of a SPDY connection: a SPDY stream for data, and another on which the node reports errors.
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { type ForwardError, type ForwardStream, type ForwardStreamEvents, podError } from './transport.ts';
@@ -8,60 +8,61 @@ const NO_ANSWER: ForwardError = { code: 'lost', text: 'the node does not answer'
 const NOT_CLOSED: ForwardError = { code: 'lost', text: 'a stream was not closed' };
 const REFUSED: ForwardError = { code: 'broken', text: 'the node refused the stream' };
 
-/** What a stream needs of its connection. */
+/** What a stream needs from its connection. */
 export interface StreamConnection {
   readonly clock: Clock;
-  /** False: enough for now. */
+  /** False: wait for `drained` before writing more. */
   write(stream: SpdyStream, bytes: Buffer): boolean;
-  /** Tells the node that nothing more is written on the stream. */
+  /** Tells the node that nothing more will be written on the stream. */
   sendFin(stream: SpdyStream): void;
   pause(stream: SpdyStream): void;
   resume(stream: SpdyStream): void;
-  /** The user has gone and the node knows the stream, which it may still be closing. */
+  /** The user has gone. The node knows the stream, and may still be closing it. */
   onStreamDestroyed(stream: SpdyStream): void;
-  /**
-   * The node has closed the stream. `failed`: with an error, after which the connection is not used again.
-   */
+  /** The node has closed the stream. `failed`: with an error, after which the connection is not reused. */
   onStreamClosed(stream: SpdyStream, failed: boolean): void;
-  /** The node has not closed the stream in time. Returns whether it gets as much time again. */
+  /** The node has not closed the stream in time. Returns whether it gets the same time again. */
   mayLinger(stream: SpdyStream): boolean;
-  /** The connection takes no more streams, and is closed unless another stream goes on. */
+  /** The connection accepts no more streams, and is closed unless another stream continues. */
   abandon(stream: SpdyStream, error: ForwardError): void;
 }
 
 type StreamState =
-  /** The stream is requested, and the user waits for the node's reply. */
+  /** The stream has been requested, and the user waits for the node's reply. */
   | { phase: 'opening'; user: ForwardStreamEvents }
-  /** The node has not replied, but the user may write: the connection is known to be alive. */
+  /**
+   * The node has not replied, but the user may already write, because the connection is known to be alive.
+   */
   | { phase: 'assumed'; user: ForwardStreamEvents }
   | { phase: 'open'; user: ForwardStreamEvents }
   /**
-   * The pod has closed; an error may still follow. `fallback` is the result if none does: null means success.
+   * The pod has closed, and an error may still follow. `fallback` is the result if none does; null means
+   * success.
    */
   | { phase: 'ending'; user: ForwardStreamEvents; fallback: ForwardError | null }
-  /** The user has gone before the node's reply. */
+  /** The user left before the node's reply. */
   | { phase: 'orphaned' }
-  /** The user has gone, the node has still to close the stream. */
+  /** The user has left, and the node has yet to close the stream. */
   | { phase: 'lingering' }
-  /** As `ending`, without a user. */
+  /** Like `ending`, without a user. */
   | { phase: 'closing'; fallback: ForwardError | null }
   | { phase: 'closed' };
 
 /** What each event does in a phase with state `S`. */
 interface StreamRow<S> {
-  /** Time until `timeout`; `running` leaves the timer of the phase before as it is. */
+  /** Time in ms until `timeout`; `running` keeps the timer of the previous phase. */
   readonly timeoutMs: number | 'running' | null;
-  /** The user may write before the node's reply. */
+  /** Lets the user write before the node's reply. */
   assume(stream: SpdyStream, state: S): void;
   /** The node knows the data stream. */
   reply(stream: SpdyStream, state: S): void;
-  /** Bytes from the pod. False: nobody takes them. */
+  /** Bytes from the pod. Returns false if nobody takes them. */
   data(stream: SpdyStream, state: S, bytes: Buffer): boolean;
-  /** The connection takes bytes again. */
+  /** The connection accepts bytes again. */
   drained(stream: SpdyStream, state: S): void;
-  /** The pod has closed; the node has not closed the error stream. */
+  /** The pod has closed, but the node has not closed the error stream. */
   dataEnded(stream: SpdyStream, state: S): void;
-  /** The node has nothing more to say on either stream. */
+  /** The node will send nothing more on either stream. */
   nodeClosed(stream: SpdyStream, state: S): void;
   destroy(stream: SpdyStream, state: S): void;
   timeout(stream: SpdyStream, state: S): void;
@@ -71,7 +72,7 @@ interface StreamRow<S> {
 
 const ignore = (): void => undefined;
 
-/** One stream of a connection that carries streams one after the other. */
+/** One of the streams that a connection carries one after another. */
 export class SpdyStream implements ForwardStream {
   /** The events of phases without a user. */
   private static readonly UNUSED = {
@@ -83,7 +84,7 @@ export class SpdyStream implements ForwardStream {
     lost: (stream: SpdyStream) => stream.become({ phase: 'closed' }),
   };
 
-  /** The events of phases in which the user hears of everything. */
+  /** The events of phases in which the user gets all events. */
   private static readonly USED = {
     assume: ignore,
     reply: ignore,
@@ -194,9 +195,9 @@ export class SpdyStream implements ForwardStream {
   private readonly connection: StreamConnection;
   private state: StreamState;
   private cancelTimeout = ignore;
-  /** The direction to the pod: nothing is written after the FIN. */
+  /** The direction to the pod: nothing may be written after the FIN. */
   private isFinSent = false;
-  /** The direction from the pod, and what has come of it. */
+  /** The direction from the pod, and what has arrived from it. */
   private received: { streams: 'open' | 'dataEnded' | 'errorEnded'; hasData: boolean; errorText: string } = {
     streams: 'open',
     hasData: false,
@@ -233,7 +234,7 @@ export class SpdyStream implements ForwardStream {
     this.row.destroy(this, this.state);
   }
 
-  /** The connection takes bytes again. */
+  /** The connection accepts bytes again. */
   onDrained(): void {
     this.row.drained(this, this.state);
   }
@@ -247,7 +248,7 @@ export class SpdyStream implements ForwardStream {
     if (id === this.dataId) this.row.reply(this, this.state);
   }
 
-  /** False: nobody takes the bytes. */
+  /** Returns false if nobody takes the bytes. */
   onData(id: number, bytes: Buffer): boolean {
     const { received } = this;
     if (id === this.errorId) {
@@ -259,7 +260,8 @@ export class SpdyStream implements ForwardStream {
   }
 
   /**
-   * A FIN or a reset. The text on the error stream may follow the end of the data, so both ends are awaited.
+   * A FIN or a reset. The text on the error stream may come after the end of the data, so both ends are
+   * awaited.
    */
   onFin(id: number): void {
     const { received } = this;
@@ -298,7 +300,7 @@ export class SpdyStream implements ForwardStream {
 
   private orphan(): void {
     this.become({ phase: 'orphaned' });
-    // The connection is not drained before the node has replied; it is given up if no reply comes.
+    // The connection is not drained before the node has replied, and is abandoned if no reply comes.
     this.end();
   }
 
@@ -308,9 +310,7 @@ export class SpdyStream implements ForwardStream {
     this.connection.onStreamDestroyed(this);
   }
 
-  /**
-   * Closes the stream with the error that the node has reported, else with `fallback`; null means success.
-   */
+  /** Closes the stream with the error reported by the node, or else with `fallback`; null means success. */
   private close(fallback: ForwardError | null): void {
     const user = 'user' in this.state ? this.state.user : null;
     const { errorText, hasData } = this.received;

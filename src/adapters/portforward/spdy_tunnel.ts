@@ -1,6 +1,6 @@
-// SPDY inside a WebSocket, as kubectl uses it since 1.31: for proxies that only know WebSockets, and for
-// accounts that may get forwards but not create them. The API server (since 1.30) ends the WebSocket and
-// speaks SPDY to the node. The payloads of the messages, joined, are SPDY; the boundaries of messages mean
+// SPDY inside a WebSocket, as kubectl uses it since 1.31: for proxies that only support WebSockets, and for
+// accounts that may get forwards but not create them. The API server (since 1.30) terminates the WebSocket
+// and speaks SPDY to the node. The payloads of the messages form the SPDY stream; message boundaries mean
 // nothing.
 import { Duplex } from 'node:stream';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -8,13 +8,13 @@ import { type WebSocket, webSocketOver } from '../websocket.ts';
 import { spdyDialerWith, upgradeError } from './spdy_dialer.ts';
 import { errorLine, type ForwardError } from './transport.ts';
 
-/** The slash violates RFC 6455: ws would neither request this protocol nor accept it in an answer. */
+/** The slash violates RFC 6455, so ws would neither request this protocol nor accept it in an answer. */
 const TUNNEL_PROTOCOL = 'SPDY/3.1+portforward.k8s.io';
 const PROTOCOL_HEADER = 'sec-websocket-protocol';
 /** Servers send 32 KiB at most. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
-/** The bytes in the messages of an open WebSocket. */
+/** The byte stream in the messages of an open WebSocket. */
 class SpdyTunnel extends Duplex {
   private readonly socket: WebSocket;
 
@@ -27,7 +27,7 @@ class SpdyTunnel extends Duplex {
       if (!isBinary) this.destroy(new Error('the server broke the protocol: a text message'));
       else if (!this.push(message)) socket.pause();
     });
-    // No pong goes into the buffer of a connection that takes nothing.
+    // Pongs must not fill the buffer of a connection that takes nothing.
     socket.on('ping', (payload) => socket.bufferedAmount < TETHER.maxBufferedBytes && socket.pong(payload));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.push(null));
@@ -52,7 +52,7 @@ class SpdyTunnel extends Duplex {
 }
 
 /**
- * SPDY in a WebSocket. Servers that do not know it refuse, or agree to another protocol: that is
+ * SPDY in a WebSocket. Servers that do not support it refuse, or select another protocol: both are
  * `unsupported`.
  */
 export const dialSpdyTunnel = spdyDialerWith(
