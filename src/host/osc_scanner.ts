@@ -1,5 +1,5 @@
-// What a program says to its terminal beside the screen: title, progress, notifications, status. Read from
-// the output as it passes. Bounded: a sequence that is too long counts for nothing, and so does what follows
+// The signals a program sends its terminal besides the screen: title, progress, notifications, status. They
+// are read from the output as it passes. Bounded: overlong sequences are ignored, and so are those after too
 // many in one piece of output.
 import type { ReportedState, TerminalProgress, TerminalSignals } from '../protocol/agent_state.ts';
 import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
@@ -8,29 +8,29 @@ const ESC = 0x1b;
 const BELL = 0x07;
 const BRACKET = 0x5d;
 const BACKSLASH = 0x5c;
-/** Ends a sequence without effect. */
+/** Bytes that cancel a sequence. */
 const CANCELS: ReadonlySet<number> = new Set([0x18, 0x1a]);
-/** A longer sequence counts for nothing. */
+/** Longer sequences are ignored. */
 const MAX_SEQUENCE_BYTES = 2_048;
-/** What is kept of a text. */
+/** Texts are cut to this length. */
 const MAX_TEXT_LENGTH = 256;
-/** Sequences of one piece of output that are looked at. */
+/** The most sequences to examine in one piece of output. */
 const MAX_SEQUENCES = 256;
 
-/** `text` on one line, without what a terminal would obey. */
+/** `text` on one line, without characters that a terminal would interpret. */
 const plainText = (text: string): string =>
   text.replace(/\s+/g, ' ').replace(UNSAFE_CHARACTERS, '').trim().slice(0, MAX_TEXT_LENGTH);
 
 const SHOWN_PROGRESS = [1, 2, 3, 4] as const;
 
-/** The parameters after `9;4;`; null: none is shown any more. */
+/** The parameters after `9;4;`; null: progress is no longer shown. */
 function progressOf(text: string): TerminalProgress | null {
   const [shown, percent = 0] = text.split(';').map(Number);
   const state = SHOWN_PROGRESS.find((known) => known === shown);
   return state ? { state, percent: percent >= 0 && percent <= 100 ? Math.round(percent) : 0 } : null;
 }
 
-/** The states of OSC 7501, the status that programs tell of themselves; null: they say nothing any more. */
+/** The states of OSC 7501, by which programs report their status; null: they withdraw it. */
 const PROGRAM_STATES: Readonly<Record<string, ReportedState | null>> = {
   working: 'working',
   blocked: 'blocked',
@@ -40,7 +40,7 @@ const PROGRAM_STATES: Readonly<Record<string, ReportedState | null>> = {
   clear: null,
 };
 
-/** The state among the fields after `7501;`; undefined: it is unknown, or that of a part of the program. */
+/** The state among the fields after `7501;`; undefined: unknown, or that of only a part of the program. */
 function statusOf(text: string): ReportedState | null | undefined {
   const fields = text.split(':');
   if (fields.some((field) => field.startsWith('id='))) return undefined;
@@ -54,12 +54,12 @@ export class OscScanner {
   progress: TerminalProgress | null = null;
   notification: TerminalSignals['notification'] = null;
   status: NonNullable<TerminalSignals['status']> | null = null;
-  /** The start of a sequence whose end has not come yet. */
+  /** The start of a sequence whose end has not arrived yet. */
   private begun: Buffer | null = null;
-  /** The last byte may be the first of two that begin a sequence, or of two that end one. */
+  /** Whether the last byte may be the first of two that begin or end a sequence. */
   private isAfterEscape = false;
 
-  /** Looks at the next piece of output. `now`: epoch milliseconds. Returns whether a signal has changed. */
+  /** Examines the next piece of output. `now`: epoch milliseconds. Returns whether a signal has changed. */
   take(bytes: Buffer, now: number): boolean {
     let hasChanged = false;
     let from = 0;
@@ -98,7 +98,10 @@ export class OscScanner {
     return null;
   }
 
-  /** Where the content of the sequence ends within `piece`, and what follows it begins; null: later. */
+  /**
+   * Where the content of the sequence ends within `piece`, and where the rest begins; null: the end is not in
+   * it.
+   */
   private endOf(piece: Buffer): { at: number; next: number; isWhole: boolean } | null {
     if (this.isAfterEscape) {
       this.isAfterEscape = false;
@@ -111,7 +114,7 @@ export class OscScanner {
       if (CANCELS.has(byte)) return { at, next: at + 1, isWhole: false };
       if (byte !== ESC) continue;
       const isWhole = piece[at + 1] === BACKSLASH;
-      // The other half has not come yet.
+      // The other half has not arrived yet.
       if (at + 1 === piece.length) return null;
       return { at, next: at + (isWhole ? 2 : 0), isWhole };
     }
@@ -122,7 +125,7 @@ export class OscScanner {
     this.isAfterEscape = piece.at(-1) === ESC;
     const content = this.isAfterEscape ? piece.subarray(0, -1) : piece;
     const room = MAX_SEQUENCE_BYTES + 1 - (this.begun?.length ?? 0);
-    // A copy, because the caller's buffer is not ours.
+    // A copy, because the buffer belongs to the caller.
     this.begun = Buffer.concat([this.begun ?? Buffer.alloc(0), content.subarray(0, room)]);
   }
 

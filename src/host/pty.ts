@@ -24,7 +24,7 @@ export interface HostTerminal {
   pid: number;
   /**
    * Sends input. Resolves when the terminal has taken it, or is gone. Up to 1 MiB is kept for a program that
-   * does not read; more is dropped.
+   * does not read; further input is dropped.
    */
   write(data: Uint8Array): Promise<void>;
   resize(cols: number, rows: number): void;
@@ -39,7 +39,7 @@ export type SpawnTerminal = (request: StartRequest, libc: Libc, events: ChildEve
 const readBuffer = Buffer.allocUnsafeSlow(64 * KIB);
 const READ_BYTES = 4 * KIB;
 const MAX_INPUT_BYTES = MIB;
-/** Pause before input is offered again to a program that does not read. */
+/** The pause before input is offered again to a program that does not read. */
 const INPUT_RETRY_MS = 5;
 const EAGAIN = -constants.errno.EAGAIN;
 
@@ -76,7 +76,7 @@ function createInputQueue(libc: Libc, fd: number, clock: Clock): InputQueue {
         cancelRetry = clock.after(INPUT_RETRY_MS, offer);
         return;
       }
-      // The other side is closed: the waiting input is lost.
+      // The other side is closed, so the waiting input is lost.
       const done = count < 0 ? data.length : count;
       bytes -= done;
       if (done < data.length) next.data = data.subarray(done);

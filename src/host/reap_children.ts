@@ -1,4 +1,4 @@
-// The children of the host: those it starts, and the orphans of services, which it adopts so that they can be
+// The children of the host: those it starts, and orphans of services, which it adopts so that they can be
 // found.
 import { readFileSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';
@@ -33,8 +33,8 @@ function posixSpawnOf(libc: Libc): PosixSpawn | null {
 
 /**
  * Makes orphaned descendants children of this process, and reaps them. `reapedElsewhere` are the children
- * that libuv and node-pty wait for. `onChildExit` is called, at most once per turn, when any child has ended.
- * Returns a starter of children that are reaped here; null when only Node can start them.
+ * reaped by libuv and node-pty. `onChildExit` is called, at most once per turn, when any child has ended.
+ * Returns a function that starts children which are reaped here; null if only Node can start them.
  */
 export function reapChildren(
   libc: Libc,

@@ -1,6 +1,6 @@
-// Commands in the place of a run: probes of its checks, and the command that stops it. They run in its
-// working directory and environment, in a session of their own. Their processes bear a mark of their own, so
-// that they are never taken for the service's, and are found whatever becomes of this host.
+// Commands run in the context of a run: probes of its checks, and the command that stops it. They run in its
+// working directory and environment, in a session of their own. Their processes carry a mark of their own, so
+// that they are never taken for the service's, and can be found whatever happens to this host.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { processRow } from '../adapters/process/process_table.ts';
 import type { RunRoot } from '../adapters/process/process_tree.ts';
@@ -14,7 +14,7 @@ import type { TreeStops } from './tree_stops.ts';
 /** What the process of a run was started with. */
 export type RunSetting = Pick<SpawnRequest, 'cwd' | 'env' | 'umask'>;
 
-/** Output that follows the end of a command, from processes that it leaves behind, is not awaited longer. */
+/** How long to wait for output after the end of a command, from processes that it left behind. */
 const DRAIN_MS = 50;
 
 const markOf = (run: string): string => `${run}.command`;
@@ -39,7 +39,7 @@ export class RunCommands {
   private readonly stops: TreeStops;
   private readonly running = new Map<string, RunningCommand>();
   private readonly killing = new Map<string, Promise<void>>();
-  /** Runs in whose place a command has run, so that something may be left of one. */
+  /** Runs for which a command has run, which may have left processes. */
   private readonly used = new Set<string>();
 
   constructor(clock: Clock, stops: TreeStops) {
@@ -47,12 +47,12 @@ export class RunCommands {
     this.stops = stops;
   }
 
-  /** The children that libuv waits for. */
+  /** The children that libuv will reap. */
   childPids(): number[] {
     return [...this.running.values()].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid]));
   }
 
-  /** Runs a command, after the one under way. Fails start_failed. */
+  /** Runs a command, after any one under way. Fails start_failed. */
   async run(request: RunCommandRequest): Promise<ExecReport> {
     const { run } = request;
     const before = () => this.running.get(run)?.done ?? this.killing.get(run);
@@ -61,18 +61,18 @@ export class RunCommands {
     return this.start(request);
   }
 
-  /** Ends what is under way, and what commands have left behind. */
+  /** Ends the command under way, and all processes that commands have left. */
   async end(run: string): Promise<void> {
     if (!this.used.delete(run)) return;
     await this.kill(run);
   }
 
-  /** Ends what commands of an earlier host have left. */
+  /** Ends processes left by commands of an earlier host. */
   async endLeftovers(run: string): Promise<void> {
     await this.kill(run);
   }
 
-  /** Ends everything that bears the mark of a run's commands, so none begins meanwhile. */
+  /** Ends everything with the mark of a run's commands. No command begins meanwhile. */
   private kill(run: string): Promise<void> {
     const killing = this.killing.get(run) ?? this.killNow(run).finally(() => this.killing.delete(run));
     this.killing.set(run, killing);
@@ -106,7 +106,7 @@ export class RunCommands {
     return done;
   }
 
-  /** Reads the output of a command to its end, and ends it when its time is over. */
+  /** Reads the output of a command to its end, and ends the command when its time is up. */
   private async watch(
     service: string,
     run: string,
@@ -138,7 +138,7 @@ export class RunCommands {
         closed.promise.then(() => true),
         new Promise<false>((resolve) => this.clock.after(DRAIN_MS, () => resolve(false))),
       ]);
-      // Processes that hold its output were left behind.
+      // It left processes behind that hold its output.
       if (!isOver) await this.kill(run);
       return {
         exitCode: timedOut ? null : exitCode,

@@ -1,5 +1,5 @@
-// The control groups of runs with limits: docs/reference.md "Limits of a service". Where there can be none,
-// the daemon watches their memory.
+// The cgroups of runs with limits: docs/reference.md "Limits of a service". Where there are none, the daemon
+// watches memory instead.
 import { existsSync } from 'node:fs';
 import {
   type CgroupPlace,
@@ -29,14 +29,14 @@ export interface RunGroupsConfig {
 
 export class RunGroups {
   private readonly config: RunGroupsConfig;
-  /** undefined: not looked for yet; null: there is none. */
+  /** undefined: not looked for yet; null: cgroups cannot be used. */
   private place: CgroupPlace | null | undefined;
 
   constructor(config: RunGroupsConfig) {
     this.config = config;
   }
 
-  /** Makes the group of a run and returns its folder; null where limits cannot be held. */
+  /** Creates the cgroup of a run and returns its folder; null if limits cannot be enforced. */
   make(run: string, limits: RunLimits): string | null {
     const place = this.find();
     if (!place || missingControllers(place, limits).length > 0) return null;
@@ -57,19 +57,19 @@ export class RunGroups {
     return folder !== undefined && wasOutOfMemory(folder);
   }
 
-  /** The group of a run that is no longer in the ledger; undefined without one. */
+  /** The cgroup of a run that is no longer in the ledger; undefined if none. */
   folderOf(run: string): string | undefined {
     if (!this.place) return undefined;
     const folder = runGroup(this.place, run);
     return existsSync(folder) ? folder : undefined;
   }
 
-  /** Removes the group of a run that has ended, unless it has left processes behind. */
+  /** Removes the cgroup of an ended run, unless it has left processes. */
   removeEmpty(folder: string): void {
     removeGroup(folder);
   }
 
-  /** The last step of a stop: ends what is left in the group of a run and removes it. */
+  /** The last step of a stop: ends what is left in the cgroup of a run and removes it. */
   async end(folder: string | undefined): Promise<void> {
     const { clock } = this.config;
     if (folder === undefined) return;
@@ -80,7 +80,7 @@ export class RunGroups {
     }
   }
 
-  /** Removes groups of runs that are not of `runs` and have no process. */
+  /** Removes empty cgroups of runs other than `runs`. */
   sweep(runs: ReadonlySet<string>): void {
     const place = this.find();
     if (!place) return;

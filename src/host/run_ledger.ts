@@ -36,7 +36,7 @@ const succeeds = (change: () => void): boolean => {
   }
 };
 
-/** Syncs the newest file in the background, one call at a time, and closes the files that it replaces. */
+/** Syncs the newest file in the background, one call at a time, and closes files that were replaced. */
 class BackgroundSync {
   private fd: number | null = null;
   /** The call under way. `isOutdated`: more was written since it began. */
@@ -84,7 +84,8 @@ export class RunLedger {
   }
 
   /**
-   * Adds or replaces the row of its run. Returns false when the disk is full, and retries the write later.
+   * Adds or replaces the row of its run. Returns false when the disk is full; the write is then retried
+   * later.
    */
   put(row: LedgerRow): boolean {
     this.all.set(row.run, row);

@@ -13,7 +13,7 @@ export function sendSignal(row: ProcessRow, signal: NodeJS.Signals): void {
   try {
     process.kill(row.pid, signal);
   } catch {
-    // The process has ended, or belongs to another user: the next scan shows which.
+    // The process has ended, or belongs to another user: the next scan will show which.
   }
 }
 
@@ -33,7 +33,7 @@ export function signalRun(root: RunRoot, rows: readonly ProcessRow[], signal: No
   for (const row of rows) if (!isInGroup(row)) sendSignal(row, signal);
 }
 
-/** Sends `signal` to the group of a run. False where it has no process any more. */
+/** Sends `signal` to the group of a run. Returns false if the group has no processes. */
 export function signalGroup({ grouped, pid }: RunRoot, signal: NodeJS.Signals): boolean {
   if (!grouped || pid < FIRST_PID) return false;
   try {
@@ -45,7 +45,7 @@ export function signalGroup({ grouped, pid }: RunRoot, signal: NodeJS.Signals): 
 
 /**
  * Whether to send SIGHUP right after SIGTERM: to processes that SIGTERM cannot end, and to those that handle
- * a hang-up, which are shells. For a program that is ending in order it would interrupt the cleanup.
+ * a hang-up, which are shells. In a program that is shutting down it would interrupt the cleanup.
  */
 export function needsHangUp({ pid }: ProcessRow): boolean {
   return (

@@ -27,7 +27,7 @@ import type { StartProgram } from './reap_children.ts';
 /** The reading ends of a run's FIFOs. */
 export interface OutputReaders {
   /**
-   * Reads the available output. Closes, and returns, the FIFOs that no process has open for writing any more.
+   * Reads the available output. Closes and returns the FIFOs that no process has open for writing any more.
    */
   drain(): FifoKind[];
   close(): void;

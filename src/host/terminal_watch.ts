@@ -1,5 +1,6 @@
-// Which terminals move: the host sees all output, so it alone can tell for nothing that one has paused. A
-// daemon that watches one gets a few notices a second at most, however much is printed.
+// Watches which terminals have output. The host sees all output anyway, so it can tell at no cost when one
+// has paused. A daemon that watches a terminal gets at most a few notifications a second, however much is
+// printed.
 import type { TerminalReading } from '../protocol/agent_state.ts';
 import type { Clock } from '../runtime/actor.ts';
 import { AGENT_STATE } from '../settings/agent_limits.ts';
@@ -10,9 +11,9 @@ interface WatchedTerminal {
   readonly scanner: OscScanner;
   lastOutputAt: number | null;
   isWatched: boolean;
-  /** Whether the last notice said that it moves. */
+  /** Whether the last notification said that there is output. */
   isToldMoving: boolean;
-  /** Epoch milliseconds of the last notice. */
+  /** Epoch milliseconds of the last notification. */
   toldAt: number;
 }
 
@@ -22,14 +23,14 @@ const NOTHING_SEEN: TerminalReading = {
   signals: { title: '', progress: null, notification: null },
 };
 
-/** Tells a service that the output of its `run` moves or has paused. */
+/** Tells a service that the output of its `run` has started or paused. */
 export type TellMovement = (service: string, run: string, reading: TerminalReading) => void;
 
 export class TerminalWatch {
   private readonly clock: Clock;
   private readonly tell: TellMovement;
   private readonly terminals = new Map<string, WatchedTerminal>();
-  /** Watched runs with output that no notice of a pause has followed. */
+  /** Watched runs with output since the last notification of a pause. */
   private readonly moving = new Set<string>();
   private isLooking = false;
 
@@ -45,7 +46,7 @@ export class TerminalWatch {
     });
   }
 
-  /** The terminal has printed `bytes`, which are lent. */
+  /** The terminal has printed `bytes`, which are only valid during the call. */
   onOutput(run: string, bytes: Uint8Array): void {
     const terminal = this.terminals.get(run);
     if (!terminal) return;
@@ -59,7 +60,9 @@ export class TerminalWatch {
     this.lookLater();
   }
 
-  /** From now on `tell` is called for the run, or no more. Returns what is known; of no terminal: nothing. */
+  /**
+   * Starts or stops calling `tell` for the run. Returns what is known; an empty reading without a terminal.
+   */
   watch(run: string, isOn: boolean): TerminalReading {
     const terminal = this.terminals.get(run);
     if (!terminal) return NOTHING_SEEN;
@@ -71,7 +74,7 @@ export class TerminalWatch {
     return this.readingOf(terminal, terminal.isToldMoving);
   }
 
-  /** The daemon is gone: the next one watches what it needs. */
+  /** The daemon is gone. The next one watches what it needs. */
   unwatchAll(): void {
     for (const terminal of this.terminals.values()) terminal.isWatched = false;
     this.moving.clear();
@@ -86,7 +89,7 @@ export class TerminalWatch {
     return lastOutputAt !== null && this.clock.now() - lastOutputAt < AGENT_STATE.pauseMs;
   }
 
-  /** One timer for all, and only while something moves. */
+  /** One timer for all terminals, running only while there is output. */
   private lookLater(): void {
     if (this.isLooking || this.moving.size === 0) return;
     this.isLooking = true;

@@ -14,9 +14,9 @@ export interface TreeStopsConfig {
   roots: () => RunRoot[];
   /** Pids that are never ended: the host itself and the daemon. */
   protectedPids: () => ReadonlySet<number>;
-  /** Lent to every scan: without a descriptor a tree would seem to have ended. */
+  /** Used for every scan: without a descriptor, a tree would seem to have ended. */
   reservedDescriptor: ReservedDescriptor;
-  /** Called when a scan fails after a successful one. Nothing is concluded from it, and it is repeated. */
+  /** Called when a scan fails after a successful one. Its result is ignored, and it is repeated. */
   onScanFailed: (error: unknown) => void;
 }
 

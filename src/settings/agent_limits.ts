@@ -3,35 +3,37 @@ import { KIB } from './limits.ts';
 
 /** What agents are doing: docs/reference.md "State of an agent". */
 export const AGENT_STATE = {
-  /** Output that came within this time counts as work, where nothing else tells. */
+  /** Without better evidence, output within this time counts as work. */
   outputMs: 3_000,
   /** A process that has printed nothing is `starting` for this long. */
   startingMs: 3_000,
   /** Silence after which the output of a terminal has paused. */
   pauseMs: 100,
-  /** Shortest interval between two notices about a terminal that moves now and then. */
+  /** The shortest interval between notifications about a terminal with occasional output. */
   noticeIntervalMs: 150,
-  /** Interval between notices about a terminal that moves all the time. */
+  /** The interval between notifications about a terminal with constant output. */
   movingNoticeMs: 1_000,
-  /** Interval at which the host looks at the terminals that move, while there are any. */
+  /** How often the host checks terminals with output, while there are any. */
   lookIntervalMs: 30,
   /** Shortest interval between two events about one agent. */
   eventIntervalMs: 250,
   /** Rules of a file, and the length of a text in one. */
   maxRules: 200,
   maxRuleText: 500,
-  /** Lines of a question that are told. */
+  /** The most lines of a question to report. */
   maxQuestionLines: 24,
-  /** The end of the output since the last drawing that is drawn; what is before it is left out. */
+  /** Only this much of the latest output since the last drawing is drawn. */
   maxDrawnBytes: 128 * KIB,
-  /** The part of a processor that drawing for states may take, and how far it may run ahead. */
+  /**
+   * The share of a processor for drawings that determine states, and how far it may be exceeded for a while.
+   */
   drawShare: 0.06,
   drawAheadMs: 400,
-  /** Time for one drawing; the rest of the output is left out. */
+  /** The time limit of a drawing. Output that is left over is skipped. */
   drawBudgetMs: 250,
-  /** Progress that a program shows counts for this long after its last output. */
+  /** Reported progress is valid for this long after the program's last output. */
   progressMs: 10_000,
-  /** Length of what a hook may say, and of the id of a conversation. */
+  /** The longest message of a hook, and the longest id of a conversation. */
   maxHookMessage: 500,
   maxSessionId: 200,
 } as const;
@@ -39,49 +41,54 @@ export const AGENT_STATE = {
 /** docs/reference.md "Prompt". */
 export const PROMPT = {
   maxBytes: 256 * KIB,
-  /** Prompts of one agent that wait for their turn. */
+  /** The most prompts of one agent that may wait. */
   maxQueued: 100,
   defaultTimeoutMs: 600_000,
-  /** A program that prints nothing for so long after a prompt has not taken it. */
+  /** A program that prints nothing for this long after a prompt has not taken it. */
   stalledMs: 5_000,
-  /** Silence after which what a program prints has come to a rest. */
+  /** After this long without output, what a program prints counts as complete. */
   echoRestMs: 30,
-  /** Longest time for that rest, or for something new. */
+  /** The longest wait for that, or for new output. */
   quietMs: 2_000,
-  /** Time for a program that prints nothing to show the text, and for one that prints something else. */
+  /**
+   * How long to wait for the text to appear: from a program that prints nothing, and from one that prints
+   * something else.
+   */
   maxDeafMs: 4_000,
   maxEchoMs: 10_000,
-  /** Silence after which a prompt counts as over although the screen shows nothing of it. */
+  /** After this long without output, a prompt counts as done although the screen never showed it. */
   untakenMs: 30_000,
-  /** For so long a quiet, unknown screen is taken for a pause of the program rather than for a question. */
+  /** For this long, a quiet unknown screen is taken for a pause rather than a question. */
   guessMs: 10_000,
-  /** How often a program is given the submitting key that it may take for a newline. */
+  /** How often to press the submitting key for a program that may take it for a newline. */
   maxSubmits: 4,
-  /** A program is new for so long, and takes its first prompt when nothing has moved for a while. */
+  /**
+   * How long a program counts as new, and how long a new one must be quiet before it gets its first prompt.
+   */
   newMs: 30_000,
   settleMs: 1_000,
-  /** Last lines of the screen, where nothing tells the lines of the question. */
+  /** How many of the last lines of the screen to show when the question's lines are unknown. */
   questionLines: 12,
 } as const;
 
 /** docs/reference.md "Shared terminals". */
 export const SHARE = {
   maxMinutes: 10_080,
-  /** Shares of all agents that are open at once, and viewers of one share. */
+  /** The most open shares of all agents together, and viewers of one share. */
   maxOpen: 256,
   maxViewers: 16,
-  /** Longest time between two looks at the clock, while there is a share. */
+  /** The longest time between two checks of the clock while there is a share. */
   lookMs: 30_000,
 } as const;
 
 /** Conversations of agents: docs/reference.md "Sessions of agents". */
 export const SESSION = {
-  /** Shortest time of `sleep`. */
+  /** The shortest time for `sleep`. */
   minIdleMs: 1_000,
-  /** The longest that a command may take which lists conversations. */
+  /** The time limit of a command that lists conversations. */
   searchMs: 30_000,
-  /** The beginning of a title that programs show whole in the title of their window. */
+  /** How much of a conversation's title programs show unabridged in their window title. */
   titleChars: 24,
-  /** The longest that the request which wakes an agent waits for its server to listen. */
+  /** How long a request that wakes an agent waits for its server to listen. */
   listenMs: 10_000,
 } as const;

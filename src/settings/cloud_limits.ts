@@ -19,7 +19,7 @@ export const CLOUD = {
   listTimeoutMs: 60_000,
   /** For a change: an admission webhook has up to 30 s to answer. */
   changeTimeoutMs: 40_000,
-  /** Longest wait of a client for a sync; the sync itself goes on. */
+  /** The longest wait of a client for a sync; the sync itself continues. */
   syncTimeoutMs: 120_000,
   /** For a sleep or a wake, retries included. */
   scaleTimeoutMs: 120_000,
@@ -44,25 +44,25 @@ export const CLOUD = {
   circuitBreaker: { failureThreshold: 3, initialOpenMs: 500, maxOpenMs: 5_000 },
   /** Retries of a change that met a conflict, each with a fresh read. */
   maxConflictRetries: 5,
-  /** The largest count in a receipt that is obeyed although the workload was never seen with as many. */
+  /** The highest count in a receipt to accept for a workload never seen with as many replicas. */
   trustedReplicas: 100,
   watch: {
     /** Requested duration of a watch; up to as much again is added at random. */
     timeoutS: 300,
-    /** A watch without a byte for so long is dead. Bookmarks come about once a minute. */
+    /** A watch without a byte for this long is dead. Bookmarks arrive about once a minute. */
     silenceTimeoutMs: 90_000,
     retry: { initialDelayMs: 800, maxDelayMs: 30_000 },
   },
   /** Pause between listings where watching is denied; they take at most 1 / `listingsShare` of the time. */
   poll: { intervalMs: 30_000, listingsShare: 20 },
-  /** Interval of the check whether a cluster still accepts the account. */
+  /** How often to check whether a cluster still accepts the account. */
   accountCheckMs: 30_000,
-  /** Credentials that end within this time are warned of. */
+  /** How long before their expiry users are warned about credentials. */
   expiryWarningMs: 7 * 86_400_000,
   /**
-   * A token is renewed after `renewAt` of its life, at the latest `maxAgeMs` old. From `warnAt` of its life
-   * on users are told that this fails. `lifetimeS`: what a new account asks for. Clusters may give less, but
-   * never less than `minLifetimeS`.
+   * A token is renewed after the share `renewAt` of its lifetime, or at the age `maxAgeMs`. After the share
+   * `warnAt` users are warned that renewal fails. `lifetimeS`: what a new account requests; clusters may give
+   * less, but never less than `minLifetimeS`.
    */
   tokenRenewal: {
     lifetimeS: 7 * 86_400,
@@ -80,29 +80,29 @@ export const CLOUD = {
   idleMinutes: { default: 30, min: 1, max: 43_200 },
   /** Sleeps of the sweeper that run at once. */
   maxConcurrentSleeps: 4,
-  /** Auto-sleep leaves alone what `max` times in a row was woken within `withinMs` by something else. */
+  /** Auto-sleep skips a workload that something else woke within `withinMs`, `max` times in a row. */
   undone: { max: 2, withinMs: 900_000 },
-  /** Delay of the first sweep: by then tethers have reported their traffic. */
+  /** Delay of the first sweep, so that tethers have reported their traffic by then. */
   sweeperStartDelayMs: 60_000,
-  /** Latest write of an activity to the store. */
+  /** The longest delay before an activity is stored. */
   activityFlushMs: 1_000,
   /** Rows in one message to the front, which answers requests in between. */
   rowsPerTell: 250,
   /** Rows of one commit, and the pause after one that has failed. */
   rowsPerCommit: 500,
   commitRetryMs: 10_000,
-  /** Latest write of a watch's position that no change of a workload comes with. */
+  /** The longest delay before a watch's position is stored without a change of a workload. */
   positionFlushMs: 60_000,
-  /** Clusters that begin to be watched at once, and the time after which one that is slow counts no more. */
+  /** How many clusters begin to be watched at once, and the time after which a slow one no longer counts. */
   beginning: { lanes: 20, slowMs: 1_000 },
-  /** Workloads that one request puts to sleep or wakes, and those of a cluster that are changed at once. */
+  /** The most workloads in one bulk request, and how many per cluster are changed at once. */
   maxBulk: 1_000,
   bulkLanes: 4,
-  /** Latest end of such a request. */
+  /** The time limit of such a request. */
   bulkTimeoutMs: 1_800_000,
-  /** Workloads of a page at most, and by default. */
+  /** The largest page of workloads, which is also the default. */
   maxPage: 1_000,
-  /** A list of more workloads than this is composed and sent in parts. */
+  /** Longer lists of workloads are composed and sent in parts. */
   maxWholeList: 10_000,
 } as const;
 
@@ -113,44 +113,44 @@ export const POLICY = {
   /** Elements of a list in a policy: clusters, namespaces, windows, exceptions. */
   maxList: 50,
   maxTextLength: 1_000,
-  /** Schedules whose times are kept ready. */
+  /** The number of schedules whose timelines are cached. */
   maxTimelines: 10_000,
-  /** Switches that a preview shows of each workload. */
+  /** The number of switches per workload in a preview. */
   previewed: 10,
-  /** Longest time between two looks at the clock, while there is a schedule. */
+  /** The longest time between two checks of the clock while there is a schedule. */
   lookMs: 30_000,
-  /** Changes that come together are looked at once. */
+  /** Changes within this time are handled together. */
   settleMs: 100,
-  /** Switches of a cluster that are made at once. */
+  /** How many switches of a cluster are made at once. */
   lanes: 4,
-  /** Pause before what has failed is tried again. */
+  /** The pause before a failed switch is tried again. */
   retry: { initialDelayMs: 15_000, maxDelayMs: 600_000 },
-  /** Interval between listings of the namespaces, whose annotations count too. */
+  /** How often to list the namespaces, whose annotations also count. */
   namespacesMs: 300_000,
 } as const;
 
 /** Order of wakes: docs/reference.md "Order of wakes". */
 export const WAKE_ORDER = {
-  /** Workloads that one comes after, at most. */
+  /** The most dependencies of a workload. */
   maxNames: 20,
-  /** Longest wait for all that a workload comes after; the shorter one for a connection, which is held. */
+  /** The longest wait for a workload's dependencies; shorter for a connection, which is held meanwhile. */
   waitMs: 60_000,
   connectionWaitMs: 25_000,
-  /** Time for the end of a wait to be told by who waits. */
+  /** Extra time for the waiting side to be told that the wait is over. */
   graceMs: 1_000,
-  /** Workloads that are looked at for a circle of names. */
+  /** The most workloads to visit in search of a cycle. */
   maxLooked: 200,
 } as const;
 
 /** Savings: docs/reference.md "Savings". */
 export const SAVINGS = {
-  /** What was seen within this time was watched: a change happened when it was seen. */
+  /** A scope seen within this time counts as watched: a change happened when it was seen. */
   watchedMs: 120_000,
-  /** A watch that goes on tells for so long of what has happened before. */
+  /** For this long, a resumed watch reports what happened before. */
   catchUpMs: 10_000,
-  /** A receipt of longer ago counts from then on. */
+  /** Receipts older than this count from this time on. */
   maxPastMs: 366 * 86_400_000,
-  /** Of a time without Berth so much counts: the clock may be wrong at the start. */
+  /** The most time without Berth that is counted, because the clock may be wrong at the start. */
   maxUnseenMs: 31 * 86_400_000,
 } as const;
 
@@ -158,24 +158,24 @@ export const SAVINGS = {
 export const CLOUD_EVENTS = {
   /** The newest events, which are in memory. */
   kept: 1_024,
-  /** Events that wait for room on a full disk, and the pause before the next attempt. */
+  /** Events that may wait for disk space, and the pause before the next attempt. */
   maxWaiting: 1_024,
   retryMs: 10_000,
-  /** Changes of state that are recorded of one cluster at once, and one more per `refillMs`. */
+  /** The most state changes recorded at once per cluster; one more is allowed every `refillMs`. */
   changes: { burst: 10_000, refillMs: 5_000 },
-  /** The history on disk: its oldest files go when it is larger, or they older, than this. */
+  /** The history on disk. Its oldest files are deleted when it exceeds this size or they exceed this age. */
   history: { fileBytes: MIB, fileMs: 86_400_000, totalBytes: 64 * MIB, maxAgeMs: 90 * 86_400_000 },
-  /** Events of a page at most, and by default. */
+  /** The largest page of events, and the default. */
   maxPage: 1_000,
   defaultPage: 100,
-  /** Events that a replay from disk reads at once, and the unread bytes above which it waits. */
+  /** How many events a replay reads from disk at once, and the unread bytes above which it pauses. */
   replayBatch: 2_000,
   maxUnreadReplayBytes: 256 * KIB,
 } as const;
 
 /** Operations of the cloud part: docs/reference.md "Operations and retries". */
 export const CLOUD_OPERATIONS = {
-  /** The newest are kept for so long, so many of them, and so many bytes of their answers. */
+  /** How long operations are kept, how many of the newest, and how many bytes of their answers. */
   keptMs: 86_400_000,
   maxKept: 5_000,
   maxKeptBytes: 4 * MIB,
@@ -185,36 +185,40 @@ export const CLOUD_OPERATIONS = {
 /** Tethers: docs/reference.md "Tethers", "Connections of a tether". */
 export const TETHER = {
   maxLabelLength: 64,
-  /** Longest wait of a connection for a pod, and the bytes that are kept for it meanwhile. */
+  /** The longest wait of a connection for a pod, and the bytes held for it meanwhile. */
   podWaitTimeoutMs: 60_000,
   maxPendingBytes: 64 * KIB,
-  /** Connections that wait, and the bytes that are kept of them: of all tethers of a daemon. */
+  /** The most waiting connections, and the bytes held for them, over all tethers of a daemon. */
   held: { maxConnections: 4_096, maxBytes: 64 * MIB },
   /** Open connections per tether. */
   maxConnections: 2_048,
   /** From the dial to the upgraded connection, and from the request for a stream to the node's answer. */
   dialTimeoutMs: 10_000,
   streamOpenTimeoutMs: 2_000,
-  /** Dials that run at once to one cluster, per tether. */
+  /** The most concurrent dials to one cluster per tether. */
   maxConcurrentDials: 16,
-  /** Time for retries of a connection whose pod could not be reached; `retry` gives the pauses. */
+  /** How long to retry a connection whose pod could not be reached; `retry` has the pauses. */
   retryWindowMs: 5_000,
   /** The same for a pod in which nothing accepts the connection. */
   refusedRetryWindowMs: 1_000,
   retry: { initialDelayMs: 20, maxDelayMs: 500 },
-  /** Age of a pod's readiness up to which its program may not listen yet: a refusal is then tried again. */
+  /**
+   * A pod that became Ready less than this long ago may not listen yet, so a refused connection is retried.
+   */
   freshPodMs: 20_000,
-  /** Time for which a pod that could not be reached gets no connection, if there is another. */
+  /** How long a pod that could not be reached is avoided, if there is another. */
   podAvoidMs: 1_000,
-  /** The same for a pod that has not answered at all: its node may be dead. */
+  /** The same for a pod that did not answer at all, whose node may be dead. */
   unreachableAvoidMs: 30_000,
-  /** Time for a cluster to begin to end the pods of a workload that is put to sleep. */
+  /** How long a cluster may take to begin to end the pods of a workload that was put to sleep. */
   condemnedMs: 5_000,
   /** Shortest interval between the starts of two listings of pods; a pod that is gone asks for a new one. */
   minRelistIntervalMs: 1_000,
   /** Interval between checks of waiting connections. */
   wakeCheckIntervalMs: 2_000,
-  /** Wait before the events of the cluster are asked why no pod comes, and interval between such looks. */
+  /**
+   * The wait before the cluster's events are checked for why no pod appears, and the interval between checks.
+   */
   eventsIntervalMs: 10_000,
   /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
@@ -225,18 +229,18 @@ export const TETHER = {
    * reused.
    */
   drainCheckTimeoutMs: 5_000,
-  /** Time for a node to close a stream whose client has gone; it may still send `maxDiscardedBytes`. */
-  streamCloseTimeoutMs: 30_000,
   /**
-   * Time since the last progress after which unsent data to a pod is given up, and the limit of such
-   * connections per pod.
+   * How long a node may take to close a stream whose client has disconnected; it may still send
+   * `maxDiscardedBytes`.
    */
+  streamCloseTimeoutMs: 30_000,
+  /** How long unsent data for a pod is kept without progress, and the most such connections per pod. */
   stuckTimeoutMs: 300_000,
   maxStuckConnections: 16,
   maxDiscardedBytes: 256 * KIB,
   /** A node keeps a record of every stream of a connection until the connection closes. */
   maxStreamsPerConnection: 2_000,
-  /** Silence after which a connection is asked for a sign of life, and that of one that is dead. */
+  /** How long a connection may be silent before it is pinged, and before it counts as dead. */
   pingIntervalMs: 5_000,
   deadPeerMs: 15_000,
   /** A connection that has received something within this time counts as alive. */
@@ -250,12 +254,12 @@ export const TETHER = {
   closeLingerMs: 5_000,
   /** Time after which a transport that a cluster does not offer is tried again. */
   transportRetryMs: 300_000,
-  /** Silence of the pod that ends a connection whose client has half-closed; the default of a field. */
+  /** How long a pod may be silent once its client has half-closed; the default of a field. */
   halfClosedTimeoutMs: 60_000,
   maxHalfClosedTimeoutMs: 86_400_000,
-  /** Silence of a client that is not read from after which the kernel is asked whether it has gone. */
+  /** How long an unread client may be silent before the kernel is asked whether it has disconnected. */
   unreadClientMs: 60_000,
-  /** Time without a pod after which what a client sent before it went away is dropped. */
+  /** Without a pod, data of a client that has disconnected is dropped after this time. */
   clientGoneGraceMs: 1_000,
   /** Delay before a tether whose actor has ended is opened again. */
   reopenDelayMs: 1_000,
@@ -264,7 +268,7 @@ export const TETHER = {
   trafficReportIntervalMs: 15_000,
 } as const;
 
-/** Requests that are passed on to the Berth that has the clusters: docs/reference.md "Shared database". */
+/** Requests forwarded to the Berth that holds the clusters: docs/reference.md "Shared database". */
 export const FORWARDING = {
   /** Connections to it, and those of them that are kept without a request, and for how long. */
   maxConnections: 4_096,
@@ -279,22 +283,23 @@ export const RELAY = {
   /** Streams of one connection. */
   maxStreams: 512,
   /**
-   * What a stream may send unasked, and how far that grows while it is the limit. Together the windows of a
-   * connection are 64 MiB at most: `maxStreams` windows, and what they have grown by.
+   * How much a stream may send without acknowledgement, and how far that window may grow when it is the
+   * bottleneck. All windows of a connection together are at most 64 MiB: `maxStreams` windows, and their
+   * growth.
    */
   windowBytes: 64 * KIB,
   maxWindowBytes: 8 * MIB,
   maxGrownBytes: 32 * MIB,
-  /** Bytes of one frame's data: then it is the next stream's turn. */
+  /** The most data in one frame; then another stream gets its turn. */
   maxDataBytes: 32 * KIB,
   maxRequestBytes: 4 * KIB,
-  /** Bytes that the connection has not taken, above which data waits for its turn. */
+  /** With more unsent bytes on the connection than this, data waits. */
   maxUnsentBytes: 256 * KIB,
-  /** Bytes of one stream that wait, above which its source is paused: under TETHER.maxBufferedBytes. */
+  /** With more waiting bytes than this, a stream's source is paused; below TETHER.maxBufferedBytes. */
   maxUnsentOfStream: 128 * KIB,
-  /** Bytes that a peer has not read, above which it may ask nothing more. */
+  /** With more unread answers than this, a peer may request nothing. */
   maxUnreadAnswers: 4 * MIB,
-  /** Connections to a relay, with those that have not shown their ticket yet. */
+  /** The most connections to a relay, including those without a ticket yet. */
   maxConnections: 1_024,
   /** Interval of pings, and the silence after which a connection is dead. */
   pingIntervalMs: 25_000,
@@ -302,19 +307,19 @@ export const RELAY = {
   /** Time for the head of a request, and for a client to connect. */
   headTimeoutMs: 10_000,
   dialTimeoutMs: 10_000,
-  /** Time for another Berth to answer what waits for nothing. */
+  /** The time limit for answers of another Berth that do not wait for anything. */
   answerTimeoutMs: 10_000,
-  /** Time for a peer to take what is sent before the connection is closed. */
+  /** How long a peer may take to receive what was sent before the connection is closed. */
   closeTimeoutMs: 1_000,
   /** Validity of a ticket. */
   ticketMs: 60_000,
-  /** Ports of workloads that are carried to: each costs memory, a timer and two events of the audit log. */
+  /** The most workload ports in use: each costs memory, a timer and two events in the audit log. */
   maxPorts: 1_024,
-  /** A port of a workload without connections is forgotten after it. */
+  /** A workload port without connections is dropped after this time. */
   idlePortMs: 60_000,
-  /** Pause before a port that is taken is tried again. */
+  /** The pause before a taken port is tried again. */
   listenRetryMs: 10_000,
-  /** Connections to the relay of another Berth, of a thread, and the interval of the look for unused ones. */
+  /** The most connections of a thread to other Berths' relays, and how often to look for unused ones. */
   maxDialled: 16,
   reviewIntervalMs: 15_000,
   /** Pauses between attempts to reach a relay. */
@@ -323,28 +328,28 @@ export const RELAY = {
 
 /** The lease of a shared database: docs/reference.md "Shared database". */
 export const LEASE = {
-  /** By the clock of the database. */
+  /** By the database's clock. */
   ttlMs: 5_000,
-  /** A holder stops itself so long before its lease can end. */
+  /** A holder stops this long before its lease can expire. */
   marginMs: 1_000,
   beatMs: 500,
-  /** Of a holder whose session has ended. */
+  /** For a holder whose session has ended. */
   graceMs: 1_500,
-  /** Clusters are changed only with a renewal that is younger than the grace, by so much. */
+  /** A change of a cluster requires a renewal that is younger than the grace by this margin. */
   changeMarginMs: 250,
-  /** For the answer to a beat; then its connection is given up. */
+  /** The time limit for the answer to a beat, after which its connection is abandoned. */
   beatTimeoutMs: 2_000,
 } as const;
 
 /** Connections to a shared database. */
 export const DATABASE = {
   connectTimeoutMs: 5_000,
-  /** For one statement; then the connection is given up. */
+  /** The time limit for one statement, after which the connection is abandoned. */
   statementTimeoutMs: 30_000,
   migrationTimeoutMs: 600_000,
-  /** For the notification of a connection to itself. */
+  /** The time limit for a connection's notification to itself. */
   notifyTimeoutMs: 2_000,
-  /** Between two attempts, with as much again at random. */
+  /** The pause between two attempts, plus as much again at random. */
   retryMs: 50,
   maxRetryMs: 2_000,
   rowsPerPart: 1_000,
@@ -357,6 +362,6 @@ export const DATABASE = {
 export const PRINCIPALS = {
   maxTokens: 1_000,
   maxGrants: 5_000,
-  /** Interval between two records of the use of a token. */
+  /** The shortest interval between two records of a token's use. */
   usedMs: 60_000,
 } as const;

@@ -98,13 +98,16 @@ const fitsCidr = (v: unknown): boolean => {
   return isIP(ip) !== 0 && Number(bits) <= (isIP(ip) === 4 ? 32 : 128);
 };
 
-/** An origin as browsers send it: they compare nothing, and so does the guard. */
+/**
+ * Whether `v` is an origin in exactly the form browsers send, because neither they nor the guard normalise
+ * it.
+ */
 const isOrigin = (v: unknown): boolean =>
   typeof v === 'string' && /^https?:\/\/[^*]+$/.test(v) && URL.canParse(v) && new URL(v).origin === v;
 
 /**
- * Whether `v` is the address of a Berth: an origin. A token must not travel in the clear, so http: is for
- * this machine.
+ * Whether `v` is the address of a Berth: an origin. http: is only allowed for this machine, because a token
+ * must not be sent in the clear.
  */
 export function isBerthAddress(v: unknown): boolean {
   if (!isOrigin(v)) return false;
@@ -112,7 +115,7 @@ export function isBerthAddress(v: unknown): boolean {
   return protocol === 'https:' || hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''));
 }
 
-/** Whether `v` is the URL of an issuer: an address as of a Berth, with a path perhaps. */
+/** Whether `v` is the URL of an issuer: like the address of a Berth, but it may have a path. */
 function isIssuerUrl(v: unknown): boolean {
   if (typeof v !== 'string' || !URL.canParse(v) || v.endsWith('/')) return false;
   const { origin, search, hash, username } = new URL(v);
@@ -152,7 +155,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
       fits: (v) => Array.isArray(v) && v.every(isOrigin),
     },
   ],
-  // Read by rules of its own, which say what is wrong without a value.
+  // Read by its own rules, whose messages contain no value.
   ['notify', [], { what: 'tables', fits: () => true }],
   [
     'auth.token',
@@ -186,7 +189,7 @@ const SETTING_ROWS: readonly SettingRow[] = [
   ['cloud.allow_in_cluster', false, flag],
   ['cloud.key_file', '', pathOrEmpty],
   ['cloud.advertise', '', addressOrEmpty],
-  // Read by a rule of its own, which says what is wrong without a value.
+  // Read by its own rule, whose messages contain no value.
   ['cloud.database_url', '', text],
   [
     'cloud.remote',
@@ -251,7 +254,7 @@ export function configFile(named: string | undefined, env: Env): { path: string;
 const formatValue = (value: unknown): string =>
   value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
 
-/** Keys of tokens, also misspelt ones: their values never go into a message. */
+/** Keys of tokens, even misspelt. Their values never appear in a message. */
 const SECRET_KEY = /^auth\b|tok|secret|pass|database/i;
 
 /** `key = value` for a message, without the value of a secret. */
@@ -339,9 +342,9 @@ async function readConfigFile(path: string, readText: ReadText): Promise<[string
 
 /**
  * Reads the settings: defaults, then the file (`named`, `$BERTH_CONFIG` or the default path), then the
- * environment. `readText` decides what becomes of a FIFO as the file: it is refused, unless the caller waits
- * for who writes to it. Throws a SettingsError whose one-line message names the file, the key and the value,
- * unless it is a secret.
+ * environment. `readText` decides how to handle a FIFO as the file: it is refused, unless the caller waits
+ * for its writer. Throws a SettingsError whose one-line message names the file, the key and (unless it is a
+ * secret) the value.
  */
 export async function loadSettings(
   named: string | undefined,

@@ -11,7 +11,7 @@ export interface DatabaseAddress {
   password: string | undefined;
   /** Whether the connection is encrypted, and the server's certificate and name are checked. */
   isEncrypted: boolean;
-  /** The file of the certificate authorities to trust in place of the system's. */
+  /** The file of certificate authorities to trust instead of the system's. */
   caFile: string | undefined;
   /** The address for people, without the password. */
   label: string;
@@ -19,7 +19,7 @@ export interface DatabaseAddress {
 
 const PARAMETERS: readonly string[] = ['host', 'sslmode', 'sslrootcert'];
 
-/** What a wrong address must be; null: it is a proper one. */
+/** What an invalid address should be instead; null: it is valid. */
 export function databaseUrlFault(value: string): string | null {
   if (!URL.canParse(value) || !/^postgres(ql)?:$/.test(new URL(value).protocol))
     return 'empty or a URL such as "postgresql://berth:password@db.example.com/berth"';
@@ -34,7 +34,7 @@ export function databaseUrlFault(value: string): string | null {
   return null;
 }
 
-/** The address in a URL without a fault. TLS is left out only on this machine, or by `sslmode=disable`. */
+/** Parses a valid URL. TLS is only omitted on this machine, or with `sslmode=disable`. */
 export function readDatabaseUrl(value: string): DatabaseAddress {
   const url = new URL(value);
   const host = url.searchParams.get('host') ?? decodeURIComponent(url.hostname).replace(/^\[|\]$/g, '');

@@ -14,11 +14,10 @@ export const HTTP = {
   /** Memory of all bodies that are being received. */
   maxBodyBytesInFlight: 64 * MIB,
   /**
-   * Shares of the descriptors that the process may have open: for connections to the daemon's own address,
-   * and to the cloud's.
+   * The shares of the process's descriptors for connections to the daemon's own address and to the cloud's.
    */
   connectionShare: { daemon: 0.5, cloud: 0.25 },
-  /** Connections to the cloud's own address that have not shown its token yet. */
+  /** The most connections to the cloud's own address that have not presented a token yet. */
   maxStrangers: 128,
   /** Bytes of an oversized body that are read and dropped, so that the client can read its 413. */
   maxDrainBytes: 8 * MIB,
@@ -35,9 +34,9 @@ export const HTTP = {
 } as const;
 
 /**
- * Descriptors: docs/reference.md "Connections". Shares of those that the process may have open. With
- * `accept` in use no connection is taken, and with `dial` none is opened to a service. The rest is for logs,
- * the store, threads and what looks after processes.
+ * Descriptors: docs/reference.md "Connections". Shares of the process's limit. Above `accept` no connection
+ * is accepted, and above `dial` none is opened to a service. The rest is for logs, the store, threads and
+ * process supervision.
  */
 export const DESCRIPTORS = { accept: 0.75, dial: 0.875, min: 128 } as const;
 
@@ -63,7 +62,7 @@ export const SERVICE = {
   maxLabels: 16,
   maxLabelLength: 256,
   maxEnvFiles: 16,
-  /** The most that a restart rule may count. */
+  /** The highest count in a restart rule. */
   maxCountedRestarts: 1_000,
   minRestartPauseMs: 10,
   /** A service without a ready URL is ready once its process has been up this long. */
@@ -73,7 +72,7 @@ export const SERVICE = {
   killTimeoutMs: 2_000,
   /** Last lines of the log in a hint or an explanation. */
   hintLines: 20,
-  /** Interval between asks of a process host that does not answer, and the deadline of each. */
+  /** The interval between requests to a process host that does not answer, and the deadline of each. */
   hostRetryMs: 500,
   hostAskTimeoutMs: 5_000,
   /** Shortest time for the host to make a process; a start whose ready-check has more allows more. */
@@ -89,13 +88,14 @@ export const SERVICE = {
   /** Longest wait of a start for the end of a task; the task goes on. */
   taskWaitMs: 24 * 3_600_000,
   /**
-   * On shutdown: time for the ordered stop, then for everything that is left. A stop for which the process
-   * host does not answer is asked for again for this long, at this interval: a new host may be on its way.
+   * On shutdown: the time for the ordered stop, then for everything that is left. If the process host does
+   * not answer, a stop is requested again for `hostReturnMs`, every `hostRetryMs`, because a new host may be
+   * starting.
    */
   shutdown: { orderedStopMs: 20_000, remainingStopMs: 3_000, hostReturnMs: 10_000, hostRetryMs: 100 },
-  /** Time after the signal at which a daemon that is still there ends by that signal. */
+  /** A daemon that is still alive this long after the signal ends by that signal. */
   endMs: 60_000,
-  /** Time that the removal of a stack waits for its hook. */
+  /** How long the removal of a stack waits for its hook. */
   hookMs: 600_000,
 } as const;
 
@@ -103,19 +103,19 @@ export const SERVICE = {
 export const TASK = {
   maxInputGlobs: 64,
   maxInputFiles: 100_000,
-  /** Longest time in which the files of a task are hashed. */
+  /** The time limit for hashing the files of a task. */
   hashTimeoutMs: 60_000,
 } as const;
 
 /** docs/reference.md "Schedules". */
 export const SCHEDULE = {
-  /** A time is run up to this late, such as on a busy machine; later it was missed. */
+  /** A scheduled run may start this late, as on a busy machine; after that it counts as missed. */
   lateMs: 60_000,
-  /** The clock may be set back by so much without a time coming twice. */
+  /** The clock may be set back by this much without a time occurring twice. */
   setBackMs: 3 * 3_600_000,
-  /** Longest time between two looks at the clock, while there is a schedule. */
+  /** The longest time between two checks of the clock while there is a schedule. */
   lookMs: 30_000,
-  /** Interval between attempts to run a task that could not be asked, and the deadline of each. */
+  /** The interval between attempts to start a task that did not respond, and the deadline of each. */
   retryMs: 1_000,
   startMs: 90_000,
 } as const;
@@ -137,11 +137,11 @@ export const READY_CHECK = {
 
 /** Commands beside a service: docs/reference.md "Commands". */
 export const COMMAND = {
-  /** A command whose terminal is not attached by then is forgotten. */
+  /** A command whose terminal has not been attached by then is dropped. */
   attachTimeoutMs: 10_000,
-  /** Commands that wait for their terminals, with their environments of up to 320 KiB each. */
+  /** The most commands waiting for their terminals, with environments of up to 320 KiB each. */
   maxWaiting: 64,
-  /** How a command is ended whose terminal has gone. */
+  /** How to end a command whose terminal is gone. */
   stop: { signal: 'SIGHUP', graceMs: 5_000 },
 } as const;
 
@@ -149,17 +149,20 @@ export const COMMAND = {
 export const WATCH = {
   maxGlobs: 64,
   maxGlobLength: 1_024,
-  /** Stars in a name of a glob, and `**` in all of it: more could keep its matcher busy for minutes. */
+  /**
+   * The most stars in one name of a glob, and `**` in all of it: more could keep its matcher busy for
+   * minutes.
+   */
   maxStars: 3,
   defaultDebounceMs: 300,
   maxDebounceMs: 60_000,
   /** Files that keep changing are reported this long after the first change. */
   maxDelayMs: 30_000,
-  /** Changed files that the event names. */
+  /** The number of changed files named in the event. */
   reportedPaths: 5,
-  /** Folders of one service, such as one that watches `/` by mistake. */
+  /** The most folders of one service, in case it watches `/` by mistake. */
   maxFolders: 50_000,
-  /** Pause before the watches that the system has refused are asked for again. */
+  /** The pause before watches that the system has refused are requested again. */
   retryMs: 30_000,
 } as const;
 
@@ -168,15 +171,15 @@ export const CHECK = {
   /** Time of one probe. */
   timeoutMs: 2_000,
   liveIntervalMs: 10_000,
-  /** Failed live-checks in a row that end a process. */
+  /** The number of consecutive failed live-checks that ends a process. */
   failures: 3,
   maxFailures: 1_000,
   minIntervalMs: 20,
-  /** Probes that start a process, at once over all services. */
+  /** The most concurrent probes that start a process, over all services. */
   maxConcurrentExecs: 8,
-  /** The beginning of what such a process prints, for people. The rest is read and dropped. */
+  /** How much of such a process's output is kept to show to people. The rest is read and dropped. */
   keptOutputBytes: 2 * KIB,
-  /** The beginning of a body, in which an expression is looked for. */
+  /** How much of a body is searched for a match. */
   maxBodyBytes: 64 * KIB,
   maxPatternBytes: KIB,
   maxHeaders: 16,
@@ -217,16 +220,16 @@ export const EVENTS = {
 /** All event and log streams together: docs/reference.md "Streams". */
 export const STREAMS = {
   maxOpen: 8_192,
-  /** What their clients have not read; those with most of it are cut off. */
+  /** The unread data of all clients together. Those with the most are cut off. */
   maxUnreadBytes: 128 * MIB,
   checkIntervalMs: 500,
 } as const;
 
 /** The store: docs/reference.md "State directory", "A full disk". */
 export const STORE = {
-  /** Blocks of the file that only ends, marks and removals may use once the disk is full. */
+  /** Blocks reserved for ends, marks and removals once the disk is full. */
   reserveBytes: 256 * KIB,
-  /** Blocks that are allocated at once, ahead of use. */
+  /** The size of the blocks allocated ahead of use. */
   growthBytes: 512 * KIB,
   /** Interval between attempts to allocate the reserve anew. */
   renewalMs: 1_000,
@@ -247,30 +250,30 @@ export const LOGS = {
   longTailBytes: 4 * MIB,
   /** Reads of logs for followers that are under way at once. */
   maxConcurrentReads: 4,
-  /** Services whose logs are read together: a cursor with a number for each fits in a header. */
+  /** The most services whose logs are read together: a cursor with a number for each must fit in a header. */
   maxServices: 256,
   /** Lines of many services in an answer. */
   defaultPageLines: 100,
-  /** Text after which an answer ends, whatever it has. */
+  /** The size after which an answer ends. */
   maxPageBytes: 4 * MIB,
-  /** Time after which a search answers with what it has found. */
+  /** After this time a search answers with what it has found. */
   searchMs: 800,
   maxQueryLength: 256,
   /** Lines before, and lines after, a line that is found. */
   maxContextLines: 100,
-  /** Last lines of a service with which a stream of many begins. */
+  /** The most last lines of a service with which a stream of many may begin. */
   maxTailLines: 100_000,
-  /** Text and time of one look at the logs that a stream follows, and the shortest pause between two. */
+  /** How much text and time one read of followed logs may take, and the shortest pause between two reads. */
   maxReadBytes: 512 * KIB,
   readMs: 50,
   followIntervalMs: 25,
-  /** Looks that wait for their thread; one more ends its stream, whose client comes back. */
+  /** The most waiting reads; above it, streams are ended, and their clients reconnect. */
   maxFollowJobs: 1_024,
-  /** For a job of a search or a stream, with its wait for a thread. */
+  /** The time limit of a search or stream job, including its wait for a thread. */
   jobDeadlineMs: 30_000,
-  /** Lines that are formatted for followers of one log at a time. */
+  /** How many lines are formatted at a time for followers of one log. */
   maxStepLines: 1_000,
-  /** Text of logs that is kept for followers that come to the same place a little later. */
+  /** How much formatted text is kept for followers that reach the same position a little later. */
   maxSharedBytes: 8 * MIB,
 } as const;
 
@@ -282,57 +285,60 @@ export const AGENT = {
   maxColsOrRows: 1_000,
   /** Shortest interval between two changes of a terminal's size. */
   resizeIntervalMs: 20,
-  /** Output that a viewer may leave unacknowledged, and input that its program may leave unread. */
+  /** How much output a viewer may leave unacknowledged, and how much input its program may leave unread. */
   maxUnacknowledgedBytes: MIB,
-  /** The same for all viewers together: with more than 64, each has its share. */
+  /** The same for all viewers together: if there are more than 64, they share it. */
   maxViewerBytes: 64 * MIB,
-  /** The end of the output, from which a screen is drawn. A viewer that is further behind gets a screen. */
+  /** How much of the latest output a screen is drawn from. A viewer that is further behind gets a screen. */
   replayBytes: MIB,
-  /** Sizes of a terminal that are kept; output before them is drawn at the oldest of them. */
+  /** The number of past sizes to keep for a terminal; earlier output is drawn at the oldest of them. */
   maxSizeMarks: 32,
-  /** Time for drawing; the rest of the output is sent as it is. */
+  /** The time limit of a drawing; the rest of the output is sent unchanged. */
   drawBudgetMs: 500,
-  /** Time after which the thread of a drawing is ended, and the pause of that terminal after it. */
+  /** How long a drawing may take before its thread is ended, and the pause of that terminal afterwards. */
   drawTimeoutMs: 10_000,
   overrunPauseMs: 10_000,
-  /** Keys of one request. */
+  /** The most keys in one request. */
   maxKeys: 1_000,
 } as const;
 
 /** The page at `/`: docs/reference.md "Sessions of the page". */
 export const PAGE = {
-  /** Life of a code that takes a browser to the page. */
+  /** How long a code for opening the page is valid. */
   codeMs: 300_000,
-  /** Codes that are open at once; one more ends the oldest. */
+  /** The most open codes; a further one invalidates the oldest. */
   maxCodes: 64,
-  /** Life of a page's key; a reload of the page begins it anew. */
+  /** How long a page's key is valid; reloading the page renews it. */
   sessionMs: 7 * 24 * 3_600_000,
 } as const;
 
 /** The logs of the process host and of a daemon in the background: docs/reference.md "State directory". */
 export const OWN_LOG = {
-  /** The end of a longer one is kept with `.1` after its name, and it begins anew. */
+  /** Above this size, the end of the log is kept as `.1`, and a new log begins. */
   maxBytes: MIB,
   checkIntervalMs: 1_000,
 } as const;
 
 /** Doors of services that may sleep: docs/reference.md "Sleep of services". */
 export const DOOR = {
-  /** Longest wait of a client for a service that is being woken. */
+  /** The longest wait of a client for a service that is waking. */
   holdMs: 60_000,
-  /** Connections through one door, and those of them that wait. */
+  /** The most connections through one door, and how many of them may wait. */
   maxConnections: 4_096,
   maxHeld: 1_024,
-  /** Interval between looks at clients that wait, while there are any. */
+  /** How often to check waiting clients, while there are any. */
   checkIntervalMs: 1_000,
   /** A client that closes within this time, such as a port scan, wakes nothing. */
   probeDelayMs: 10,
   /** Shortest interval between two requests to wake the service. */
   knockIntervalMs: 1_000,
-  /** Pause before the next attempt at a service that refuses, and how long one that has accepted is tried. */
+  /**
+   * The pause before a service that refuses is tried again, and how long to retry one that has accepted
+   * before.
+   */
   redialMs: 20,
   refusedRetryMs: 1_000,
-  /** Pause before the next attempt at a port that somebody else has. */
+  /** The pause before a port taken by another program is tried again. */
   reopenMs: 1_000,
   minIdleMs: 1_000,
   maxIdleMinutes: 43_200,
@@ -343,20 +349,23 @@ export const THREADS = {
   /** Threads that tethers are spread over. */
   tethers: 2,
   restarts: { max: 5, withinMs: 60_000 },
-  /** Pause before each start of a thread that has died more often: docs/reference.md "Death of a thread". */
+  /**
+   * The pause before each further start of a thread that died more often:
+   * docs/reference.md "Death of a thread".
+   */
   pauseMs: 10_000,
   /**
-   * A thread hangs when it has missed `missedBeats` beats in a row, `beatMs` apart, and has used
-   * `maxStepCpuMs` of processor time meanwhile or has waited in the system all the time. No step of Berth
-   * takes a tenth of that. If it has not ended `endMs` later, the process ends.
+   * A thread hangs when it has missed `missedBeats` consecutive beats, `beatMs` apart, and has meanwhile used
+   * `maxStepCpuMs` of processor time or waited in the system all the time. No step of Berth takes a tenth of
+   * that. If it has not ended after another `endMs`, the process ends.
    */
   hang: { beatMs: 1_000, missedBeats: 5, maxStepCpuMs: 2_500, endMs: 5_000 },
   askDeadlineMs: 30_000,
-  /** Wait of a reading for a thread or the process host: docs/reference.md "Metrics". */
+  /** How long a reading waits for a thread or the process host: docs/reference.md "Metrics". */
   readTimeoutMs: 1_000,
-  /** A thread that has not stopped its actors by then is terminated. */
+  /** A thread that has not stopped its actors after this time is terminated. */
   stopTimeoutMs: 20_000,
-  /** Messages that may wait at an actor that clients write to; one more gets `daemon_busy`. */
+  /** The most waiting messages of an actor that clients write to; above it they get `daemon_busy`. */
   mailboxCapacity: 4_096,
   /** Time for a process host to answer after its start; without an answer the daemon does not start. */
   hostStartTimeoutMs: 10_000,
@@ -364,33 +373,33 @@ export const THREADS = {
 
 /** docs/reference.md "Notices". */
 export const NOTICE = {
-  /** Of one rule, type and name, one is sent in this time. */
+  /** At most one notice per rule, type and name is sent in this time. */
   perKeyMs: 60_000,
-  /** A target has so long for one notice. */
+  /** The time limit of a target for one notice. */
   timeoutMs: 10_000,
-  /** Pauses after failures: each is twice the one before. */
+  /** The pauses after failures, each twice the previous one. */
   minBackoffMs: 1_000,
   maxBackoffMs: 300_000,
-  /** A notice that could not be delivered for so long is given up. */
+  /** A notice that could not be delivered for this long is given up. */
   keepMs: 86_400_000,
-  /** Notices of one rule that wait; one more drops the oldest. */
+  /** The most waiting notices of one rule; above it the oldest is dropped. */
   maxWaiting: 500,
   maxDataBytes: 16 * 1024,
   maxTextLength: 500,
-  /** What is due is looked at so often, whatever the clock does. */
+  /** How often to check what is due, whatever the clock does. */
   lookMs: 60_000,
 } as const;
 
 /** docs/reference.md "Metrics". */
 export const METRICS = {
-  /** Workloads with metrics of their own; more are added up per namespace. */
+  /** The most workloads with metrics of their own; above it they are summed per namespace. */
   maxWorkloads: 2_000,
 } as const;
 
 /** The pool of job threads: pure functions on heavy or untrusted input. */
 export const JOBS = {
   maxThreads: 2,
-  /** Jobs that wait; one more is refused. */
+  /** The most waiting jobs; further ones are refused. */
   maxQueued: 64,
   deadlineMs: 5_000,
   /** A thread without work ends after this time. */

@@ -1,21 +1,21 @@
-// `[[notify]]` of the configuration: docs/reference.md "Notices". No message has a value of it: the address
+// `[[notify]]` in the configuration: docs/reference.md "Notices". No message contains its values: the address
 // of a webhook or a topic is as secret as its key.
 
 /** Where notices go. */
 export type NoticeTarget =
   | { readonly kind: 'webhook'; readonly url: string; readonly secret: string }
-  /** `token` empty: none is needed. */
+  /** `token` empty: no token is needed. */
   | { readonly kind: 'ntfy'; readonly url: string; readonly token: string }
   | { readonly kind: 'exec'; readonly command: string }
   | { readonly kind: 'desktop' };
 
-/** Of what notices are sent, and where to. */
+/** Which notices are sent, and where. */
 export interface NoticeRule {
-  /** Of events; `*` is any text. */
+  /** Event types; `*` matches any text. */
   readonly types: readonly string[];
-  /** Of services, agents and clusters, in the same way. */
+  /** Names of services, agents and clusters, with the same wildcard. */
   readonly names: readonly string[];
-  /** How long nothing else must happen to what is named, in milliseconds. */
+  /** How long nothing else may happen to the subject before the notice is sent, in milliseconds. */
   readonly forMs: number;
   readonly target: NoticeTarget;
 }
@@ -47,7 +47,7 @@ const isPatterns = (value: unknown): value is string[] =>
   value.length <= MAX_PATTERNS &&
   value.every((one) => typeof one === 'string' && /^[A-Za-z0-9_.*-]{1,200}$/.test(one));
 
-/** Throws the first fault, as text behind the key of its table. */
+/** Reads a table. Throws the first fault, as text to follow the key of the table. */
 class Reader {
   private readonly table: Table;
   private readonly path: string;
@@ -136,7 +136,7 @@ export function readNoticeRules(value: unknown): NoticeRule[] {
   return value.map((rule, index) => readRule(rule, `notify[${index}]`));
 }
 
-/** A target as people may see it: without what is secret of it. */
+/** A target as people may see it, without its secret parts. */
 export function targetLabel(target: NoticeTarget): string {
   return 'url' in target ? `${target.kind} ${new URL(target.url).host}` : target.kind;
 }

@@ -1,4 +1,5 @@
-// Writes the files of users, which nobody could give back: a full disk, or a kill in between, leaves the file
+// Writes users' files safely, because they could not be restored: a full disk, or a kill in between, leaves
+// the existing file.
 // that was there.
 import {
   closeSync,
@@ -30,7 +31,10 @@ function writeNew(path: string, text: string, mode: number): void {
   }
 }
 
-/** Gives a file the mode of another, and as root the owner: `sudo` must not take away what is the user's. */
+/**
+ * Gives a file the mode of another and, if run as root, its owner: with `sudo`, the user's files must stay
+ * the user's.
+ */
 function becomeLike(path: string, { mode, uid, gid }: { mode: number; uid: number; gid: number }): void {
   const fd = openSync(path, O_WRONLY);
   try {
@@ -42,9 +46,9 @@ function becomeLike(path: string, { mode, uid, gid }: { mode: number; uid: numbe
 }
 
 /**
- * Puts `text` in the place of the file at `path`, whole or not at all. A link goes on leading to the file.
- * The file gets `mode`; without it, it keeps its own, and a new one has what the umask allows. Throws the
- * system's error with the path before its message; the file is then what it was.
+ * Replaces the file at `path` with `text`, completely or not at all. A link still leads to the file. The file
+ * gets `mode`; without it, an existing file keeps its own, and a new one gets what the umask allows. Throws
+ * the system's error with the path before its message, and then the file is unchanged.
  */
 export function replaceFile(path: string, text: string, mode?: number): void {
   const target = existsSync(path) ? realpathSync(path) : path;

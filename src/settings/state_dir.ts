@@ -29,7 +29,7 @@ const ROOT_USER = 0;
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** `--state-dir`, `$BERTH_STATE_DIR`, else the XDG state home. */
+/** `--state-dir`, `$BERTH_STATE_DIR`, or else the XDG state home. */
 export function stateDirPath(named: string | undefined, env: Env): string {
   const path = named ?? (env['BERTH_STATE_DIR'] || undefined);
   if (path === undefined) return xdgDir(env, 'XDG_STATE_HOME', '.local/state');
@@ -56,12 +56,12 @@ export function openStateDir(path: string, inVolume = false): void {
     throw new SettingsError(`${path}: others can write to the state directory: chmod 700 it`);
 }
 
-/** Whether a file is root's, and not because this process is root too. */
+/** Whether a file belongs to root, and not just because this process is root too. */
 const isRootsAlone = (uid: number): boolean => uid === ROOT_USER && process.getuid?.() !== ROOT_USER;
 
 /**
  * Opens a secret file, without waiting for the other side of a FIFO. A link must be root's, in folders that
- * nobody else can write to: so Kubernetes mounts Secrets.
+ * no one else can write to, which is how Kubernetes mounts Secrets.
  */
 function openSecret(path: string): number {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -70,7 +70,9 @@ function openSecret(path: string): number {
   return openSync(isMounted ? realpathSync(path) : path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/** Why others could read a secret file, or give it; null: they cannot. Its group may read one of root's. */
+/**
+ * Why others could read a secret file or replace it; null: they cannot. The group may read a file of root's.
+ */
 function exposureOf({ uid, mode }: Stats): string | null {
   const own = process.getuid?.();
   if (uid === own) return mode & 0o077 ? 'others can read it: chmod 600 it' : null;
@@ -79,8 +81,8 @@ function exposureOf({ uid, mode }: Stats): string | null {
 }
 
 /**
- * Reads a secret file; undefined when it is absent. Throws a SettingsError when others can read it, when it
- * is a link of the user's, or when it is empty: then `remedy` says what to do.
+ * Reads a secret file; undefined if it does not exist. Throws a SettingsError when others can read it, when
+ * it is the user's own link, or when it is empty: then `remedy` says what to do.
  */
 export function readSecret(path: string, remedy = 'remove it, and a new one is made'): Buffer | undefined {
   let fd: number;
@@ -95,7 +97,7 @@ export function readSecret(path: string, remedy = 'remove it, and a new one is m
     const exposure = stat.isFile() ? exposureOf(stat) : 'is no file of this user';
     if (exposure !== null) throw new SettingsError(`${path}: ${exposure}`);
     const secret = readFileSync(fd);
-    // As a token, an empty secret would admit every request without one.
+    // An empty secret, used as a token, would admit every request without one.
     if (secret.toString('latin1').trim() === '') throw new SettingsError(`${path}: is empty: ${remedy}`);
     return secret;
   } finally {
@@ -141,7 +143,7 @@ function writeNewFile(path: string, bytes: Buffer): void {
   }
 }
 
-/** Puts a secret in the place of the file at `path`, whole or not at all. Throws a SettingsError. */
+/** Replaces the file at `path` with a secret, completely or not at all. Throws a SettingsError. */
 export function replaceSecret(path: string, secret: string): void {
   const fresh = `${path}.${process.pid}`;
   try {
@@ -171,7 +173,7 @@ export interface AddressRecord {
  */
 export function writeAddressFile(stateDir: string, content: AddressRecord): void {
   const path = statePaths(stateDir).addressFile;
-  // Whatever was left there, or linked: it is not written into.
+  // Whatever was left or linked there must not be written into.
   rmSync(`${path}.new`, { force: true });
   const fd = openRegularFile(`${path}.new`, O_WRONLY | O_CREAT | O_EXCL, 0o600);
   try {
@@ -182,11 +184,11 @@ export function writeAddressFile(stateDir: string, content: AddressRecord): void
   renameSync(`${path}.new`, path);
 }
 
-/** Without effect where something else is in its place: the daemon ends all the same. */
+/** Has no effect if something else is in its place, because the daemon must end anyway. */
 export function removeAddressFile(stateDir: string): void {
   try {
     rmSync(statePaths(stateDir).addressFile, { force: true });
   } catch {
-    // A folder, say, which no reader takes for the file.
+    // For example a folder, which no reader takes for the file.
   }
 }

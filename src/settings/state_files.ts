@@ -1,5 +1,6 @@
-// Odd things in the place of a file of the state directory: docs/reference.md "State directory". Opening a
-// FIFO waits for its other side, and lmdb ends the process at a device, so each place is looked at first.
+// Guards against unexpected objects in place of files in the state directory:
+// docs/reference.md "State directory". Opening a FIFO waits for its other side, and lmdb ends the process on
+// a device, so each path is checked first.
 import {
   closeSync,
   constants,
@@ -21,7 +22,7 @@ import { statePaths } from './state_paths.ts';
 /** How often a pipe without bytes is read again. */
 const PIPE_POLL_MS = 20;
 
-/** Something else is in the place of a file or folder. The message is one line that names it. */
+/** Something else is in place of a file or folder. The message is one line that names it. */
 export class StateFileError extends Error {
   override readonly name = 'StateFileError';
 }
@@ -42,13 +43,13 @@ function checkKind(path: string, needed: 'a file' | 'a folder'): void {
   if (kind !== needed) throw new StateFileError(`${path}: is ${kind}, and not ${needed}: remove it`);
 }
 
-/** What is in a folder; nothing where it is not there yet. */
+/** The contents of a folder; empty if it does not exist yet. */
 const filesIn = (folder: string): string[] =>
   (statSync(folder, { throwIfNoEntry: false }) ? readdirSync(folder) : []).map((name) => join(folder, name));
 
 /**
- * Checks what is in the state directory, before anything opens it. Secrets and the output of services are
- * checked where they are opened. Throws a StateFileError, or the system's error.
+ * Checks the contents of the state directory before anything opens them. Secrets and the output of services
+ * are checked where they are opened. Throws a StateFileError, or the system's error.
  */
 export function checkStateFiles(stateDir: string): void {
   const paths = statePaths(stateDir);
@@ -63,14 +64,14 @@ export function checkStateFiles(stateDir: string): void {
     ...[events, cloudEvents].flatMap(filesIn),
   ];
   for (const file of files) checkKind(file, 'a file');
-  // lmdb truncates it, whatever a link leads to.
+  // lmdb truncates it, wherever a link leads.
   if (lstatSync(lock, { throwIfNoEntry: false })?.isSymbolicLink())
     throw new StateFileError(`${lock}: is a link, and not a file: remove it`);
 }
 
 /**
- * Opens a file and never waits, whatever is in its place. Throws a StateFileError when that is no file, or
- * the system's error.
+ * Opens a file without ever waiting, whatever is in its place. Throws a StateFileError when it is not a
+ * regular file, or the system's error.
  */
 export function openRegularFile(path: string, flags: number, mode?: number): number {
   const fd = openSync(path, flags | constants.O_NONBLOCK, mode);
@@ -80,21 +81,21 @@ export function openRegularFile(path: string, flags: number, mode?: number): num
   throw new StateFileError(`${path}: is ${kindOf(stat)}, and not a file`);
 }
 
-/** Opens `path` to read, and waits for nobody. Throws an error that says what it is instead of a file. */
+/** Opens `path` for reading without waiting. If it is not a file, throws an error that says what it is. */
 function openText(path: string): { fd: number; stat: Stats } {
   const stat = statSync(path);
-  // The system's own words for these two name neither.
+  // The system's own messages for these two name neither.
   if (stat.isDirectory() || stat.isSocket())
     throw new StateFileError(`it is ${kindOf(stat)}, and not a file`);
   return { fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), stat };
 }
 
-/** Takes the pieces of a text up to its limit. */
+/** Collects the pieces of a text up to its limit. */
 class TextBuffer {
   private readonly bytes = Buffer.allocUnsafe(TEXT_FILE.maxBytes + 1);
   length = 0;
 
-  /** Reads once; how many bytes came. Throws the system's error, or one that says the limit. */
+  /** Reads once, and returns the number of bytes. Throws the system's error, or one that states the limit. */
   readFrom(fd: number): number {
     const count = readSync(fd, this.bytes, this.length, this.bytes.length - this.length, null);
     this.length += count;
@@ -109,7 +110,7 @@ class TextBuffer {
 
 /**
  * The text of a file that others may have written. Never waits: a FIFO is refused, and a device must have its
- * end at hand, as `/dev/null` has. Throws the system's error, or one that says what is wrong.
+ * end at hand, as `/dev/null` does. Throws the system's error, or one that says what is wrong.
  */
 export function readTextFile(path: string): string {
   const { fd, stat } = openText(path);
@@ -123,7 +124,7 @@ export function readTextFile(path: string): string {
   }
 }
 
-/** A pipe without a name, as of `<(command)`, cannot be found again by its path. */
+/** A nameless pipe, as from `<(command)`, cannot be found again by its path. */
 export const isNamelessPipe = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isFIFO() === true && !existsSync(realpathSync(path));
 
@@ -137,15 +138,15 @@ function readIfThere(text: TextBuffer, fd: number): number | null {
 }
 
 /**
- * The text of a file, pipe or terminal that the user of the command line names, read to its end. It waits
- * for who writes to a pipe, while signals are heard. Throws as `readTextFile` does, and the reason of
- * `signal` when that ends the wait.
+ * The text of a file, pipe or terminal named by the user of the command line, read to its end. Waits for the
+ * writer of a pipe while still handling signals. Throws as `readTextFile` does, and the reason of `signal`
+ * when that ends the wait.
  */
 export async function readTextInput(path: string, signal?: AbortSignal): Promise<string> {
   const { fd, stat } = openText(path);
   try {
     const text = new TextBuffer();
-    // A named pipe reads as empty until somebody has opened it to write.
+    // A named pipe reads as empty until someone has opened it for writing.
     const isAwaited = stat.isFIFO() && !isNamelessPipe(path);
     for (;;) {
       const count = readIfThere(text, fd);

@@ -1,8 +1,8 @@
-// The layout of the state directory: docs/reference.md "State directory". In a file of its own, because the
-// process host needs nothing else of the settings.
+// The layout of the state directory: docs/reference.md "State directory". A separate file, because the
+// process host needs nothing else from the settings.
 import { join } from 'node:path';
 
-/** The paths of what is in a state directory. */
+/** The paths in a state directory. */
 export interface StatePaths {
   /** The address of the running daemon. */
   addressFile: string;
@@ -30,21 +30,21 @@ export interface StatePaths {
   cloudToken: string;
   /** The cloud token of the Berth of `cloud.remote`, unless the settings have one. */
   remoteToken: string;
-  /** What `berth login` has got. */
+  /** The tokens from `berth login`. */
   login: string;
-  /** Locked by whoever changes it. */
+  /** Locked by whoever changes the login. */
   loginLock: string;
   /** The key of the cloud part, unless the settings name another file. */
   cloudKey: string;
-  /** The key of the environments of services. */
+  /** The key that seals the environments of services. */
   envKey: string;
-  /** The key that the tokens of agents are made with. */
+  /** The key from which the tokens of agents are derived. */
   agentKey: string;
-  /** The folder of the pages that take a browser to the dashboard; each is gone after its use. */
+  /** The folder of the pages that redirect a browser to the dashboard; each is deleted after its use. */
   redirectPages: string;
   /** What `berth agent init` has changed in projects. */
   agentSetup: string;
-  /** Such a page of version 0.1, which held the token. */
+  /** Such a page of version 0.1, which contained the token. */
   earlierRedirectPage: string;
 }
 

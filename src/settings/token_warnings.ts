@@ -1,4 +1,4 @@
-// What is doubtful about the tokens of a configuration: docs/reference.md "Tokens".
+// Weaknesses of the tokens in a configuration: docs/reference.md "Tokens".
 import { statSync } from 'node:fs';
 import type { Settings } from './config.ts';
 import { readTextFile } from './state_files.ts';
@@ -18,12 +18,12 @@ function isExposed(path: string, tokens: readonly string[]): boolean {
     const text = readTextFile(path);
     return tokens.some((token) => text.includes(token));
   } catch {
-    // Absent: the tokens are in the environment.
+    // No such file: the tokens are in the environment.
     return false;
   }
 }
 
-/** One entry for each doubt about the tokens of `settings`, which come from `configPath` at least in part. */
+/** One entry per weakness of the tokens in `settings`, which come at least partly from `configPath`. */
 export function tokenWarnings({ auth, cloud }: Settings, configPath: string): TokenWarning[] {
   const tokens = Object.entries({
     'auth.token': auth.token,

@@ -1,7 +1,7 @@
 // Reads TOML. The only file that imports smol-toml, and only when a file is read.
 import { TEXT_FILE } from './limits.ts';
 
-/** A text is no TOML. `line`: where, from 1. */
+/** A text is not valid TOML. `line`: where, counted from 1. */
 export class TomlFault extends Error {
   override readonly name = 'TomlFault';
   readonly line: number;

@@ -1,4 +1,4 @@
-// Whether somebody else could put a directory of his in the place of a path:
+// Whether another user could put a directory of their own in place of a path:
 // docs/reference.md "State directory".
 import { lstatSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -7,12 +7,12 @@ const ROOT_USER = 0;
 const STICKY = 0o1000;
 const GROUP_WRITE = 0o020;
 const OTHERS_WRITE = 0o002;
-/** As many as the system follows. */
+/** The same number of links that the system follows. */
 const MAX_LINKS = 40;
 
 /**
- * Whether a user of this namespace has the number. In a container, files of users outside of it show a number
- * that nobody inside has.
+ * Whether a user of this namespace has the number. In a container, files of outside users show a number that
+ * nobody inside has.
  */
 function isUser(uid: number): boolean {
   let map: string;
@@ -29,14 +29,17 @@ function isUser(uid: number): boolean {
 
 const isTrusted = (uid: number): boolean => uid === ROOT_USER || uid === process.getuid?.() || !isUser(uid);
 
-/** Whether others can replace what is in a folder. A group with the user's own number is his alone. */
+/**
+ * Whether others can replace the contents of a folder. A group with the user's own number is private to the
+ * user.
+ */
 function canOthersReplace({ mode, gid }: Stats): boolean {
   if (mode & STICKY) return false;
   const isOwnGroup = gid === ROOT_USER || (gid === process.getgid?.() && gid === process.getuid?.());
   return (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITE) !== 0 && !isOwnGroup);
 }
 
-/** Where something is mounted in this namespace. */
+/** The mount points in this namespace. */
 function mountPoints(): ReadonlySet<string> {
   const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
   return new Set(lines.map((line) => line.split(' ')[4] ?? ''));
@@ -45,10 +48,10 @@ function mountPoints(): ReadonlySet<string> {
 const namesOf = (path: string): string[] => path.split('/').filter((name) => name !== '');
 
 /**
- * Why `path`, as far as it exists, may be another user's to replace; null: it is not. Follows links, which
- * must be the user's own or root's. The last part counts as a link only. With `trustsMounts`, others may
- * write to a folder of root's where something is mounted: that is how Kubernetes makes volumes, which no
- * process of another container sees.
+ * Why another user may be able to replace `path`, as far as it exists; null: none can. Follows links, which
+ * must be the user's own or root's; for the last part, only the link itself counts. With `trustsMounts`,
+ * others may write to a folder of root's that is a mount point: Kubernetes creates volumes that way, which no
+ * process in another container sees.
  */
 export function untrustedPart(path: string, trustsMounts = false): string | null {
   const mounts = trustsMounts ? mountPoints() : null;
