@@ -5,10 +5,10 @@ import { oneLine } from '../kube/untrusted_values.ts';
 
 /**
  * Why a stream could not be opened, or broke. `unreachable`: the API server does not answer. `denied`: it
- * refuses the account. `absent`: the pod, or its sandbox, does not exist. `refused`: nothing in the pod takes
- * the connection. `unsupported`: the cluster does not offer this transport. `lost`: the connection to the API
- * server broke. `broken`: the pod ended the connection with an error. `hostile`: the server sent what no
- * server may send.
+ * refuses the account. `absent`: the pod, or its sandbox, does not exist. `refused`: nothing in the pod
+ * accepts the connection. `unsupported`: the cluster does not offer this transport. `lost`: the connection to
+ * the API server broke. `broken`: the pod ended the connection with an error. `hostile`: the server violated
+ * the protocol.
  */
 export type ForwardErrorCode =
   | 'unreachable'
@@ -22,46 +22,43 @@ export type ForwardErrorCode =
 
 export interface ForwardError {
   code: ForwardErrorCode;
-  /** For people: what the API server or the node says, cut to one line. */
+  /** A message for people: the words of the API server or the node, cut to one line. */
   text: string;
 }
 
-/**
- * What the user of a stream hears. `onEnded` or `onFailed` comes once and last, and neither comes after
- * `destroy`.
- */
+/** Comes once and first. From now on bytes may be written to `stream`, and may have an effect. */
 export interface ForwardStreamEvents {
   /** Once, first: bytes may be written to `stream` from now on, and may have an effect. */
   onOpened(stream: ForwardStream): void;
-  /** `bytes` are the receiver's to keep. */
+  /** The receiver owns `bytes`. */
   onData(bytes: Buffer): void;
   /** `write` may be called again after it has returned false. */
   onDrained(): void;
-  /** The pod has closed, after all its data. */
+  /** The pod has closed, and all its data has been delivered. */
   onEnded(): void;
   onFailed(error: ForwardError): void;
 }
 
-/** One connection to a port of a pod. Nothing may be called after `onEnded`, `onFailed` or `destroy`. */
+/** A connection to a port of a pod. No method may be called after `onEnded`, `onFailed` or `destroy`. */
 export interface ForwardStream {
-  /** False: enough for now, until `onDrained`. */
+  /** False: wait for `onDrained` before writing more. */
   write(bytes: Buffer): boolean;
   /**
-   * Nothing more will be written. Nodes then soon close the pod's side too, whatever the pod still has to
-   * say.
+   * Nothing more will be written. Nodes then soon close the pod's side too, even if the pod still has data to
+   * send.
    */
   end(): void;
   /** Stops and starts `onData`. */
   pause(): void;
   resume(): void;
-  /** The user has gone: the pod's side is closed, what it still sends is dropped, and no event follows. */
+  /** The user has gone: closes the pod's side, drops whatever it still sends, and stops all events. */
   destroy(): void;
 }
 
-/** A stream that can be given up, also before it is opened. */
+/** A stream that can be abandoned, even before it is opened. */
 export type Destroyable = Pick<ForwardStream, 'destroy'>;
 
-/** The error of streams whose node has died without a sign. */
+/** The error of streams whose node died without a sign. */
 export const DEAD_PEER: ForwardError = { code: 'lost', text: 'the node does not answer any more' };
 
 export interface PodName {
@@ -79,12 +76,11 @@ export const forwardPath = (dialer: ClusterDialer, pod: PodName): string =>
 
 const MAX_TEXT_LENGTH = 600;
 
-/** What a server, a node or Node.js says, as one line for people. */
+/** The words of a server, a node or Node.js as one line for people. */
 export const errorLine = (text: string): string => oneLine(text, MAX_TEXT_LENGTH);
 
 /**
- * What nodes say, with any container runtime, when the pod has not seen the connection. The first match
- * counts.
+ * What nodes say, with any container runtime, when the pod has not seen the connection. The first match wins.
  */
 const NODE_ERRORS: readonly [pattern: RegExp, code: ForwardErrorCode][] = [
   [/connection refused|connect: |exit status \d+.*socat/i, 'refused'],
@@ -95,13 +91,13 @@ const NODE_ERRORS: readonly [pattern: RegExp, code: ForwardErrorCode][] = [
   [/timed out waiting for streams/i, 'lost'],
 ];
 
-/** The error that the text of an error channel stands for. After data from the pod it is always `broken`. */
+/** Interprets the text of an error channel. After data from the pod the error is always `broken`. */
 export function podError(text: string, hasSentData: boolean): ForwardError {
   const known = hasSentData ? undefined : NODE_ERRORS.find(([pattern]) => pattern.test(text));
   return { code: known?.[1] ?? 'broken', text: errorLine(text) };
 }
 
-/** The error of an API server, or of a proxy before it, that answers anything but an upgrade. */
+/** The error when an API server, or a proxy in front of it, answers with anything but an upgrade. */
 export function responseError(status: number, body: string): ForwardError {
   const message = kubeStatusMessage(body);
   const text = errorLine(`${status}: ${message ?? body}`);
@@ -112,7 +108,7 @@ export function responseError(status: number, body: string): ForwardError {
   return { code: status === 429 || status >= 500 ? 'unreachable' : 'unsupported', text };
 }
 
-/** The message of a Kubernetes Status; null if `body` is none: then a proxy has answered. */
+/** The message of a Kubernetes Status; null if `body` is not one, which means that a proxy answered. */
 function kubeStatusMessage(body: string): string | null {
   try {
     const status: unknown = JSON.parse(body);

@@ -1,6 +1,6 @@
 // The transports to the pods of a cluster, and which of them it offers. A proxy may bar SPDY, an account may
-// not be allowed to create forwards, an old API server knows no tunnel. What does not work is remembered for
-// a while, so that only the first connection finds out.
+// not be allowed to create forwards, and an old API server does not support tunnels. What does not work is
+// remembered for a while, so that only the first connection has to find out.
 import { Duplex } from 'node:stream';
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
@@ -11,19 +11,19 @@ import { dialSpdyTunnel } from './spdy_tunnel.ts';
 import type { ForwardError } from './transport.ts';
 
 /**
- * What dials connections that carry many streams, the best first. Where none works, every stream gets a
+ * The dialers of connections that carry many streams, the best first. If none works, every stream gets a
  * WebSocket.
  */
 export const SPDY_DIALERS: readonly SpdyDialer[] = [dialSpdy, dialSpdyTunnel];
 
-/** One transport, as far as it is known of one cluster. Times are in monotonic milliseconds. */
+/** What is known about one transport to one cluster. Times are in monotonic milliseconds. */
 export class ForwardTransport {
   readonly dial: SpdyDialer;
   private readonly clock: Clock;
-  /** Until then it is not tried. */
+  /** It is not tried before this time. */
   private skipUntil = 0;
   /**
-   * When the last upgrade was cut off without an answer; null if the server has answered or been away since.
+   * When the last upgrade was cut off without an answer; null if the server has answered or been down since.
    */
   private droppedAt: number | null = null;
 
@@ -36,22 +36,23 @@ export class ForwardTransport {
     return this.clock.monotonic() >= this.skipUntil;
   }
 
-  /** Learns from the result of an upgrade that was begun at `startedAt`. */
+  /** Records the result of an upgrade begun at `startedAt`. */
   recordResult(result: Duplex | ForwardError, startedAt: number): void {
     const now = this.clock.monotonic();
     const code = result instanceof Duplex ? null : result.code;
     const isCut = code === 'lost';
-    // A server that goes away cuts off the upgrades under way. If the next one is cut off too, a proxy bars
+    // A server that shuts down cuts off the upgrades under way. If the next one is cut off too, a proxy bars
     // the transport.
     const isBarred = isCut && this.droppedAt !== null && startedAt >= this.droppedAt;
-    // The rights differ: SPDY needs the right to create forwards, a WebSocket that to get them.
+    // The transports need different rights: SPDY the right to create forwards, a WebSocket the right to get
+    // them.
     if (isBarred || code === 'unsupported' || code === 'denied')
       this.skipUntil = now + TETHER.transportRetryMs;
     this.droppedAt = isCut ? (this.droppedAt ?? now) : null;
   }
 }
 
-/** What the connections to all pods of a cluster share. */
+/** Shared by the connections to all pods of a cluster. */
 export class ClusterTransports {
   readonly dialer: ClusterDialer;
   readonly clock: Clock;

@@ -45,9 +45,9 @@ type StreamState =
   | { phase: 'dialing'; user: ForwardStreamEvents; abort: AbortController }
   | { phase: 'upgrading'; user: ForwardStreamEvents; socket: WebSocket }
   | { phase: 'open'; user: ForwardStreamEvents; socket: WebSocket }
-  /** This side has closed, or the node has reported an error: the end of the WebSocket is due. */
+  /** This side has closed, or the node has reported an error. The end of the WebSocket follows. */
   | { phase: 'ending'; user: ForwardStreamEvents; socket: WebSocket }
-  /** The user has gone, and what it has written is still sent. */
+  /** The user has gone, and what it wrote is still being sent. */
   | { phase: 'flushing'; socket: WebSocket }
   | { phase: 'closed' };
 
@@ -105,14 +105,14 @@ class WebSocketStream implements ForwardStream {
   private readonly missingPortBytes = [2, 2];
   private hasReceivedData = false;
   private errorText = '';
-  /** `write` has returned false, and `onDrained` is due. */
+  /** `write` has returned false, and `onDrained` must follow. */
   private isFull = false;
   /** When the server was last heard, in monotonic milliseconds. */
   private heardAt = 0;
   private ping: 'none' | 'due' | 'answered' = 'none';
   /** Something has been written since the last ping. */
   private hasWritten = false;
-  /** The last pong has shown that the pod has taken everything: silence after it means death. */
+  /** The last pong proved that the pod has taken everything, so silence after it means death. */
   private isProven = false;
 
   constructor(cluster: ClusterTransports, port: number, user: ForwardStreamEvents) {
@@ -181,8 +181,8 @@ class WebSocketStream implements ForwardStream {
   }
 
   /**
-   * Asks for a sign of life after a while of silence, which also keeps nodes and proxies from closing what is
-   * idle. Ends a stream that has no answer although nothing could be in its way.
+   * Pings after a period of silence, which also keeps nodes and proxies from closing idle connections. Ends a
+   * stream without an answer if nothing could have blocked one.
    */
   private checkUp(socket: WebSocket): void {
     const silentMs = this.cluster.clock.monotonic() - this.heardAt;
@@ -197,11 +197,11 @@ class WebSocketStream implements ForwardStream {
   private onPong(): void {
     this.heardAt = this.cluster.clock.monotonic();
     this.ping = 'answered';
-    // The node answers in order: its pod has taken what was written before.
+    // The node answers in order, so its pod has taken what was written before.
     this.isProven = !this.hasWritten;
   }
 
-  /** Returns what no server may send; null if the message is a proper one. */
+  /** Returns the protocol violation in a message; null if there is none. */
   private onMessage(message: Buffer): string | null {
     this.heardAt = this.cluster.clock.monotonic();
     const channel = message[0];
@@ -220,7 +220,7 @@ class WebSocketStream implements ForwardStream {
       return null;
     }
     if (this.errorText.length < MAX_ERROR_BYTES) this.errorText += message.toString('utf8', at);
-    // The end follows the text; should it not, the text is enough.
+    // The end follows the text. If it does not, the text is enough.
     if (this.state.phase === 'open') this.become({ ...this.state, phase: 'ending' });
     return null;
   }
@@ -276,7 +276,7 @@ class WebSocketStream implements ForwardStream {
         : this.cluster.clock.after(timeoutMs, () => this.row.timeout(this, this.state));
   }
 
-  /** Sends what is buffered, in order, before the close. What comes meanwhile is dropped. */
+  /** Sends what is buffered, in order, before the close. Whatever arrives meanwhile is dropped. */
   private flush(socket: WebSocket): void {
     if (socket.readyState !== OPEN) {
       this.release();
@@ -287,7 +287,7 @@ class WebSocketStream implements ForwardStream {
     socket.close(1000);
   }
 
-  /** Ends the stream with the error that the node has reported, else with `error`; null means success. */
+  /** Ends the stream with the error reported by the node, or else with `error`; null means success. */
   private finish(error: ForwardError | null): void {
     const { user } = this;
     const result =

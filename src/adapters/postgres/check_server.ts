@@ -1,4 +1,4 @@
-// Whether a server can be the database of several Berths.
+// Checks whether a server can be the database of several Berths.
 import { randomBytes } from 'node:crypto';
 import { deferred, withTimeout } from '../../runtime/deferred.ts';
 import { DATABASE } from '../../settings/cloud_limits.ts';
@@ -11,8 +11,8 @@ interface ServerFacts {
 }
 
 /**
- * Throws a DatabaseError for a server that is too old or takes no changes, and for a pool that gives each
- * transaction another connection: notifications, and locks that last, are lost in it.
+ * Throws a DatabaseError for a server that is too old or read-only, and for a pool that gives each
+ * transaction another connection: it loses notifications and session locks.
  */
 export async function checkServer(address: DatabaseAddress, connection: DatabaseConnection): Promise<void> {
   const [facts] = await connection.query<ServerFacts>(

@@ -1,7 +1,7 @@
 // One connection to Postgres. The only file that imports pg.
 //
 // pg's own timeout leaves a client that never answers again, so a deadline here ends the socket. A query on a
-// connection that is lost fails; the next one connects anew.
+// lost connection fails; the next one reconnects.
 import { readFileSync } from 'node:fs';
 import { isIP, Socket } from 'node:net';
 import pg from 'pg';
@@ -10,16 +10,16 @@ import type { DatabaseAddress } from '../../settings/database_url.ts';
 import { VERSION } from '../../settings/version.ts';
 
 /**
- * What to do about an error. `again`: the database cannot be reached, or is occupied; `never`: it would be
- * the same; `full`: free its disk; `fenced`: the lease is another's.
+ * How to handle an error. `again`: retry, because the database cannot be reached or is busy; `never`: a retry
+ * would fail too; `full`: free its disk; `fenced`: another Berth has the lease.
  */
 export type DatabaseErrorKind = 'again' | 'never' | 'full' | 'fenced';
 
-/** An error of the database or of the way to it. The message is one line, without a password. */
+/** An error of the database or the connection to it. The message is one line, without a password. */
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError';
   readonly kind: DatabaseErrorKind;
-  /** The SQLSTATE; null: it is not of the server. */
+  /** The SQLSTATE; null: the error is not the server's. */
   readonly state: string | null;
 
   constructor(kind: DatabaseErrorKind, message: string, state: string | null = null) {
@@ -29,10 +29,13 @@ export class DatabaseError extends Error {
   }
 }
 
-/** The SQLSTATE with which a write without the lease is refused: see migrations.ts. */
+/** The SQLSTATE of a write refused for lack of the lease: see migrations.ts. */
 const FENCED = 'BF001';
 const DISK_FULL = '53100';
-/** Connection, rollback, resources, operator, and a server that has become read-only. */
+/**
+ * Classes of temporary errors: connection, rollback, resources, operator, and a server that has become
+ * read-only.
+ */
 const PASSING = /^(08|40|53|57|25006|55006)/;
 
 const oneLine = (text: string): string => text.split('\n')[0] ?? '';
@@ -46,19 +49,19 @@ function databaseError(error: unknown): DatabaseError {
     return new DatabaseError(known, oneLine(error.message), state);
   }
   const { message, code, errors } = error as NodeJS.ErrnoException & { errors?: Error[] };
-  // Of several addresses of one name, each with its own error.
+  // A name with several addresses has one error for each.
   const first = errors?.[0] as NodeJS.ErrnoException | undefined;
   return new DatabaseError('again', oneLine(message || first?.message || code || 'no answer'));
 }
 
 export interface ConnectionOptions {
-  /** What it is for, shown in pg_stat_activity. */
+  /** Its purpose, shown in pg_stat_activity. */
   purpose: string;
-  /** For each query, connecting included, in milliseconds. */
+  /** The time limit of each query, connecting included, in milliseconds. */
   deadlineMs: number;
   /** Run on each new connection before anything else. */
   greeting?: readonly string[];
-  /** Gets the channel of each notification. */
+  /** Receives the channel of each notification. */
   onNotice?: (channel: string) => void;
   /** The connection was lost between two queries. */
   onLost?: () => void;
@@ -81,14 +84,14 @@ export class DatabaseConnection {
     this.options = options;
   }
 
-  /** Runs one statement, after those asked for before. Fails with a DatabaseError. */
+  /** Runs one statement, after those requested earlier. Fails with a DatabaseError. */
   query<Row = unknown>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     const result = this.last.then(() => this.run<Row>(text, values));
     this.last = result.catch(() => undefined);
     return result;
   }
 
-  /** Ends the connection, and with it the query that runs. */
+  /** Ends the connection, and with it any running query. */
   close(): void {
     this.isClosed = true;
     this.drop();
@@ -108,7 +111,7 @@ export class DatabaseConnection {
       return await Promise.race([this.attempt<Row>(text, values), expired]);
     } catch (error) {
       const failure = databaseError(error);
-      // What is not of the server leaves the connection in a state that nobody knows.
+      // An error that is not the server's leaves the connection in an unknown state.
       if (failure.state === null || failure.kind === 'again') this.drop();
       throw failure;
     } finally {
@@ -128,7 +131,7 @@ export class DatabaseConnection {
     const { purpose, greeting = [], onNotice, onLost } = this.options;
     const socket = new Socket();
     const ssl = {
-      // An address is checked as well, but no name of a server.
+      // An IP address is verified too, but without a server name.
       ...(host.startsWith('/') ? {} : isIP(host) ? { host } : { servername: host }),
       ...(caFile && { ca: readCa(caFile) }),
     };

@@ -1,5 +1,6 @@
-// The lease of a shared database: one Berth at a time runs the cloud part. It ends by the database's clock;
-// the holder goes by when it asked, so it always knows earlier. docs/reference.md "Shared database".
+// The lease of a shared database: one Berth at a time runs the cloud part. It expires by the database's
+// clock. The holder counts from when it asked for the renewal, so it always notices earlier.
+// docs/reference.md "Shared database".
 import { randomBytes } from 'node:crypto';
 import { newUlid } from '../../protocol/ulid.ts';
 import type { Clock } from '../../runtime/actor.ts';
@@ -7,7 +8,7 @@ import { LEASE } from '../../settings/cloud_limits.ts';
 import type { DatabaseAddress } from '../../settings/database_url.ts';
 import { DatabaseConnection, DatabaseError } from './connection.ts';
 
-/** What every write is compared with in the database. */
+/** Every write is checked against this in the database. */
 export interface Fence {
   member: string;
   token: string;
@@ -18,14 +19,14 @@ export interface LeaseOptions {
   clock: Clock;
   /** The name of this Berth for the others. */
   host: string;
-  /** Where the others reach it, as JSON; null: nowhere. */
+  /** Where the others reach it, as JSON; null: they cannot. */
   ownAddress: string | null;
   onHeld: (fence: Fence) => void;
-  /** Called once. No cluster may be changed any more, and writes are refused by the database. */
+  /** Called once. From then on no cluster may be changed, and the database refuses writes. */
   onLost: (reason: string) => void;
-  /** Another one holds it; called with each beat. `address`: as the other one gave it. */
+  /** Another Berth holds it; called with each beat. `address`: as published by the holder. */
   onStandby: (holder: string, address: string | null) => void;
-  /** The database does not answer, and the lease is not held. */
+  /** The database does not answer, and this Berth does not hold the lease. */
   onTrouble: (error: DatabaseError) => void;
 }
 
@@ -43,12 +44,12 @@ const CHECK_MS = 100;
 export class Lease {
   private readonly options: LeaseOptions;
   private readonly member: string;
-  /** Of the session's lock, which says to the others whether this Berth is connected. */
+  /** The key of the session's advisory lock, which shows the others whether this Berth is connected. */
   private readonly key = randomBytes(8).readBigInt64BE().toString();
   private readonly connection: DatabaseConnection;
   private readonly stopChecking: () => void;
   private state: 'waiting' | 'held' | 'over' = 'waiting';
-  /** When the last renewal was asked for. */
+  /** When the last renewal was requested. */
   private renewedAt = Number.NEGATIVE_INFINITY;
   private renewedAtWall = Number.NEGATIVE_INFINITY;
   private cancelBeat: () => void = () => undefined;
@@ -69,36 +70,40 @@ export class Lease {
     this.stopChecking = clock.every(CHECK_MS, () => this.check());
   }
 
-  /** Begins to ask for it. */
+  /** Begins to request the lease. */
   start(): void {
     this.beatNow();
   }
 
-  /** Whether nobody else can hold it, unless this session has ended without its notice. */
+  /** Whether no other Berth can hold it, unless this session has ended unnoticed. */
   isValid(): boolean {
     return this.state === 'held' && this.isBefore(LEASE.ttlMs - LEASE.marginMs);
   }
 
   /**
-   * Whether a cluster may be changed; to be read right before, with no await in between. The last renewal is
-   * younger than the grace of a session that has ended, so nobody else can have the lease.
+   * Whether clusters may be changed. Must be checked right before the change, with no await in between. The
+   * last renewal is more recent than the grace period of an ended session, so no other Berth can have the
+   * lease.
    */
   mayChange(): boolean {
     return this.state === 'held' && this.isBefore(LEASE.graceMs - LEASE.changeMarginMs);
   }
 
-  /** By either clock: a suspended machine's monotonic one stands still. */
+  /**
+   * Whether less than `ms` has passed since the renewal, by both clocks: the monotonic one stands still while
+   * the machine is suspended, and the wall clock may be set.
+   */
   private isBefore(ms: number): boolean {
     const { clock } = this.options;
     return clock.monotonic() < this.renewedAt + ms && clock.now() < this.renewedAtWall + ms;
   }
 
-  /** The database says that another one has it. */
+  /** The database reports that another Berth has it. */
   onFenced(): void {
     if (this.state === 'held') this.lose('another Berth has taken it');
   }
 
-  /** Gives it to whoever waits. Resolves when that is done, or the database does not answer. */
+  /** Releases it to a waiting Berth. Resolves when that is done, or the database does not answer. */
   async release(): Promise<void> {
     const wasHeld = this.state === 'held';
     this.end();
@@ -160,13 +165,13 @@ export class Lease {
     }
   }
 
-  /** Also after an await, over which the compiler keeps what it knew. */
+  /** A method, because after an await the compiler would still assume the earlier state. */
   private isOver(): boolean {
     return this.state === 'over';
   }
 
   private hold({ fence }: Beat, sentAt: number, sentAtWall: number): void {
-    // An answer that comes after the lease was lost for this Berth brings nothing back.
+    // An answer that arrives after this Berth considers the lease lost does not restore it.
     if (this.state === 'held' && !this.isValid()) {
       this.lose('the database did not answer in time');
       return;

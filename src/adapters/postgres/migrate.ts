@@ -1,9 +1,9 @@
-// The schema of a shared database: whether it fits this program, and the steps that make it fit.
+// The schema of a shared database: checks whether it fits this program, and upgrades it.
 import type { DatabaseConnection } from './connection.ts';
 import { DatabaseError } from './connection.ts';
 import { MIGRATIONS } from './migrations.ts';
 
-/** The formats of a schema before and after; 0: there was none. */
+/** The schema formats before and after; 0: there was no schema. */
 export interface MigrationResult {
   from: number;
   to: number;
@@ -45,9 +45,9 @@ async function apply(connection: DatabaseConnection, from: number): Promise<void
 }
 
 /**
- * Brings the schema to the format of this program; of several at the same time, one does it. `onlyMissing`
- * makes a schema, and changes none. Throws a DatabaseError for a schema of a newer Berth, and with
- * `onlyMissing` for one of an older.
+ * Upgrades the schema to the format of this program; if several do so at once, one of them does the work.
+ * `onlyMissing` creates a schema but changes none. Throws a DatabaseError for the schema of a newer Berth
+ * and, with `onlyMissing`, for that of an older one.
  */
 export async function migrate(
   connection: DatabaseConnection,

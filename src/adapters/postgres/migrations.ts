@@ -1,13 +1,13 @@
-// The schema of a shared database, step by step. A step is never changed once it was released: the next one
-// changes what it has made. Functions bear a number, so that two versions of Berth work side by side.
+// The schema of a shared database, step by step. A released step is never changed; a later step changes its
+// result. Function names contain a number, so that two versions of Berth can run side by side.
 
 interface Migration {
-  /** The smallest format that a program must know to work with the schema after this step. */
+  /** The lowest format a program must support to work with the schema after this step. */
   least: number;
   sql: string;
 }
 
-/** Rows as Berth has them, each as the JSON of its record. Text, because jsonb has no U+0000. */
+/** A table of rows, each the JSON of a Berth record. Text, because jsonb does not allow U+0000. */
 const table = (name: string): string => `
   CREATE TABLE berth.${name} (
     id text COLLATE "C" PRIMARY KEY,
@@ -26,7 +26,7 @@ const TABLES = [
   'tokens',
   'grants',
 ];
-/** Tables whose rows are those of a cluster, and go with it. */
+/** Tables whose rows belong to a cluster, and are removed with it. */
 const OF_CLUSTERS = ['workloads', 'watches', 'savings'];
 
 const FIRST = `
@@ -158,5 +158,5 @@ ${OF_CLUSTERS.map((name) => `  DELETE FROM berth.${name} WHERE cluster_id = p_id
 END $$;
 `;
 
-/** The format of a schema is the number of steps that have made it. */
+/** The format of a schema is the number of steps applied to it. */
 export const MIGRATIONS: readonly Migration[] = [{ least: 1, sql: FIRST }];

@@ -1,4 +1,4 @@
-// A shared database for a program that writes to it once: not while a Berth has its clusters.
+// A shared database for a program that writes to it once, while no Berth holds its clusters.
 import { systemClock } from '../../runtime/clock.ts';
 import { deferred } from '../../runtime/deferred.ts';
 import { DATABASE, LEASE } from '../../settings/cloud_limits.ts';
@@ -12,13 +12,13 @@ import { postgresCloudStore } from './postgres_cloud.ts';
 
 export interface LeasedStore {
   readonly store: CloudStore;
-  /** Gives the lease back, and ends the connections. */
+  /** Releases the lease, and ends the connections. */
   close(): Promise<void>;
 }
 
 /**
- * Takes the lease; waits for that of a Berth that has just died. Throws a DatabaseError when a Berth has it,
- * or the database does not fit.
+ * Takes the lease, after waiting for that of a Berth that has just died. Throws a DatabaseError when a Berth
+ * holds it, or the database is unsuitable.
  */
 export async function openLeased(address: DatabaseAddress, host: string): Promise<LeasedStore> {
   const connection = new DatabaseConnection(address, {

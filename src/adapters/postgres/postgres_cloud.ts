@@ -9,7 +9,7 @@ import type { DatabaseConnection } from './connection.ts';
 import { type HeldLease, Statements } from './statements.ts';
 
 type Put = [id: string, clusterId: string | null, record: string];
-/** Of several tables, in one transaction. */
+/** Changes to several tables, in one transaction. */
 interface Changes {
   put?: Record<string, Put[]>;
   remove?: Record<string, readonly string[]>;
@@ -104,7 +104,7 @@ function clusterTable(statements: Statements) {
       encodeCluster(row),
     )) === true;
   let lastChange: Promise<unknown> = Promise.resolve();
-  /** What was found out of a cluster is put into its record as it is, so changes run one at a time. */
+  /** Runs changes one at a time, because facts are merged into the current record of a cluster. */
   const inTurn = <R>(change: () => Promise<R>): Promise<R> => {
     const result = lastChange.then(change);
     lastChange = result.catch(() => undefined);
@@ -129,7 +129,7 @@ function clusterTable(statements: Statements) {
   return table;
 }
 
-/** What a batch changes, by table. */
+/** The changes of a batch, by table. */
 const changesOf = ({ records, positions, lostPositions, events, savings }: CloudBatch): Changes => ({
   put: {
     workloads: records.flatMap(({ id, record }): Put[] =>
@@ -148,7 +148,9 @@ const changesOf = ({ records, positions, lostPositions, events, savings }: Cloud
 const hasChanges = ({ records, positions, lostPositions, events, savings }: CloudBatch): boolean =>
   [records, positions, lostPositions, events, savings].some((rows) => rows.length > 0);
 
-/** The CloudStore on a connection whose schema fits. Every change is fenced by `lease` in the database. */
+/**
+ * The CloudStore on a connection with a suitable schema. In the database, every change is fenced by `lease`.
+ */
 export function postgresCloudStore(connection: DatabaseConnection, lease: HeldLease): CloudStore {
   const statements = new Statements(connection, lease);
   const tables = new PostgresTables(statements);

@@ -1,5 +1,5 @@
-// The journal of cloud events in a database that several Berths share: whoever has the lease goes on with its
-// numbers, so a stream that was cut continues at another Berth.
+// The journal of cloud events in a database shared by several Berths. The holder of the lease continues the
+// numbering, so an interrupted stream can continue at another Berth.
 import { isFailure } from '../../runtime/actor.ts';
 import { CLOUD_EVENTS, DATABASE } from '../../settings/cloud_limits.ts';
 import { type CloudHistory, HistoryError } from '../storage/cloud_history.ts';
@@ -7,7 +7,7 @@ import type { DatabaseConnection } from './connection.ts';
 import { type HeldLease, Statements } from './statements.ts';
 
 interface EventRow {
-  /** A bigint, which is read as text. */
+  /** A bigint, returned as text. */
   id: string;
   line: string;
 }
@@ -51,7 +51,7 @@ class PostgresHistory implements CloudHistory {
     this.prunedAt = now;
     const maxAge = `${CLOUD_EVENTS.history.maxAgeMs} ms`;
     const done = this.statements.call('prune_events_1', maxAge).then(() => this.readBounds());
-    // The next attempt follows in an hour; without the lease it is no concern of this Berth.
+    // The next attempt follows in an hour. Without the lease, pruning is not this Berth's task.
     done.catch(() => undefined);
   }
 

@@ -5,15 +5,17 @@ import { DATABASE } from '../../settings/cloud_limits.ts';
 import { type DatabaseConnection, DatabaseError } from './connection.ts';
 import type { Fence } from './lease.ts';
 
-/** What a store needs of the lease. */
+/** What a store needs from the lease. */
 export interface HeldLease {
   fence: Fence;
   isValid(): boolean;
-  /** The database says that it is another's. */
+  /** The database reports that another Berth has it. */
   onFenced(): void;
 }
 
-/** The statements of a store: in the order asked for, each again until it succeeds or the lease is lost. */
+/**
+ * The statements of a store, in the order requested. Each is repeated until it succeeds or the lease is lost.
+ */
 export class Statements {
   private readonly connection: DatabaseConnection;
   private readonly lease: HeldLease;
@@ -28,7 +30,7 @@ export class Statements {
     return this.inTurn(() => this.persist<R>(text, values));
   }
 
-  /** The call of a function that writes, with the fence as its first arguments. */
+  /** Calls a function that writes, with the fence as its first arguments. */
   async call<R>(name: string, ...values: unknown[]): Promise<R | undefined> {
     const places = values.map((_, index) => `$${index + 3}`).join(', ');
     const { member, token } = this.lease.fence;

@@ -1,6 +1,5 @@
-// Control groups of Linux, version 2: a group for each run that has limits, below the group of Berth itself.
-// That needs a group that was delegated: one that Berth may write to, and that holds nobody else's
-// processes.
+// Linux cgroups, version 2: one for each run with limits, below that of Berth itself. This needs a delegated
+// cgroup: one that Berth may write to, and that contains no other processes.
 import {
   accessSync,
   constants,
@@ -16,10 +15,13 @@ import type { RunLimits } from '../../protocol/service.ts';
 import { MIB } from '../../settings/limits.ts';
 import { type ProcessRow, processTable } from './process_table.ts';
 
-/** The group that the processes of Berth move to: only groups without processes of their own have limits. */
+/**
+ * The cgroup for Berth's own processes: only cgroups without processes of their own may impose limits on
+ * others.
+ */
 const OWN_GROUP = 'berth.supervisor';
 const RUN_GROUP = 'berth.run-';
-/** The period of a share of the processors, in microseconds. */
+/** The period of a CPU quota, in microseconds. */
 const CPU_PERIOD = 100_000;
 
 const CONTROLLERS: { readonly [K in keyof RunLimits]-?: string } = {
@@ -28,16 +30,16 @@ const CONTROLLERS: { readonly [K in keyof RunLimits]-?: string } = {
   pids: 'pids',
 };
 
-/** Where groups may be made, and what they can limit. */
+/** Where cgroups can be created, and what they can limit. */
 export interface CgroupPlace {
-  /** The folder in which groups are made. */
+  /** The folder in which cgroups are created. */
   folder: string;
   controllers: readonly string[];
 }
 
 const wordsOf = (path: string): string[] => readFileSync(path, 'latin1').split(/\s+/).filter(Boolean);
 
-/** The folder of a process's group; null where the system has no groups of version 2. */
+/** The folder of a process's cgroup; null if the system does not use cgroups version 2. */
 export function cgroupFolder(pid: number | 'self'): string | null {
   try {
     const path = /^0::(\/.*)$/m.exec(readFileSync(`/proc/${pid}/cgroup`, 'utf8'))?.[1];
@@ -55,7 +57,7 @@ export function cgroupFolder(pid: number | 'self'): string | null {
   }
 }
 
-/** The place below the group `own`, or below its parent if Berth has moved there. Throws with the reason. */
+/** The place below the cgroup `own`, or below its parent if Berth has moved there. Throws with the reason. */
 export function cgroupPlace(own: string): CgroupPlace {
   const folder = basename(own) === OWN_GROUP ? dirname(own) : own;
   for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control'])
@@ -63,7 +65,7 @@ export function cgroupPlace(own: string): CgroupPlace {
   return { folder, controllers: wordsOf(join(folder, 'cgroup.controllers')) };
 }
 
-/** The limits that groups of `place` cannot hold. */
+/** The limits that cgroups of `place` cannot enforce. */
 export const missingControllers = ({ controllers }: CgroupPlace, limits: RunLimits): string[] =>
   Object.entries(CONTROLLERS).flatMap(([limit, controller]) =>
     limits[limit as keyof RunLimits] === undefined || controllers.includes(controller) ? [] : [controller],
@@ -81,7 +83,7 @@ function isHost(pid: number, stateDir: string): boolean {
   }
 }
 
-/** The daemon `daemonPid`, the host of its state directory, and what they have started. */
+/** The daemon `daemonPid`, the host of its state directory, and everything they have started. */
 export function berthProcesses(daemonPid: number, stateDir: string): Set<number> {
   const table = processTable();
   const own = new Set([...table.keys()].filter((pid) => pid === daemonPid || isHost(pid, stateDir)));
@@ -90,14 +92,14 @@ export function berthProcesses(daemonPid: number, stateDir: string): Set<number>
   return new Set([...table.values()].filter(isOwn).map(({ pid }) => pid));
 }
 
-/** The processes in `place` that are not of `own`, and so prevent groups there. Throws with the reason. */
+/** The processes in `place` that are not in `own`, which prevent cgroups there. Throws with the reason. */
 export const strangersIn = ({ folder }: CgroupPlace, own: ReadonlySet<number>): number[] =>
-  // Only the root of all groups may have both processes and groups with limits.
+  // Only the root cgroup may have both processes and cgroups with limits.
   existsSync(join(folder, 'cgroup.type')) ? processesIn(folder).filter((pid) => !own.has(pid)) : [];
 
 /**
- * Makes `place` ready for groups of runs: moves its processes, which must all be of `own`, to a group of
- * their own and hands the controllers down. Throws with the reason.
+ * Prepares `place` for the cgroups of runs: moves its processes, which must all be in `own`, to a cgroup of
+ * their own, and enables the controllers. Throws with the reason.
  */
 export function prepare(place: CgroupPlace, own: ReadonlySet<number>): void {
   const { folder, controllers } = place;
@@ -129,7 +131,7 @@ export function makeGroup(folder: string, { memoryMB, cpus, pids }: RunLimits): 
   const set = (file: string, value: string): void => writeFileSync(join(folder, file), value);
   if (memoryMB !== undefined) {
     set('memory.max', String(memoryMB * MIB));
-    // One of its processes alone is of no use.
+    // A run is of no use without one of its processes, so they are killed together.
     set('memory.oom.group', '1');
     if (existsSync(join(folder, 'memory.swap.max'))) set('memory.swap.max', '0');
   }
@@ -148,16 +150,16 @@ export function wasOutOfMemory(folder: string): boolean {
   }
 }
 
-/** Ends every process of a group at once. Does nothing where the kernel cannot (before 5.14). */
+/** Kills every process of a cgroup at once. Does nothing if the kernel cannot (before 5.14). */
 export function killGroup(folder: string): void {
   try {
     writeFileSync(join(folder, 'cgroup.kill'), '1');
   } catch {
-    // The group is gone, or what is in it is found by other means.
+    // The cgroup is gone, or its processes are found by other means.
   }
 }
 
-/** Removes a group. False while it has processes. */
+/** Removes a cgroup. False while it has processes. */
 export function removeGroup(folder: string): boolean {
   try {
     rmdirSync(folder);

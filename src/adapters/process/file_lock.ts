@@ -1,5 +1,5 @@
-// A lock between processes and threads: a file that one of them has locked. The system unlocks it when its
-// holder ends, whatever ended it.
+// A lock between processes and threads: a file locked by one of them. The system unlocks it when the holder
+// ends, however it ends.
 import { closeSync, constants } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openRegularFile } from '../../settings/state_files.ts';
@@ -8,8 +8,9 @@ import { loadLibc } from './libc.ts';
 const RETRY_MS = 20;
 
 /**
- * Does `work` while nobody else has the lock file at `path`, which is made. Rejects with the error of `late`
- * when another has it for longer than `timeoutMs`. Where the system offers no locks, nobody is kept out.
+ * Runs `work` while holding the lock file at `path`, which is created if necessary. Rejects with the error
+ * from `late` when another holds it for longer than `timeoutMs`. If the system has no file locks, no one is
+ * kept out.
  */
 export async function withFileLock<T>(
   path: string,

@@ -1,5 +1,5 @@
-// System calls that Node does not offer, called in libc itself. The only importer of koffi. Every caller must
-// do without them where koffi does not load.
+// System calls that Node does not offer, called directly in libc. The only importer of koffi. Every caller
+// must manage without them if koffi does not load.
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import type { LibraryHandle } from 'koffi';
@@ -26,7 +26,7 @@ const DATAGRAM_TYPE = 0o2 | 0o2000000 | 0o4000;
 const LOWEST_DUPLICATE = 3;
 
 /**
- * How a child ended. `exitCode` is null where a signal ended it; both are null where its zombie was reaped
+ * How a child ended. `exitCode` is null if a signal ended it; both are null if its zombie was reaped
  * elsewhere.
  */
 export interface ExitStatus {
@@ -47,48 +47,49 @@ function exitStatusOf(status: number): ExitStatus {
 }
 
 export interface Libc {
-  /** Keeps programs that start from now on from inheriting `fd`. A closed descriptor is no error. */
+  /** Prevents programs started from now on from inheriting `fd`. A closed descriptor is not an error. */
   closeOnExec(fd: number): void;
   /** A second descriptor of the same open file, not inherited by children. Throws when none is left. */
   duplicate(fd: number): number;
   /**
-   * Makes orphans among the descendants children of this process from now on. False where the system cannot.
+   * From now on, orphaned descendants become children of this process. False if the system cannot do that.
    */
   becomeSubreaper(): boolean;
-  /** Reaps the child `pid`, for which nothing else waits; null while it lives. */
+  /** Reaps the child `pid`, which nothing else must wait for; null while it lives. */
   reap(pid: number): ExitStatus | null;
-  /** Starts children of which Node knows nothing. Throws where libc lacks a call for it. */
+  /** Returns a function that starts children unknown to Node. Throws if libc lacks a call for it. */
   posixSpawn(): PosixSpawn;
   /** Makes a FIFO that only this user can open. Throws with the `code` of the system. */
   makeFifo(path: string): void;
-  /** Locks the open file until the end of this process; false where another process has locked it. */
+  /** Locks the open file until this process ends; false if another process has locked it. */
   lock(fd: number): boolean;
   /**
-   * A socket to the kernel for one netlink protocol, to be used with `write` and `read`. Throws where there
-   * is none.
+   * A socket to the kernel for one netlink protocol, for use with `write` and `read`. Throws if there is
+   * none.
    */
   netlink(protocol: number): number;
   /**
-   * A socket for datagrams at `path`, to be used with `read`, of whose datagrams SIGIO tells this process.
-   * Throws with the reason where there can be none.
+   * A datagram socket at `path`, for use with `read`. SIGIO announces its datagrams to this process. Throws
+   * with the reason if it cannot be created.
    */
   announcedSocket(path: string): number;
   /**
-   * Closes a descriptor of `netlink` or `duplicate`: in a thread, Node warns of those that it has not opened
-   * itself.
+   * Closes a descriptor from `netlink` or `duplicate`. In a thread, Node warns about closing those that it
+   * did not open itself.
    */
   close(fd: number): void;
   /**
-   * Reads without waiting: bytes read, 0 at the end, or a negative errno, so that EAGAIN costs no exception.
+   * Reads without waiting. Returns the bytes read, 0 at the end, or a negative errno, so that EAGAIN costs no
+   * exception.
    */
   read(fd: number, into: Uint8Array): number;
-  /** Writes without waiting: bytes written, or a negative errno. */
+  /** Writes without waiting. Returns the bytes written, or a negative errno. */
   write(fd: number, from: Uint8Array): number;
-  /** Gives memory that this process has freed back to the system, where libc has a call for it. */
+  /** Returns memory freed by this process to the system, if libc has a call for that. */
   trim(): void;
 }
 
-/** Looks the functions up that every system has. Throws where one is missing. */
+/** Looks up the functions that every system has. Throws if one is missing. */
 function lookUpCalls(library: LibraryHandle) {
   const call = <A extends unknown[]>(prototype: string): ((...args: A) => number) => library.func(prototype);
   return {
@@ -202,7 +203,7 @@ class KoffiLibc implements Libc {
       try {
         this.trimCall = this.library.func('int malloc_trim(unsigned long)');
       } catch {
-        // A libc other than glibc.
+        // Not glibc.
         this.trimCall = null;
       }
     }
@@ -215,9 +216,9 @@ class KoffiLibc implements Libc {
   }
 }
 
-/** Loads libc. Rejects with the reason where koffi or a function is missing. */
+/** Loads libc. Rejects with the reason if koffi or a function is missing. */
 export async function loadLibc(): Promise<Libc> {
   const { default: koffi } = await import('koffi');
-  // The program itself is linked to libc, whatever the name of that file on this system.
+  // The program itself is linked to libc, whatever that file is called on this system.
   return new KoffiLibc(koffi.load(null), () => koffi.errno());
 }

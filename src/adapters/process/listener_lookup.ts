@@ -1,15 +1,16 @@
-// Which listener takes a connection, for callers that ask before every one: the kernel gives that one socket.
+// Finds the listener that would accept a connection, for callers that ask before every one: the kernel looks
+// up just that socket.
 import { loadLibc } from './libc.ts';
 import type { ListeningSocket } from './listeners.ts';
 import { NETLINK_SOCK_DIAG, REQUEST_BYTES, socketIn, socketRequest } from './sock_diag.ts';
 
-/** A listening socket, as far as it says whose it is. */
+/** The part of a listening socket that identifies its owner. */
 export type SocketOwner = Pick<ListeningSocket, 'uid' | 'inode'>;
 
 export interface ListenerLookup {
   /**
-   * The listener that a connection from this machine to `port` of `address`, on loopback, reaches; null:
-   * there is none; undefined: not known.
+   * The listener that a connection from this machine to `port` of the loopback `address` reaches; null: there
+   * is none; undefined: unknown.
    */
   find(address: string, port: number): SocketOwner | null | undefined;
   close(): void;
@@ -26,7 +27,7 @@ export async function openListenerLookup(): Promise<ListenerLookup> {
     const answer = Buffer.alloc(512);
     return {
       find: (address, port) => {
-        // No connection comes from port 0, so none is found in place of the listener.
+        // No connection comes from port 0, so no existing connection is found instead of the listener.
         const request = socketRequest({ address, port }, { address, port: 0 });
         // The kernel answers within the write, so there is nothing to wait for.
         if (libc.write(fd, request) !== REQUEST_BYTES) return undefined;

@@ -1,6 +1,6 @@
-// The listening sockets, for callers that ask often. The kernel gives exactly these through netlink
-// (sock_diag); for /proc/net/tcp6 it searches all its tables of connections (2 to 10 ms). Without netlink or
-// koffi, /proc is read.
+// The listening sockets, for callers that ask often. Through netlink (sock_diag) the kernel returns exactly
+// these; for /proc/net/tcp6 it searches all its connection tables (2 to 10 ms). Without netlink or koffi,
+// /proc is read.
 import { type Libc, loadLibc } from './libc.ts';
 import { addressFromBytes, type ListeningSocket, listeningSockets } from './listeners.ts';
 import {
@@ -20,7 +20,7 @@ import {
 } from './sock_diag.ts';
 
 interface ListenerTable {
-  /** As `listeningSockets`, which gives the first answer. */
+  /** Like `listeningSockets`, which gives the first answer. */
   rows(): ListeningSocket[];
   /** Whether the next answer comes through netlink. */
   readonly asksKernel: boolean;

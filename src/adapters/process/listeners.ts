@@ -1,4 +1,4 @@
-// Which TCP ports are listened on, and by which process, from /proc. Without /proc (macOS) there seem to be
+// Which TCP ports have listeners, and in which process, from /proc. Without /proc (macOS) there appear to be
 // none.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { treeHasOpen } from './socket_holder.ts';
@@ -25,7 +25,7 @@ const ROOT_UID = 0;
 export function addressFromBytes(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(index * 2).toString(16));
-  // A URL has one spelling for each address.
+  // The URL parser normalises the spelling of an address.
   return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
 }
 
@@ -45,7 +45,8 @@ function parseRow(row: string): ListeningSocket | undefined {
 }
 
 /**
- * Adds the listeners of one file. They come first; the thousands of connections that may follow are not read.
+ * Adds the listeners of one file. They come first, so the thousands of connections that may follow are not
+ * read.
  */
 function readTable(path: string, into: ListeningSocket[]): void {
   let fd: number;
@@ -83,17 +84,14 @@ export function listeningSockets(): ListeningSocket[] {
   return rows;
 }
 
-/**
- * Whether a connection to localhost reaches `address`: it is a loopback or a wildcard address of either
- * family.
- */
+/** Whether a connection to localhost reaches `address`: a loopback or wildcard address of either family. */
 export function isLocalAddress(address: string): boolean {
   return /^(?:127\.|0\.0\.0\.0$|::$|::1$|::ffff:(?:7f|0:0$))/.test(address);
 }
 
 /**
- * Whether a listener may serve for the run whose first process is `pid` (null: none): it is of this user, of
- * root (Docker's proxy, sudo), or of the run's own tree. docs/reference.md "Ports and conflicts".
+ * Whether a listener may belong to the run whose first process is `pid` (null: none): its owner is this user,
+ * root (Docker's proxy, sudo), or the run's own tree. docs/reference.md "Ports and conflicts".
  */
 export async function mayServe(
   { uid, inode }: Pick<ListeningSocket, 'uid' | 'inode'>,
@@ -102,7 +100,5 @@ export async function mayServe(
   return isTrustedUser(uid) || (pid !== null && (await treeHasOpen(pid, inode)));
 }
 
-/**
- * Whether programs of `uid` may do what they like with this user's services anyway, or are this user's own.
- */
+/** Whether `uid` is this user, or one whose programs can control this user's services anyway. */
 export const isTrustedUser = (uid: number): boolean => uid === process.getuid?.() || uid === ROOT_UID;

@@ -1,12 +1,12 @@
 // Whether the program at the other end of a loopback connection still has its socket. A FIN does not tell: a
-// program that has closed and one that has half-closed, to read on, look the same. The kernel knows, because
-// the other end is on this machine.
+// program that has closed and one that has half-closed in order to read on look the same. The kernel knows,
+// because the other end is on this machine.
 import type { Socket } from 'node:net';
 import { loadLibc } from './libc.ts';
 import { NETLINK_SOCK_DIAG, REQUEST_BYTES, socketIn, socketRequest } from './sock_diag.ts';
 
 export interface LoopbackPeers {
-  /** Whether no process has the other end of `socket` open any more; null where that is not known. */
+  /** Whether no process has the other end of `socket` open any more; null if unknown. */
   isPeerGone(socket: Socket): boolean | null;
   close(): void;
 }
@@ -14,7 +14,7 @@ export interface LoopbackPeers {
 /** Without netlink or koffi, nothing is known. */
 const UNKNOWN_PEERS: LoopbackPeers = { isPeerGone: () => null, close: () => undefined };
 
-/** Whether the kernel's answer says that no process has the socket open; null where it does not say. */
+/** Whether the kernel's answer says that no process has the socket open; null if it does not say. */
 export function isPeerGoneIn(answer: Buffer): boolean | null {
   const socket = socketIn(answer);
   if (socket === undefined) return null;

@@ -32,8 +32,8 @@ function openPaths(pid: number): string[] {
 }
 
 /**
- * The first group of `pattern` in the path of a file that `root` or one of its descendants has open; null
- * without one. With several, that of the file that was opened last.
+ * The first group of `pattern` in the path of a file that `root` or one of its descendants has open; null if
+ * none. If several match, the file opened last counts.
  */
 export function inOpenFile(root: number, pattern: RegExp): string | null {
   for (const pid of treeOf(root))

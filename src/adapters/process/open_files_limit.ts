@@ -1,4 +1,4 @@
-// How many descriptors this process may have open, and how many it has.
+// The limit on open descriptors of this process, and how many it has.
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { DESCRIPTORS } from '../../settings/limits.ts';
@@ -16,7 +16,7 @@ export function openFilesLimit(): number {
   return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
 }
 
-/** Why a daemon with the limits of this process could not serve; null: it could. */
+/** Why a daemon with this process's limits could not serve; null: it could. */
 export function openFilesTrouble(): string | null {
   const most = openFilesLimit();
   if (most >= DESCRIPTORS.min) return null;
@@ -27,8 +27,8 @@ export function openFilesTrouble(): string | null {
 let limit: number | null = null;
 
 /**
- * Whether at least `share` of the descriptors that this process may have open are in use. A new one has the
- * lowest number that is free, so one that is opened for the purpose tells.
+ * Whether at least `share` of this process's allowed descriptors are in use. A new descriptor gets the lowest
+ * free number, so opening one tells.
  */
 export function areDescriptorsUsed(share: number): boolean {
   limit ??= openFilesLimit();

@@ -1,4 +1,4 @@
-// Looks programs up as a shell does.
+// Finds programs in PATH as a shell does.
 import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 

@@ -1,7 +1,7 @@
 // Starts children with posix_spawn: the child borrows the memory of this process until it runs its program.
-// Node forks, which copies the page tables at each start, and then each page that is written. That takes
-// several times the processor time, and more the more memory there is. Node knows nothing of these children,
-// so the caller must wait for them.
+// Node forks, which copies the page tables at each start, and then each page written. That takes several
+// times the processor time, and more with more memory. Node does not know these children, so the caller must
+// reap them.
 import { constants } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
 import type { LibraryHandle } from 'koffi';
@@ -25,15 +25,15 @@ export interface ProgramSpec {
 }
 
 /**
- * Starts a program in a session of its own, with no signal ignored or blocked, and gives its pid. Throws with
- * a `code` when it cannot run. Check `cwd` and `file` before, for a message that says which of them is wrong.
+ * Starts a program in a session of its own, with no signal ignored or blocked, and returns its pid. Throws
+ * with a `code` when it cannot run. Check `cwd` and `file` first, to be able to say which of them is wrong.
  */
 export type PosixSpawn = (program: ProgramSpec) => number;
 
 type NativeCall<A extends unknown[]> = (...args: A) => number;
 
 /**
- * A new session, no signal blocked, and every signal at its default, also the two that glibc reserves and
+ * A new session, no blocked signals, and every signal at its default, even the two that glibc reserves and
  * ignores.
  */
 function spawnAttributes(call: <A extends unknown[]>(prototype: string) => NativeCall<A>): Buffer {

@@ -1,5 +1,5 @@
-// The process table of the system, from /proc. Without /proc (macOS) the table is empty, and callers know
-// only the processes that they have started themselves.
+// The system's process table, from /proc. Without /proc (macOS) it is empty, and callers only know the
+// processes they have started themselves.
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { isOutOfDescriptors } from './reserved_descriptor.ts';
 
@@ -18,7 +18,7 @@ export interface ProcessRow {
   state: string;
   /** Processor time so far, user and system together, in clock ticks. */
   cpuTicks: number;
-  /** Off by some dozen pages per processor, and 0 right after a start. `residentBytes` is exact. */
+  /** Inexact by a few dozen pages per processor, and 0 right after a start. `residentBytes` is exact. */
   rssBytes: number;
   comm: string;
 }
@@ -46,7 +46,7 @@ const CLOSE = 0x29;
 const procBuffer = Buffer.allocUnsafe(1024);
 const fields = new Float64Array(RSS + 1);
 
-/** The page size of an arm64 kernel: 4, 16 or 64 KiB, as the auxiliary vector of this process says. */
+/** The page size of an arm64 kernel: 4, 16 or 64 KiB, from this process's auxiliary vector. */
 function pageSize(): number {
   const AT_PAGESZ = 6n;
   try {
@@ -61,7 +61,7 @@ function pageSize(): number {
 }
 
 /**
- * Reads one small file of /proc into `procBuffer`; -1 where the process is gone. Throws when no file can be
+ * Reads one small file of /proc into `procBuffer`; -1 if the process is gone. Throws when no file can be
  * opened.
  */
 function readProcFile(path: string): number {
@@ -79,13 +79,13 @@ function readProcFile(path: string): number {
 }
 
 function parseStat(pid: number, length: number): ProcessRow {
-  // The name may hold anything, including parentheses and spaces. It ends at the last parenthesis.
+  // The name may contain anything, including parentheses and spaces. It ends at the last parenthesis.
   const nameEnd = procBuffer.lastIndexOf(CLOSE, length - 1);
   let at = nameEnd + 4;
   for (let field = PPID; field <= RSS; field += 1) {
     let value = 0;
     for (let byte = procBuffer[at] ?? SPACE; at < length && byte !== SPACE; byte = procBuffer[at] ?? SPACE) {
-      // A minus sign (tty, priority) spoils the number; those fields are not used.
+      // A minus sign (tty, priority) garbles the number; those fields are not used.
       value = value * 10 + (byte - ZERO);
       at += 1;
     }
@@ -112,7 +112,8 @@ function readRow(pid: number): ProcessRow | undefined {
 }
 
 /**
- * The row of one process, zombies included; undefined where there is none, or no descriptor to read it with.
+ * The row of one process, zombies included; undefined if there is none, or no free descriptor to read it
+ * with.
  */
 export function processRow(pid: number): ProcessRow | undefined {
   try {
@@ -122,13 +123,13 @@ export function processRow(pid: number): ProcessRow | undefined {
   }
 }
 
-/** Passes over /proc, the later ones for processes that are born during the earlier. */
+/** The most passes over /proc. Later ones find processes started during the earlier. */
 const MAX_PASSES = 4;
 
 /**
- * Every process of the system; takes 5 to 12 ms for 300. Not a snapshot: each row is of its own moment. A
- * child of a process that ends meanwhile is not missed, though. Throws when there is no descriptor to read it
- * with.
+ * Every process of the system; takes 5 to 12 ms for 300. Not a snapshot, because each row is read at its own
+ * moment. But a child of a process that ends meanwhile is not missed. Throws when there is no free
+ * descriptor.
  */
 export function processTable(): Map<number, ProcessRow> {
   const table = new Map<number, ProcessRow>();
@@ -148,8 +149,7 @@ export function processTable(): Map<number, ProcessRow> {
 }
 
 /**
- * As `processTable`, in one pass and without reading the rows that `knownRow` gives, for callers that look
- * often.
+ * Like `processTable`, in one pass and without reading rows that `knownRow` returns, for frequent callers.
  */
 export function refreshProcessTable(
   knownRow: (pid: number) => ProcessRow | undefined,
@@ -178,13 +178,13 @@ export const isRunning = (row: ProcessRow | undefined): row is ProcessRow =>
 /** Whether `pid` is still the process that started at `startTicks`, and runs. */
 export function isAlive(pid: number, startTicks: number): boolean {
   const row = processRow(pid);
-  // Without a row, there may only be no descriptor to read it with.
+  // A missing row may only mean that no descriptor is free.
   return row ? isRunning(row) && row.startTicks === startTicks : pidExists(pid);
 }
 
 /**
- * As `isAlive`, for a process that has told its start itself: 0, where its system knows none, leaves only the
- * pid.
+ * Like `isAlive`, for a process that reported its own start time. If that is 0, because its system does not
+ * know it, only the pid is checked.
  */
 export const mayBeAlive = (pid: number, startTicks: number): boolean =>
   startTicks > 0 ? isAlive(pid, startTicks) : pidExists(pid);
@@ -198,7 +198,7 @@ function pidExists(pid: number): boolean {
   }
 }
 
-/** Exact resident memory of a process; 0 where it is gone, or there is no descriptor to read it with. */
+/** Exact resident memory of a process; 0 if it is gone, or no descriptor is free. */
 export function residentBytes(pid: number): number {
   try {
     const length = readProcFile(`/proc/${pid}/statm`);
@@ -227,8 +227,8 @@ export function signalDisposition(pid: number, signal: number): 'default' | 'cau
 }
 
 /**
- * The environment that a process was started with, each entry ended by NUL; undefined where it may not be
- * read or the process is gone. Throws when no file can be opened.
+ * The environment that a process was started with, each entry terminated by NUL; undefined if it is not
+ * readable or the process is gone. Throws when no file can be opened.
  */
 export function environOf(pid: number): Buffer | undefined {
   try {
@@ -240,7 +240,8 @@ export function environOf(pid: number): Buffer | undefined {
 }
 
 /**
- * The command line of a process for people, or its name where that is empty: of a zombie, or of another user.
+ * The command line of a process for people, or its name if that is empty, as for zombies and other users'
+ * processes.
  */
 export function commandOf(row: ProcessRow): string {
   try {
@@ -254,8 +255,8 @@ export function commandOf(row: ProcessRow): string {
 const USUAL_UMASK = 0o022;
 
 /**
- * The working directory and umask of a process, and the environment that it was started with. Throws the
- * system's error where they may not be read or the process is gone.
+ * The working directory and umask of a process, and the environment it was started with. Throws the system's
+ * error if they are not readable or the process is gone.
  */
 export function settingOf(pid: number): { cwd: string; env: [key: string, value: string][]; umask: number } {
   const env = readFileSync(`/proc/${pid}/environ`, 'utf8')
@@ -270,7 +271,7 @@ export function settingOf(pid: number): { cwd: string; env: [key: string, value:
   };
 }
 
-/** Whether a process has a controlling terminal; null where it is gone, or the system does not say. */
+/** Whether a process has a controlling terminal; null if it is gone, or the system does not say. */
 export function hasTerminal(pid: number): boolean | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -281,7 +282,7 @@ export function hasTerminal(pid: number): boolean | null {
   }
 }
 
-/** Identifies a boot of the machine; empty where the system does not say. */
+/** Identifies a boot of the machine; empty if the system does not say. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

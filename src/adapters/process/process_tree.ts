@@ -11,8 +11,8 @@ export interface RunRoot {
   pid: number;
   startTicks: number;
   /**
-   * Whether the group and the session with its number are still its own. The system does not reuse the number
-   * while the group has a member; afterwards it may be anybody's.
+   * Whether the group and the session with its number still belong to it. The system does not reuse the
+   * number while the group has a member; afterwards it may belong to anyone.
    */
   grouped: boolean;
 }
@@ -29,7 +29,7 @@ export interface TreeScan {
 const KTHREADD_PID = 2;
 const RUN_MARK = 'BERTH_RUN=';
 
-/** The run that an environment is marked with; null where it has no mark. */
+/** The run that an environment is marked with; null if none. */
 export function runMarkInEnviron(environ: Buffer): string | null {
   let at = environ.indexOf(RUN_MARK);
   while (at > 0 && environ[at - 1] !== 0) at = environ.indexOf(RUN_MARK, at + 1);
@@ -43,7 +43,7 @@ interface KnownProcess {
   run: string | null;
 }
 
-/** What is known of a process; undefined where its pid was another process's. */
+/** What is known about a process; undefined if its pid belonged to another process. */
 const knownProcessOf = (
   map: ReadonlyMap<number, KnownProcess>,
   row: ProcessRow,
@@ -56,7 +56,7 @@ function dropGone(map: Map<number, KnownProcess>, table: ReadonlyMap<number, Pro
   for (const [pid, { startTicks }] of map) if (table.get(pid)?.startTicks !== startTicks) map.delete(pid);
 }
 
-/** Whether the group of a root is still its own by what `table` shows. */
+/** Whether `table` shows that the group of a root still belongs to it. */
 function stillOwnsGroup(root: RunRoot, table: ReadonlyMap<number, ProcessRow>): boolean {
   const first = table.get(root.pid);
   if (first) return first.startTicks === root.startTicks;
@@ -65,7 +65,7 @@ function stillOwnsGroup(root: RunRoot, table: ReadonlyMap<number, ProcessRow>): 
   return false;
 }
 
-/** False for the pid 0 of a forgotten run, which the system would take for the caller's own group. */
+/** False for pid 0 of a forgotten run, which the system would take for the caller's own group. */
 function exists(pid: number): boolean {
   try {
     return pid > 0 && process.kill(pid, 0);
@@ -74,7 +74,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** Without a process table (macOS), a run is its first process, if the system says that it exists. */
+/** Without a process table (macOS), a run consists of its first process, if that exists. */
 function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
   const members = new Map<string, ProcessRow[]>();
   for (const { run, pid, startTicks } of roots) {
@@ -94,13 +94,13 @@ function scanWithoutTable(roots: readonly RunRoot[]): TreeScan {
   return { members, table: new Map() };
 }
 
-/** Finds the processes of runs, and remembers between scans what it has seen. */
+/** Finds the processes of runs, and remembers what it has seen between scans. */
 export class ProcessTree {
   private readonly readTable: typeof processTable;
   private readonly readEnviron: typeof environOf;
   /**
-   * The run that each process is marked with. The environment of a process is read once: its mark never
-   * changes.
+   * The run each process is marked with. The environment of a process is read only once, because its mark
+   * never changes.
    */
   private readonly marks = new Map<number, KnownProcess>();
   /** The run that each process was found to belong to. */
@@ -112,8 +112,8 @@ export class ProcessTree {
   }
 
   /**
-   * One pass over the process table for all `roots`, whose `grouped` it updates. A process of `protectedPids`
-   * is no member, nor is any other only because of it. Throws when no file can be opened.
+   * One pass over the process table for all `roots`, whose `grouped` is updated. A process in `protectedPids`
+   * is never a member, and makes no other one a member. Throws when no file can be opened.
    */
   scan(roots: readonly RunRoot[], protectedPids: ReadonlySet<number>): TreeScan {
     const table = this.readTable();
@@ -135,7 +135,7 @@ export class ProcessTree {
     return { members, table };
   }
 
-  /** Makes the function that finds the run a process belongs to, for one scan. */
+  /** Returns a function that finds the run a process belongs to, for one scan. */
   private ownerLookup(
     roots: ReadonlyMap<string, RunRoot>,
     table: ReadonlyMap<number, ProcessRow>,
@@ -149,7 +149,8 @@ export class ProcessTree {
     const ownerOf = (row: ProcessRow): string | null => {
       const known = owners.get(row.pid);
       if (known !== undefined) return known;
-      // Set before the parent is asked: a table that is read while processes come and go may hold a cycle.
+      // Set before the parent is looked up, because a table read while processes come and go may contain a
+      // cycle.
       owners.set(row.pid, null);
       if (protectedPids.has(row.pid)) return null;
       const mark = this.markOf(row);

@@ -1,5 +1,5 @@
-// Processor time and memory of process trees, from one pass over the process table. Without one (macOS), of
-// first processes alone, by pidusage. The only file that imports pidusage.
+// Processor time and memory of process trees, from one pass over the process table. Without one (macOS), only
+// of first processes, with pidusage. The only file that imports pidusage.
 import { readFileSync } from 'node:fs';
 import type pidusage from 'pidusage';
 import { type ProcessRow, refreshProcessTable, TICKS_PER_SECOND } from './process_table.ts';
@@ -15,7 +15,7 @@ export interface ProcessUsage {
 }
 
 export interface ProcessUsageSample {
-  /** Time of this pass, in the ticks that `startTicks` counts. */
+  /** The time of this pass, in the same ticks as `startTicks`. */
   nowTicks: number;
   /** The processes of each run; runs without any are left out. */
   runs: ReadonlyMap<string, readonly ProcessUsage[]>;
@@ -26,7 +26,7 @@ export type MeasureUsage = (roots: readonly RunRoot[]) => Promise<ProcessUsageSa
 
 const NO_PIDS: ReadonlySet<number> = new Set();
 
-/** Clock ticks since the boot, sleep of the machine included, as in the start time of a process. */
+/** Clock ticks since the boot, including time suspended, like the start times of processes. */
 function uptimeTicks(): number | undefined {
   try {
     return Math.round(Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * TICKS_PER_SECOND);
@@ -35,17 +35,17 @@ function uptimeTicks(): number | undefined {
   }
 }
 
-/** The best way to measure that this system has. */
+/** The best measurement available on this system. */
 export function systemUsage(): MeasureUsage {
   return uptimeTicks() === undefined ? firstProcessUsage : treeUsage();
 }
 
-/** The row of a process of no run is read again every so many passes, because its pid may be reused. */
+/** How often, in passes, to reread the row of an unrelated process, because its pid may be reused. */
 const UNRELATED_REREAD_PASSES = 8;
 
 /**
- * undefined where there is no descriptor to scan with: nothing is known then, which does not mean that
- * nothing runs.
+ * undefined if there is no free descriptor to scan with. Nothing is known then, which does not mean that
+ * nothing is running.
  */
 function tryScan(scan: () => TreeScan): TreeScan | undefined {
   try {
@@ -58,7 +58,7 @@ function tryScan(scan: () => TreeScan): TreeScan | undefined {
 
 /** Measures whole trees, from /proc. */
 export function treeUsage(readTable: typeof refreshProcessTable = refreshProcessTable): MeasureUsage {
-  /** Most processes of a machine are of no run. Only their identity matters. */
+  /** Most processes of a machine belong to no run, so only their identity matters. */
   let strangers = new Map<number, ProcessRow>();
   let pass = 0;
   const known = (pid: number) => (pid % UNRELATED_REREAD_PASSES === pass ? undefined : strangers.get(pid));
@@ -78,7 +78,7 @@ export function treeUsage(readTable: typeof refreshProcessTable = refreshProcess
   };
 }
 
-/** Measures first processes alone, in whatever way the system has. */
+/** Measures only first processes, in whatever way the system offers. */
 export const firstProcessUsage: MeasureUsage = async (roots) => {
   const nowTicks = Math.round((performance.now() / 1_000) * TICKS_PER_SECOND);
   const found = roots.length > 0 ? await measurePids(roots.map(({ pid }) => pid)) : {};
@@ -98,11 +98,11 @@ async function measurePids(pids: number[]): Promise<Record<string, pidusage.Stat
   try {
     return await usage(pids);
   } catch (error) {
-    // The error where all of them are gone.
+    // The error when all of them are gone.
     if (error instanceof Error && error.message.includes('No matching pid')) return {};
     throw error;
   } finally {
-    // It keeps state by pid alone, and files open. Passes are compared here, with start times.
+    // pidusage keeps state by pid alone, and files open. Here passes are compared using start times instead.
     usage.clear();
   }
 }

@@ -1,16 +1,16 @@
-// A file descriptor in reserve, so that a process that has used up all of them can still see what runs.
+// A reserved file descriptor, so that a process that has used up all others can still see what is running.
 import { closeSync, openSync } from 'node:fs';
 import { devNull } from 'node:os';
 
 const OUT_OF_DESCRIPTOR_CODES: readonly unknown[] = ['EMFILE', 'ENFILE', 'ENOMEM'];
 
-/** Whether an error means that nothing can be opened, which says nothing about the file in question. */
+/** Whether an error means that nothing can be opened, which says nothing about the file itself. */
 export const isOutOfDescriptors = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && OUT_OF_DESCRIPTOR_CODES.includes(error.code);
 
 /** A descriptor in reserve. */
 export interface ReservedDescriptor {
-  /** Runs `work`, which opens one file at a time and is synchronous, with the descriptor free for it. */
+  /** Frees the descriptor for `work`, which must be synchronous and open only one file at a time. */
   lend<R>(work: () => R): R;
 }
 
@@ -21,7 +21,7 @@ export function reserveDescriptor(): ReservedDescriptor {
     try {
       held ??= openSync(devNull, 'r');
     } catch {
-      // None is left: the next `lend` tries again.
+      // None is left; the next `lend` tries again.
     }
   };
   take();

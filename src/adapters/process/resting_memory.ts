@@ -1,5 +1,5 @@
-// Memory that a thread has needed for its work and keeps. V8 gives it back only in the course of more work,
-// and libc keeps what ended threads have freed, so the cost of a burst of work would stay for hours.
+// Returns memory that a thread needed for its work. V8 returns it only in the course of more work, and libc
+// keeps what ended threads have freed, so the cost of a burst would last for hours.
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { Clock } from '../../runtime/actor.ts';
@@ -7,28 +7,31 @@ import { MIB } from '../../settings/limits.ts';
 import { type Libc, loadLibc } from './libc.ts';
 
 const LOOK_MS = 3_000;
-/** A thread with less work than this part of the time rests. */
+/** A thread that works less than this share of the time is at rest. */
 const RESTING_SHARE = 0.1;
-/** Looks in a row that find a thread at rest before its garbage is collected. */
+/** The number of consecutive checks that must find a thread at rest before its garbage is collected. */
 const LOOKS_BEFORE_COLLECTION = 2;
-/** Looks from then on until libc is asked: job threads that have worked for this one have ended by then. */
+/**
+ * The number of further checks before libc is trimmed, by when job threads that worked for this one have
+ * ended.
+ */
 const LOOKS_BEFORE_TRIM = 4;
-/** Less growth of the heap is not worth a collection. */
+/** Less heap growth than this is not worth a collection. */
 const MIN_GROWN_BYTES = 2 * MIB;
-/** A collection stops the thread for a few milliseconds per MiB in use: larger heaps are left to V8. */
+/** A collection stops the thread for a few milliseconds per MiB in use, so larger heaps are left to V8. */
 const MAX_USED_BYTES = 48 * MIB;
 
 export interface RestingMemoryOptions {
   clock: Clock;
-  /** Gives back what libc keeps. Absent: another thread of the process does. */
+  /** Returns what libc keeps. Absent: another thread of the process does so. */
   trim?: () => Promise<void>;
-  /** Milliseconds for which this thread has worked. */
+  /** The milliseconds this thread has worked so far. */
   activeMs?: () => number;
 }
 
 /**
- * Collects the garbage of this thread whenever it rests after its heap has grown, and then calls `trim`.
- * Returns a function that ends this.
+ * Collects the garbage of this thread when it rests after its heap has grown, and then calls `trim`. Returns
+ * a function that stops this.
  */
 export function giveMemoryBackAtRest({
   clock,
@@ -52,7 +55,7 @@ export function giveMemoryBackAtRest({
     restingLooks = isResting() ? restingLooks + 1 : 0;
     if (restingLooks < LOOKS_BEFORE_COLLECTION) return;
     if (isDue()) {
-      // Set before the collection, so that the next look does not begin another one.
+      // Set before the collection, so that the next check does not begin another one.
       keptBytes = Number.POSITIVE_INFINITY;
       await collectGarbage();
       keptBytes = getHeapStatistics().total_heap_size;
@@ -67,15 +70,15 @@ export function giveMemoryBackAtRest({
 
 let libc: Promise<Libc | null> | undefined;
 
-/** Has libc give back what this process has freed, where koffi loads. */
+/** Makes libc return memory freed by this process, if koffi loads. */
 export async function trimMemory(): Promise<void> {
   libc ??= loadLibc().catch(() => null);
   (await libc)?.trim();
 }
 
 /**
- * Has V8 collect all garbage of this thread and give back the free pages. Only the inspector has that
- * collection; where there is no inspector, nothing happens.
+ * Makes V8 collect all garbage of this thread and return the free pages. Only the inspector offers this
+ * collection; without it, nothing happens.
  */
 async function collectGarbage(): Promise<void> {
   const { Session } = await import('node:inspector').catch(() => ({ Session: null }));

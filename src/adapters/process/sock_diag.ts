@@ -65,8 +65,8 @@ function loopbackBytes(address: string): Buffer {
 }
 
 /**
- * A request for the one socket that gets what `target` sends to `source`: their connection, else the listener
- * that would accept it.
+ * A request for the single socket that receives what `target` sends to `source`: their connection, or else
+ * the listener that would accept it.
  */
 export function socketRequest(source: LoopbackEnd, target: LoopbackEnd): Buffer {
   const request = tcpRequest(isIPv4(source.address) ? AF_INET : AF_INET6, NLM_F_REQUEST, ANY_VALUE);
@@ -79,7 +79,10 @@ export function socketRequest(source: LoopbackEnd, target: LoopbackEnd): Buffer 
   return request;
 }
 
-/** The socket in the kernel's answer to `socketRequest`; null: there is none; undefined: it does not say. */
+/**
+ * The socket in the kernel's answer to `socketRequest`; null: there is none; undefined: the answer does not
+ * say.
+ */
 export function socketIn(answer: Buffer): { uid: number; inode: number } | null | undefined {
   if (answer.length < ERRNO_AT + 4) return undefined;
   if (answer.readUInt16LE(TYPE_AT) === NLMSG_ERROR)

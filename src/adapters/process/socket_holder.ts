@@ -1,6 +1,6 @@
-// Which process has a socket open, from the folders of descriptors in /proc. A machine may have a million
-// descriptors, and reading one takes 3 microseconds: the search goes in slices, so it holds up its thread for
-// no longer than one of them.
+// Which process has a socket open, from the descriptor folders in /proc. A machine may have a million
+// descriptors, and reading one takes 3 microseconds. So the search runs in slices, and never blocks its
+// thread for longer than one.
 import { type Dir, opendirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ProcessRow, processRow } from './process_table.ts';
@@ -23,12 +23,12 @@ class Slice {
   }
 }
 
-/** By inode: several who ask at once need one search. */
+/** By inode, so that simultaneous requests share a search. */
 const searches = new Map<number, Promise<ProcessRow | undefined>>();
 
 /**
- * The process that holds the socket `inode`; undefined where it belongs to another user or is gone. Searches
- * all processes that this one may inspect, the newest first.
+ * The process that holds the socket `inode`; undefined if it belongs to another user or is gone. Searches all
+ * processes that this one may inspect, the newest first.
  */
 export function socketHolder(inode: number): Promise<ProcessRow | undefined> {
   const known = searches.get(inode);
@@ -54,7 +54,7 @@ function pidsFromNewest(): number[] {
   }
 }
 
-/** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may look. */
+/** Whether `pid` or a descendant of it has the socket `inode` open, as far as this user may see. */
 export async function treeHasOpen(pid: number, inode: number): Promise<boolean> {
   const slice = new Slice();
   const tree = [pid];

@@ -6,7 +6,7 @@ import { TICKS_PER_SECOND } from './process_table.ts';
 export interface TaskState {
   /** Processor time that it has used, in milliseconds. */
   cpuMs: number;
-  /** It waits for an event: neither for a processor nor for a disk, and it was not stopped. */
+  /** Whether it waits for an event, rather than for a processor or a disk, and was not stopped. */
   isAsleep: boolean;
 }
 

@@ -1,4 +1,5 @@
-// The users of this machine, from /etc/passwd. macOS does not list its users there, so there seem to be none.
+// The users of this machine, from /etc/passwd. macOS does not list its users there, so there appear to be
+// none.
 import { readFileSync } from 'node:fs';
 
 const PASSWD_FILE = '/etc/passwd';

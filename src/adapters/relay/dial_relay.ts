@@ -24,7 +24,7 @@ async function dial(url: string, ticket: string): Promise<WebSocket> {
 
 /**
  * Connects to the relay at `url` (ws: or wss:) with a ticket. `onClosed` is called once, when the connection
- * ends. Fails remote_unreachable with what the server or the network says.
+ * ends. Fails remote_unreachable with the reason given by the server or the network.
  */
 export async function dialRelay(
   url: string,
@@ -35,19 +35,19 @@ export async function dialRelay(
   return carryStreams(await dial(url, ticket), clock, null, onClosed);
 }
 
-/** What lets a client in. */
+/** What admits a client to a relay. */
 export interface RelayAdmission {
   url: string;
   ticket: string;
-  /** After so many milliseconds a connection ends unless it shows another ticket; null: never. */
+  /** After this many milliseconds the connection ends unless it presents another ticket; null: never. */
   endsInMs: number | null;
 }
 
-/** Another ticket is asked for so long before the end, or in the last quarter of a shorter time. */
+/** How long before the end another ticket is requested; for a shorter time, in its last quarter. */
 const RENEWAL_MS = 30_000;
 const LEAST_PAUSE_MS = 1_000;
 
-/** Keeps `connection` admitted; returns a function that gives up. */
+/** Keeps `connection` admitted; returns a function that stops doing so. */
 function keepAdmitted(
   connection: RelayConnection,
   admit: () => Promise<RelayAdmission>,
@@ -62,7 +62,7 @@ function keepAdmitted(
       connection.mux.showTicket(ticket);
       wait(next);
     } catch {
-      // Until the end it may pass. After it the server says why.
+      // It may still succeed until the end. After that, the server gives the reason.
       wait(endsAt - clock.monotonic());
     }
   };
@@ -77,8 +77,8 @@ function keepAdmitted(
 }
 
 /**
- * Connects to a relay that `admit` leads to, and asks for a new ticket before the right of the last one ends.
- * Fails as `dialRelay` and `admit`.
+ * Connects to the relay named by `admit`, and requests a new ticket before the last one expires. Fails as
+ * `dialRelay` and `admit`.
  */
 export async function openRelay(
   admit: () => Promise<RelayAdmission>,

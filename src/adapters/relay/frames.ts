@@ -12,26 +12,26 @@ export const FRAME = {
   /** From the client: opens a stream. The body is JSON; data may follow at once. */
   open: 1,
   data: 2,
-  /** Data after which the sender has more, and no window left to send it. */
+  /** Data after which the sender has more, but no window left to send it. */
   limited: 3,
-  /** The receiver takes so many bytes more: four bytes. */
+  /** Lets the sender send this many more bytes: four bytes. */
   credit: 4,
-  /** The sender writes no more. */
+  /** The sender will write no more. */
   end: 5,
-  /** The stream is over at once: a ResetCode, one byte, and why, for people. */
+  /** The stream ends at once: a ResetCode, one byte, and the reason for people. */
   reset: 6,
   ping: 7,
   pong: 8,
-  /** No more streams are taken; those that are open go on. */
+  /** No more streams are accepted; open ones continue. */
   goaway: 9,
-  /** From the client: a new ticket, before the right of the last one ends. */
+  /** From the client: a new ticket, before the last one expires. */
   ticket: 10,
 } as const;
 
 /**
  * Why a stream was reset. `failed`: the workload could not be reached or broke the connection. `unseen`: no
- * pod has seen anything of it, so it may be opened again. `closed`: the client has gone. `refused`: the
- * connection carries no more streams.
+ * pod has seen anything of it, so it may be opened again. `closed`: the client has disconnected. `refused`:
+ * the connection carries no more streams.
  */
 export type ResetCode = 'failed' | 'unseen' | 'closed' | 'refused';
 
@@ -61,7 +61,7 @@ export function muxFrame(type: number, stream: number, body: Buffer = EMPTY): Bu
   return frame;
 }
 
-/** The frame in a message; null: there is none. */
+/** The frame in a message; null if it is not one. */
 export function readFrame(message: Buffer): Frame | null {
   if (message.length < FRAME_HEAD_BYTES) return null;
   return {
@@ -84,7 +84,7 @@ export function muxReset(stream: number, code: ResetCode, text: string): Buffer 
   return muxFrame(FRAME.reset, stream, Buffer.concat([Buffer.of(RESET_CODES.indexOf(code)), said]));
 }
 
-/** What a body of FRAME.reset says; null: nothing that is known. */
+/** Parses the body of FRAME.reset; null if it is not understood. */
 export function readReset(body: Buffer): { code: ResetCode; text: string } | null {
   const code = RESET_CODES[body[0] ?? RESET_CODES.length];
   return code === undefined || body.length > MAX_TEXT_BYTES + 1

@@ -1,12 +1,12 @@
-// Many streams over one connection, each with a window of its own: a reader that stops holds up nobody else.
-// Knows neither sockets nor time. docs/reference.md "Relay".
+// Many streams over one connection, each with a window of its own, so that a reader that stops blocks no
+// other. Independent of sockets and time. docs/reference.md "Relay".
 import { RELAY } from '../../settings/cloud_limits.ts';
 import { FRAME, type Frame, muxFrame, readFrame, readReset } from './frames.ts';
 import { MuxStream, type StreamCarrier } from './mux_stream.ts';
 
-/** The connection below. */
+/** The underlying connection. */
 export interface MuxTransport {
-  /** Bytes that were sent and that the connection has not taken. */
+  /** Bytes sent that the connection has not taken yet. */
   readonly bufferedBytes: number;
   send(frame: Buffer): void;
   /** Ends the connection. */
@@ -14,9 +14,9 @@ export interface MuxTransport {
 }
 
 export interface MuxEvents {
-  /** The client wants a stream: its first frames follow. Only for the server's side. */
+  /** Server side only: the client opens a stream, and its first frames follow. */
   onStream(stream: MuxStream, request: Buffer): void;
-  /** The client shows another ticket; false: it is no good. Only for the server's side. */
+  /** Server side only: the client presents another ticket; returns false if it is not valid. */
   onTicket?(ticket: string): boolean;
 }
 
@@ -25,15 +25,15 @@ export class Mux implements StreamCarrier {
   private readonly transport: MuxTransport;
   private readonly events: MuxEvents | null;
   private readonly streams = new Map<number, MuxStream>();
-  /** Streams with data and window, in the order of their turns. */
+  /** Streams with both data and window, in the order of their turns. */
   private readonly ready = new Set<MuxStream>();
   private lastId = 0;
-  /** Bytes by which windows have grown. */
+  /** The number of bytes by which windows have grown. */
   private grown = 0;
   private isOver = false;
   private isLeaving = false;
 
-  /** `events`: of a server's side; null: this is the client's. */
+  /** `events`: for the server side; null for the client side. */
   constructor(transport: MuxTransport, events: MuxEvents | null) {
     this.transport = transport;
     this.events = events;
@@ -59,7 +59,7 @@ export class Mux implements StreamCarrier {
     return this.streams.size;
   }
 
-  /** Opens a stream: `request` says to what. */
+  /** Opens a stream to the target in `request`. */
   open(request: Buffer): MuxStream {
     this.lastId += 1;
     const stream = this.add(this.lastId);
@@ -67,13 +67,13 @@ export class Mux implements StreamCarrier {
     return stream;
   }
 
-  /** Takes no more streams; those that are open go on. */
+  /** Accepts no more streams; open ones continue. */
   leave(): void {
     this.isLeaving = true;
     this.sendFrame(muxFrame(FRAME.goaway, 0));
   }
 
-  /** Shows another ticket. */
+  /** Presents another ticket. */
   showTicket(ticket: string): void {
     this.sendFrame(muxFrame(FRAME.ticket, 0, Buffer.from(ticket)));
   }
@@ -82,7 +82,7 @@ export class Mux implements StreamCarrier {
     this.sendFrame(muxFrame(FRAME.ping, 0));
   }
 
-  /** To be called for each message of the connection. One that no peer may send ends the connection. */
+  /** Must be called for each message of the connection. A protocol violation ends the connection. */
   receive(message: Buffer): void {
     if (this.isOver) return;
     const frame = readFrame(message);
@@ -90,7 +90,7 @@ export class Mux implements StreamCarrier {
     if (violation !== null) this.fail(`the peer broke the protocol: ${violation}`);
   }
 
-  /** To be called when the connection has taken something. */
+  /** Must be called when the connection has taken data. */
   flush(): void {
     while (!this.isOver && this.transport.bufferedBytes < RELAY.maxUnsentBytes) {
       const [stream] = this.ready;
@@ -101,7 +101,7 @@ export class Mux implements StreamCarrier {
     }
   }
 
-  /** The connection is over: every stream is reset. `text`: why, for people. */
+  /** The connection has ended: resets every stream. `text`: the reason for people. */
   close(text: string): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -144,14 +144,14 @@ export class Mux implements StreamCarrier {
     this.transport.close(reason);
   }
 
-  /** Returns what no peer may send; null if the frame is a proper one. */
+  /** Returns the protocol violation in a frame; null if there is none. */
   private take({ type, stream: id, body }: Frame): string | null {
     if (this.transport.bufferedBytes > RELAY.maxUnreadAnswers) return 'it does not read what it is answered';
     if (id === 0) return this.takeOwn(type, body);
     if (type === FRAME.open) return this.takeOpen(id, body);
     if (id > this.lastId) return `a frame for stream ${id}, which was never opened`;
     const stream = this.streams.get(id);
-    // What was on its way when the stream was reset here is dropped.
+    // Frames that were on their way when the stream was reset here are dropped.
     return stream ? Mux.takeFor(stream, type, body) : null;
   }
 

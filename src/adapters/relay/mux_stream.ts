@@ -1,5 +1,5 @@
-// One stream of a relay's connection: what one side may write without the other's leave is its window. The
-// window of a stream grows while it is what holds the sender up.
+// One stream of a relay's connection. Its window is what one side may write without permission from the
+// other. The window grows while it is what limits the sender.
 import { RELAY } from '../../settings/cloud_limits.ts';
 import {
   creditFrame,
@@ -13,27 +13,27 @@ import {
 
 /** The connection, as its streams use it. */
 export interface StreamCarrier {
-  /** Sends the stream's data when it is its turn. */
+  /** Sends the stream's data when its turn comes. */
   schedule(stream: MuxStream): void;
-  /** Sends a frame before any data that waits. */
+  /** Sends a frame ahead of waiting data. */
   sendFrame(frame: Buffer): void;
-  /** Whether a window may grow by `bytes`, which then count. */
+  /** Whether a window may grow by `bytes`, which are then counted. */
   takeRoom(bytes: number): boolean;
   /** The stream is over. */
   forget(stream: MuxStream): void;
 }
 
-/** What the user of a stream hears. `onReset` or `onClosed` comes last; none comes after `reset`. */
+/** The events of a stream. `onReset` or `onClosed` comes last; none comes after `reset`. */
 export interface MuxStreamEvents {
-  /** `bytes` are the receiver's to keep. */
+  /** The receiver owns `bytes`. */
   onData(bytes: Buffer): void;
-  /** The other side writes no more. */
+  /** The other side will write no more. */
   onEnd(): void;
   /** `write` may be called again after it has returned false. */
   onDrained(): void;
   /** Both sides have ended. */
   onClosed(): void;
-  /** The stream is over at once; `lost`: with the connection. */
+  /** The stream has ended at once; `lost`: together with the connection. */
   onReset(code: ResetCode | 'lost', text: string): void;
 }
 
@@ -51,7 +51,7 @@ const NOBODY: MuxStreamEvents = {
 const MAX_CREDIT = 2 ** 31 - 1;
 const MAX_MERGED_BYTES = 4 * 1024;
 
-/** One stream. It may be written to at once; what comes is kept until `listen`. */
+/** One stream. It may be written to at once; received data is kept until `listen`. */
 export class MuxStream {
   readonly id: number;
   private readonly carrier: StreamCarrier;
@@ -59,7 +59,7 @@ export class MuxStream {
   private isOver = false;
   private readonly unsent: Buffer[] = [];
   private unsentBytes = 0;
-  /** What may be sent before there is more credit. */
+  /** How much may be sent before more credit arrives. */
   private credit: number = RELAY.windowBytes;
   private isFull = false;
   private isEnding = false;
@@ -68,18 +68,18 @@ export class MuxStream {
   private readonly unread: Buffer[] = [];
   private isStopped = false;
   private isDelivering = false;
-  /** What the other side may still send. */
+  /** How much the other side may still send. */
   private window: number = RELAY.windowBytes;
   private windowSize: number = RELAY.windowBytes;
-  /** Bytes that were read since the last credit. */
+  /** Bytes read since the last credit. */
   private readBytes = 0;
-  /** The window has held the sender up since the last credit. */
+  /** The window has limited the sender since the last credit. */
   private isLimited = false;
   private hasEndCome = false;
   private isEndRead = false;
-  /** Its user has gone: what is unsent is still sent. */
+  /** Its user has gone, but unsent data is still sent. */
   private isLeaving = false;
-  /** The other side's user has gone: what that had sent is still to be read. */
+  /** The other side's user has gone, but what it sent remains to be read. */
   private leftText: string | null = null;
 
   constructor(carrier: StreamCarrier, id: number) {
@@ -91,12 +91,12 @@ export class MuxStream {
     return this.isStopped;
   }
 
-  /** Bytes that were written and not sent. */
+  /** Bytes written but not sent. */
   get bufferedBytes(): number {
     return this.unsentBytes;
   }
 
-  /** Whether the user of the other side has gone, though not all that it had sent is read. */
+  /** Whether the user of the other side has gone, though not everything it sent has been read. */
   get isLeft(): boolean {
     return this.leftText !== null;
   }
@@ -107,7 +107,7 @@ export class MuxStream {
     return this.unsentBytes > 0 ? this.credit > 0 : this.isEnding;
   }
 
-  /** By how much the window has grown. */
+  /** How far the window has grown. */
   get grownBytes(): number {
     return this.windowSize - RELAY.windowBytes;
   }
@@ -118,7 +118,7 @@ export class MuxStream {
     this.deliver();
   }
 
-  /** False: enough for now, until `onDrained`. */
+  /** False: wait for `onDrained` before writing more. */
   write(bytes: Buffer): boolean {
     if (this.isOver || this.isEnding || this.isLeft) return true;
     if (bytes.length > 0) this.unsent.push(bytes);
@@ -152,7 +152,7 @@ export class MuxStream {
     this.finish();
   }
 
-  /** The user has gone: what was written is still sent, what comes is dropped, and no event follows. */
+  /** The user has gone: what was written is still sent, received data is dropped, and no event follows. */
   leave(): void {
     this.events = NOBODY;
     if (this.unsentBytes === 0) {
@@ -163,7 +163,7 @@ export class MuxStream {
     this.resume();
   }
 
-  /** For the connection, when it is this stream's turn: sends a frame. */
+  /** For the connection: sends a frame when it is this stream's turn. */
   sendNext(): void {
     if (this.unsentBytes > 0) this.sendData();
     if (this.unsentBytes === 0 && this.isEnding && !this.isOver) this.sendEnd();
@@ -173,7 +173,7 @@ export class MuxStream {
     this.events?.onDrained();
   }
 
-  /** For the connection, as those that follow: returns what no peer may send; null: it is proper. */
+  /** For the connection, like the following methods: returns the protocol violation; null if none. */
   takeData(bytes: Buffer, isLimited: boolean): string | null {
     if (this.hasEndCome || this.isLeft) return 'data after its end';
     if (bytes.length > this.window) return 'more data than the window takes';
@@ -238,7 +238,10 @@ export class MuxStream {
     this.closeIfEnded();
   }
 
-  /** A window counts bytes, and not frames: small ones are kept as one, or they would take more than it. */
+  /**
+   * A window counts bytes, not frames. Small frames are joined, because otherwise they would take more
+   * memory.
+   */
   private keep(bytes: Buffer): void {
     const last = this.unread.at(-1);
     if (last && last.length + bytes.length <= MAX_MERGED_BYTES)
@@ -246,7 +249,7 @@ export class MuxStream {
     else if (bytes.length > 0) this.unread.push(bytes);
   }
 
-  /** Hands out what has come, in order, until the user stops it. */
+  /** Delivers received data in order, until the user pauses. */
   private deliver(): void {
     if (this.isDelivering) return;
     this.isDelivering = true;

@@ -1,4 +1,4 @@
-// What a stream of a relay is opened to, as JSON in its first frame: docs/reference.md "Relay".
+// The target of a relay stream, as JSON in its first frame: docs/reference.md "Relay".
 import { type TetherSettings, tetherSettings } from '../../protocol/tethers.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import { DNS_SUBDOMAIN } from '../kube/parse_objects.ts';
@@ -41,7 +41,7 @@ function parseObject(body: Buffer): Record<string, unknown> | null {
   }
 }
 
-/** The request in a body; null: there is none. Members that are not known are ignored. */
+/** Parses the request in a body; null if invalid. Unknown members are ignored. */
 export function readOpenRequest(body: Buffer): OpenRequest | null {
   const given = parseObject(body);
   if (!given) return null;

@@ -18,13 +18,16 @@ export interface RelayConnection {
   readonly mux: Mux;
   /** Ends it and its streams. */
   close(reason: string): void;
-  /** Of a server that ends: the same, once the client has what was sent, which is not waited for long. */
+  /**
+   * For a server that is ending: like `close`, but after a short wait for the client to receive what was
+   * sent.
+   */
   leave(reason: string): void;
 }
 
 /**
- * Carries streams over an open WebSocket. `events`: of a server's side; null: this is the client's.
- * `onClosed` is called once.
+ * Carries streams over an open WebSocket. `events`: for the server side; null for the client side. `onClosed`
+ * is called once.
  */
 export function carryStreams(
   socket: WebSocket,

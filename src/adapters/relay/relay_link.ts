@@ -1,19 +1,19 @@
-// The connections to the relay of another Berth: dialled when somebody waits for one, closed when nobody has
-// used them for long. docs/reference.md "Remote tethers".
+// The connections to the relay of another Berth: dialled when someone waits for one, and closed after a long
+// time without use. docs/reference.md "Remote tethers".
 import { type Clock, isFailure } from '../../runtime/actor.ts';
 import { RELAY, TETHER } from '../../settings/cloud_limits.ts';
 import type { Mux } from './mux.ts';
 import type { RelayConnection } from './relay_connection.ts';
 
-/** Who opens streams. */
+/** Opens streams over a relay link. */
 export interface RelayUser {
   /** Whether it waits for a connection. */
   readonly isWaiting: boolean;
-  /** There is a connection with room, or another trouble. */
+  /** A connection with room is available, or the trouble has changed. */
   onRelayChange(): void;
 }
 
-/** Why there is no connection. `since`: monotonic time; whoever waits may give up after `graceMs`. */
+/** Why there is no connection. `since`: monotonic time; waiting users may give up after `graceMs`. */
 export interface RelayTrouble {
   reason: string;
   since: number;
@@ -24,11 +24,11 @@ export interface RelayLinkOptions {
   clock: Clock;
   /** Connects; rejects with a Failure. `onClosed` is called when the connection ends. */
   dial(onClosed: () => void): Promise<RelayConnection>;
-  /** Takes an error that is no Failure. */
+  /** Receives errors other than Failures. */
   onDefect(error: unknown): void;
 }
 
-/** Codes of answers that waiting does not change. */
+/** Codes of answers that waiting will not change. */
 const FINAL_CODES: ReadonlySet<string> = new Set(['remote_denied', 'relay_off']);
 
 interface OpenConnection {
@@ -37,7 +37,7 @@ interface OpenConnection {
   idleSince: number | null;
 }
 
-/** The way to the other Berth, which the tethers of a thread share. */
+/** The link to the other Berth, shared by the tethers of a thread. */
 export class RelayLink {
   private readonly options: RelayLinkOptions;
   private readonly users = new Set<RelayUser>();
@@ -60,7 +60,7 @@ export class RelayLink {
     return this.lastTrouble;
   }
 
-  /** A connection with room; null: there is none. */
+  /** A connection with room; null if there is none. */
   get free(): Mux | null {
     for (const { connection } of this.open) if (connection.mux.isFree) return connection.mux;
     return null;
@@ -72,11 +72,11 @@ export class RelayLink {
     return () => void this.users.delete(user);
   }
 
-  /** Connects as long as a user waits. To be called when one has begun to. */
+  /** Connects as long as a user waits. Must be called when one begins to. */
   connect(): void {
     if (this.isDialling || !this.isNeeded) return;
     this.isDialling = true;
-    // What was refused may be allowed by now. The wait for a Berth that does not answer goes on.
+    // A refused request may be allowed by now. The wait for a Berth that does not answer continues.
     if (this.lastTrouble?.graceMs === 0) this.lastTrouble = null;
     this.dialOn().catch(this.options.onDefect);
   }
@@ -110,7 +110,7 @@ export class RelayLink {
 
   private async dial(): Promise<void> {
     const since = this.lastTrouble?.since ?? this.clock.monotonic();
-    // Of a Berth that takes the connection and says nothing, no failure tells in time.
+    // A Berth that accepts the connection but says nothing causes no failure in time.
     const reason = this.lastTrouble?.reason ?? 'the other Berth does not answer';
     this.lastTrouble = { reason, since, graceMs: TETHER.retryWindowMs };
     try {
@@ -136,7 +136,7 @@ export class RelayLink {
     for (const user of [...this.users]) user.onRelayChange();
   }
 
-  /** Closes the connections that nobody uses. */
+  /** Closes unused connections. */
   private review(): void {
     const now = this.clock.monotonic();
     for (const one of this.open) {

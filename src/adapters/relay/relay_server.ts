@@ -1,4 +1,4 @@
-// The listener of a relay: WebSockets of clients that show a ticket, and nothing else.
+// The listener of a relay: WebSockets of clients that present a ticket, and nothing else.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
@@ -27,29 +27,29 @@ export interface RelayAddress {
 
 export interface RelayServerOptions extends RelayAddress {
   clock: Clock;
-  /** Where the relay is that has the workloads; null: here. */
+  /** The relay of the Berth that holds the workloads; null: this one. */
   passesTo(): { host: string; port: number } | null;
-  /** Whose the ticket is; null: it is no good. */
+  /** The holder of the ticket; null if it is not valid. */
   readTicket(ticket: string): { holder: TicketHolder } | null;
-  /** The events of a new connection, of whoever `holder` says at that time. */
+  /** The events of a new connection. `holder` returns its holder at the time of the call. */
   eventsOf(holder: () => TicketHolder): MuxEvents;
 }
 
 export interface RelayServer {
   readonly port: number;
-  /** Ends the connections of whoever has a grant by `subject`. */
+  /** Ends the connections of holders who have a grant by `subject`. */
   end(subject: string): void;
   /** Ends every connection; resolves when the port is free again. */
   close(): Promise<void>;
 }
 
-/** Who asks for an upgrade, or the status that refuses it. */
+/** The holder that requests an upgrade, or the status with which it is refused. */
 function holderOf(
   { method, url = '', headers }: IncomingMessage,
   readTicket: RelayServerOptions['readTicket'],
 ): { holder: TicketHolder } | number {
   if (url !== RELAY_PATH) return 404;
-  // A page has no business here, whatever token it has.
+  // Web pages are never admitted, whatever token they have.
   if (headers.origin !== undefined) return 403;
   const [scheme, ticket = ''] = (headers.authorization ?? '').split(' ');
   const found = scheme?.toLowerCase() === 'bearer' ? readTicket(ticket) : null;
@@ -91,7 +91,7 @@ function createServer({ tls }: RelayAddress, strangers: Strangers): http.Server 
   return server;
 }
 
-/** Has another relay answer an upgrade: it gets the request as it came, and then all bytes. */
+/** Passes an upgrade on to another relay: the unchanged request, and then all bytes. */
 function passUpgrade(
   target: { host: string; port: number },
   { method, url, rawHeaders }: IncomingMessage,
@@ -124,7 +124,7 @@ function passUpgrade(
   other.pipe(client);
 }
 
-/** Whose a connection is. It ends with the right of its ticket, unless there is another one by then. */
+/** The admission of a connection. It ends when its ticket expires, unless it has another one by then. */
 class Admission {
   holder: TicketHolder;
   private readonly clock: Clock;
@@ -138,7 +138,7 @@ class Admission {
     this.awaitExpiry();
   }
 
-  /** Whether `found` is a ticket of the same holder, which then counts. */
+  /** Accepts `found` if it is a ticket of the same holder. Returns whether it was. */
   renew(found: { holder: TicketHolder } | null): boolean {
     if (!found || !isSameHolder(found.holder, this.holder)) return false;
     this.end();
@@ -161,7 +161,7 @@ class Admission {
 const isSameHolder = (one: TicketHolder, other: TicketHolder): boolean =>
   JSON.stringify(one && [...one.subjects].sort()) === JSON.stringify(other && [...other.subjects].sort());
 
-/** Carries the streams of a client, as long as it is admitted. */
+/** Carries the streams of a client as long as it is admitted. */
 function admit(
   webSocket: WebSocket,
   holder: TicketHolder,

@@ -1,4 +1,4 @@
-// A stream of a relay as a tether sees its connection to a pod.
+// A stream of a relay, used by a tether as a connection to a pod.
 import type { Clock } from '../../runtime/actor.ts';
 import { TETHER } from '../../settings/cloud_limits.ts';
 import {
@@ -13,7 +13,7 @@ import type { Mux } from './mux.ts';
 import type { MuxStream } from './mux_stream.ts';
 
 /**
- * What an end of the stream means for who may try again. `absent`: no pod has seen anything of it.
+ * What the end of a stream means for a retry. `absent`: no pod has seen anything of it.
  * docs/reference.md "Remote tethers".
  */
 const ERRORS: Readonly<Record<ResetCode, ForwardErrorCode>> = {
@@ -63,7 +63,7 @@ class RelayStream implements ForwardStream {
 
   private leave(): void {
     const { stream } = this;
-    // A pod that takes nothing more must not keep it for ever.
+    // A pod that takes nothing more must not keep it forever.
     if (stream.bufferedBytes > 0) this.clock.after(TETHER.stuckTimeoutMs, () => stream.reset('closed', ''));
     stream.leave();
   }
@@ -79,7 +79,7 @@ class RelayStream implements ForwardStream {
       onEnd: () => {
         this.isOver = true;
         events.onEnded();
-        // What its user has not sent has nowhere to go.
+        // Data its user has not sent has nowhere to go.
         this.leave();
       },
       onClosed: () => undefined,
@@ -93,14 +93,14 @@ class RelayStream implements ForwardStream {
     });
   }
 
-  /** With a connection that is lost nobody knows what has been delivered of what was sent. */
+  /** If the connection is lost, it is unknown how much of the sent data was delivered. */
   private errorOf(code: ResetCode | 'lost'): ForwardErrorCode {
     if (code !== 'lost') return ERRORS[code];
     return this.hasWritten ? 'lost' : 'absent';
   }
 }
 
-/** Opens a stream to what `request` names. There must be room: `mux.isFree`. */
+/** Opens a stream to the target in `request`. Requires room: `mux.isFree`. */
 export const openRelayStream = (
   mux: Mux,
   request: Buffer,

@@ -1,11 +1,11 @@
-// What a client shows to a relay in place of a token: docs/reference.md "Relay".
+// What a client presents to a relay instead of a token: docs/reference.md "Relay".
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { RelayHolder } from '../../protocol/relay.ts';
 import { RELAY } from '../../settings/cloud_limits.ts';
 
 const TICKET = /^(\d{1,15})\.([A-Za-z0-9_-]*)\.([A-Za-z0-9_-]{43})$/;
 
-/** Whose ticket it is; null: somebody's who may do everything. */
+/** The holder of a ticket; null: an unrestricted user. */
 export type TicketHolder = RelayHolder | null;
 
 const sign = (cloudToken: string, claims: string): Buffer =>
@@ -22,7 +22,7 @@ export function newTicket(
   return { ticket: `${claims}.${sign(cloudToken, claims).toString('base64url')}`, until };
 }
 
-/** Whose the ticket is, if it was made with this token and is valid at `now` (epoch milliseconds). */
+/** The holder of the ticket, if it was made with this token and is valid at `now` (epoch milliseconds). */
 export function readTicket(cloudToken: string, ticket: string, now: number): { holder: TicketHolder } | null {
   const [, until = '', holder = '', signature = ''] = TICKET.exec(ticket) ?? [];
   if (signature === '' || Number(until) < now || Number(until) > now + 2 * RELAY.ticketMs) return null;

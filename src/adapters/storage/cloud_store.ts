@@ -1,5 +1,5 @@
-// The store of the cloud part: the actors' whole interface to a database. What each member promises is tested
-// for every implementation in test/adapters/storage/cloud_store.test.ts.
+// The store of the cloud part: the actors' only interface to a database. The promises of each member are
+// tested for every implementation in test/adapters/storage/cloud_store.test.ts.
 import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
@@ -11,18 +11,18 @@ import type { StoredSavings } from '../../protocol/savings.ts';
 import type { StoredTether } from '../../protocol/tethers.ts';
 import type { VaultCanary } from './vault.ts';
 
-/** What is known of workloads, to be committed as one. An id occurs once in each list. */
+/** Changes of workloads to be committed together. An id occurs once in each list. */
 export interface CloudBatch {
   /** null removes a record. */
   readonly records: readonly { readonly id: string; readonly record: StoredWorkload | null }[];
-  /** What clients are shown of workloads once this is committed; null: no longer anything. */
+  /** What clients are shown of workloads once this is committed; null: nothing any more. */
   readonly views: readonly WorkloadView[];
-  /** A position belongs into the batch after which the records have everything up to it. */
+  /** A position belongs in the batch after which the records include everything up to it. */
   readonly positions: readonly WatchPosition[];
-  /** Scopes whose records are of no single version any more. */
+  /** Scopes whose records no longer correspond to any single version. */
   readonly lostPositions: readonly (WorkloadScope & { readonly clusterId: string })[];
   readonly events: readonly CommittedCloudEvent[];
-  /** Sums, each in place of the one of its cluster, namespace and month. */
+  /** Totals, each replacing the one for its cluster, namespace and month. */
   readonly savings: readonly StoredSavings[];
 }
 
@@ -31,51 +31,51 @@ export interface WorkloadView {
   readonly view: WorkloadRow | null;
 }
 
-/** What is found out of a cluster, of which nobody decides. */
+/** Facts found out about a cluster, as opposed to settings. */
 export type StoredFacts = Partial<
   Pick<StoredCluster, 'lastSyncAt' | 'version' | 'capabilities' | 'scope' | 'credentialEndsAt'>
 >;
 
-/** What has been committed, in the order of the commits. */
+/** What was committed, in the order of the commits. */
 export interface CloudCommit {
   readonly views: readonly WorkloadView[];
   readonly events: readonly CommittedCloudEvent[];
 }
 
-/** A change is on disk, as a whole, when its promise resolves. Changes fail storage_full. */
+/** A change is on disk completely when its promise resolves. Changes fail storage_full. */
 export interface CloudStore {
   readonly canary: VaultCanary;
   clusters(): Promise<StoredCluster[]>;
-  /** null: it is not registered. */
+  /** null: not registered. */
   cluster(id: string): Promise<StoredCluster | null>;
   /**
-   * Resolves with false, and writes nothing, when another cluster has the name, or when both are the pod's
-   * own cluster.
+   * Resolves with false, and writes nothing, when another cluster has the name, or both are the pod's own
+   * cluster.
    */
   addCluster(row: StoredCluster): Promise<boolean>;
   /**
-   * Replaces the record of a registered cluster. A cluster that was removed meanwhile stays removed. Resolves
-   * with false, and writes nothing, when another cluster has the name.
+   * Replaces the record of a registered cluster. A cluster removed meanwhile stays removed. Resolves with
+   * false, and writes nothing, when another cluster has the name.
    */
   saveCluster(row: StoredCluster): Promise<boolean>;
-  /** Replaces what `facts` has of a registered cluster, and nothing else of it. */
+  /** Replaces only the fields in `facts` of a registered cluster. */
   saveFacts(id: string, facts: StoredFacts): Promise<void>;
-  /** Removes the cluster with its workloads' records and savings and the positions of its watches. */
+  /** Removes the cluster with the records and savings of its workloads and the positions of its watches. */
   removeCluster(id: string): Promise<void>;
-  /** The records of a cluster's workloads, a part at a time; the thread does other work in between. */
+  /** The records of a cluster's workloads, in parts, between which the thread does other work. */
   workloads(clusterId: string): AsyncIterable<readonly StoredWorkload[]>;
-  /** Where the watches of a cluster go on; to be read after its `workloads`. */
+  /** Where to resume the watches of a cluster. Must be read after its `workloads`. */
   positions(clusterId: string): Promise<WatchPosition[]>;
-  /** What the workloads of a cluster have saved. */
+  /** The savings of a cluster's workloads. */
   savings(clusterId: string): Promise<StoredSavings[]>;
-  /** Commits a batch. One without records, positions, events and savings costs no access to the disk. */
+  /** Commits a batch. One without records, positions, events and savings does not access the disk. */
   save(batch: CloudBatch): Promise<void>;
   /**
-   * Calls `onCommit` with everything that is committed from now on, before its `save` resolves. The views of
-   * clients know of workloads by this alone. Returns a function that ends it.
+   * Calls `onCommit` with everything committed from now on, before its `save` resolves. This is the only way
+   * clients' views learn of workloads. Returns a function that unsubscribes.
    */
   follow(onCommit: (commit: CloudCommit) => void): () => void;
-  /** The events that were committed, and of which `eventsTold` has not said that they are in the journal. */
+  /** The committed events that `eventsTold` has not reported as journaled. */
   untoldEvents(): Promise<CommittedCloudEvent[]>;
   eventsTold(keys: readonly string[]): Promise<void>;
   tethers(): Promise<StoredTether[]>;
@@ -83,13 +83,13 @@ export interface CloudStore {
   removeTether(id: string): Promise<void>;
   /** Oldest first. */
   operations(): Promise<StoredOperation[]>;
-  /** Writes one, and removes those of the ids `removed`. */
+  /** Writes one operation, and removes those with the ids `removed`. */
   saveOperation(row: StoredOperation, removed: readonly string[]): Promise<void>;
   policies(): Promise<StoredPolicy[]>;
   savePolicy(row: StoredPolicy): Promise<void>;
   removePolicy(name: string): Promise<void>;
   tokens(): Promise<StoredToken[]>;
-  /** Its owner sees to it that no two have a name. */
+  /** Its owner must make sure that no two tokens share a name. */
   saveToken(row: StoredToken): Promise<void>;
   /** Removes a token, and with it the grants to `subject`. */
   removeToken(id: string, subject: string): Promise<void>;
