@@ -26,9 +26,9 @@ export interface ForwardError {
   text: string;
 }
 
-/** Comes once and first. From now on bytes may be written to `stream`, and may have an effect. */
+/** The events of a stream. `onEnded` or `onFailed` comes once and last; neither comes after `destroy`. */
 export interface ForwardStreamEvents {
-  /** Once, first: bytes may be written to `stream` from now on, and may have an effect. */
+  /** Comes once and first. From now on bytes may be written to `stream`, and may have an effect. */
   onOpened(stream: ForwardStream): void;
   /** The receiver owns `bytes`. */
   onData(bytes: Buffer): void;
