@@ -27,7 +27,7 @@ export interface LogIndexRecord {
   time: number;
   /** 16 hexadecimal digits. */
   run: string;
-  /** Its bytes continue a line of the same stream and run, with other output between. */
+  /** Its bytes continue a line of the same stream and run, after other output in between. */
   continues?: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface LogRunMark {
   time: number;
   run: string;
   pid: number | null;
-  /** Of an end; null for a start, where a signal ended it, and where nobody saw the end. */
+  /** For an end; null for a start, if a signal ended the run, and if nobody saw the end. */
   exitCode: number | null;
   signal: string | null;
 }
@@ -54,14 +54,14 @@ export const MAX_RECORD_SPAN_MS = 10;
 const MARK_STARTED = 3;
 const MARK_ENDED = 4;
 const MARK_DETAIL = 5;
-/** The run of the first record of an index. */
+/** Placeholder for the run in the first record of an index. */
 export const NO_RUN_ID = '0'.repeat(16);
 
 const STREAM_AT = 6;
 const CONTINUES_AT = 7;
 const TIME_AT = 8;
 const RUN_AT = 16;
-/** In the detail of a mark, in place of the run: the pid, then the outcome. */
+/** In the second record of a mark, in place of the run: the pid, then the outcome. */
 const PID_AT = RUN_AT;
 const OUTCOME_AT = RUN_AT + 4;
 /** An outcome is an exit code, or this plus the number of a signal, or `NO_OUTCOME`. */
@@ -139,8 +139,8 @@ export const isSameOutput = (from: Buffer, one: number, other: number): boolean 
   from.compare(from, one + RUN_AT, one + RECORD_BYTES, other + RUN_AT, other + RECORD_BYTES) === 0;
 
 /**
- * The mark whose first record is at the byte `at`; null for any other record. A kill may have left it without
- * its second one.
+ * The mark whose first record is at the byte `at`; null for any other record. After a kill its second record
+ * may be missing.
  */
 export function decodeRunMark(from: Buffer, at: number): LogRunMark | null {
   const stream = recordStream(from, at);

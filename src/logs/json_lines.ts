@@ -1,5 +1,5 @@
 // Formats lines as JSON. Most are plain ASCII and are copied byte by byte, without ever becoming a string.
-// All work uses one shared buffer, which costs a tenth of fresh memory; only the result is new.
+// All work uses one shared buffer, at a tenth of the cost of fresh memory; only the result is new.
 import { KIB } from '../settings/limits.ts';
 import type { CutLine } from './line_cutter.ts';
 import { type LineFormat, lineText, mapInBatches } from './line_text.ts';
@@ -10,7 +10,7 @@ const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
 const CARRIAGE_RETURN = 0x0d;
-/** A buffer that has grown beyond this is released. */
+/** A buffer that has grown beyond this size is released. */
 const KEEP_SCRATCH_BYTES = 512 * KIB;
 /** Room for two quotes, a comma and a bracket. */
 const OVERHEAD_BYTES = 4;
@@ -19,7 +19,7 @@ const MAX_UNIT_BYTES = 3;
 
 let scratch = Buffer.allocUnsafeSlow(KEEP_SCRATCH_BYTES);
 
-/** Makes room for `bytes` more after the first `used`. */
+/** Makes room for `bytes` more after the first `used` bytes. */
 function reserve(used: number, bytes: number): void {
   if (used + bytes <= scratch.length) return;
   const larger = Buffer.allocUnsafeSlow(2 * (used + bytes));
@@ -28,8 +28,8 @@ function reserve(used: number, bytes: number): void {
 }
 
 /**
- * Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 when they need more than a
- * copy.
+ * Writes `[from, to)` of `bytes` in quotes at `at`. Returns the bytes written; 0 if a plain copy is not
+ * enough.
  */
 function writePlain(bytes: Buffer, from: number, to: number, at: number): number {
   const into = scratch;

@@ -1,4 +1,4 @@
-// Cuts output into lines for people: at newlines, at the end of a run, and at 64 KiB. `lastLines` cuts
+// Cuts output into readable lines: at newlines, at the end of a run, and at 64 KiB. `lastLines` cuts
 // backwards, from the end of a log; `LineCutter` cuts forwards, while a log grows.
 import { LOGS } from '../settings/limits.ts';
 
@@ -13,8 +13,8 @@ export interface LogPiece {
 }
 
 /**
- * A line without its newline: the bytes `[from, to)` of a buffer that many lines share. A thousand views of
- * that buffer would take longer to collect than to read.
+ * A line without its newline: the bytes `[from, to)` of a buffer shared by many lines. A thousand views of
+ * that buffer would take longer to garbage-collect than to read.
  */
 export interface CutLine {
   /** When its first byte was written, in epoch milliseconds. */
@@ -97,7 +97,7 @@ function splitOffset(bytes: Uint8Array, from: number): number {
   return end;
 }
 
-/** The start of the last part of the line `[from, to)` once it is split. */
+/** The start of the last part of the line `[from, to)` after splitting. */
 function lastPartStart(bytes: Buffer, from: number, to: number): number {
   let start = from;
   while (to - start > LOGS.maxLineBytes) start = splitOffset(bytes, start);
@@ -110,7 +110,7 @@ export function lastLines(pieces: readonly LogPiece[], max: number): PlacedLine[
   for (const { bytes, marks } of spansOf(pieces).reverse()) {
     let mark = marks.length - 1;
     let to = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
-    // A span of one newline is one empty line; an empty span is none.
+    // A span that is a single newline is one empty line; an empty span has no lines.
     let hasMore = bytes.length > 0;
     while (hasMore && lines.length < max) {
       const newline = to > 0 ? bytes.lastIndexOf(NEWLINE, to - 1) : -1;
@@ -140,12 +140,12 @@ export const NO_PARTIAL_LINE: PartialLine = { bytes: NO_BYTES, time: 0 };
 export class LineCutter {
   private kept: PartialLine;
 
-  /** `partial`: what another cutter has kept of the log so far. */
+  /** `partial`: what another cutter has kept of the same log so far. */
   constructor(partial: PartialLine = NO_PARTIAL_LINE) {
     this.kept = partial;
   }
 
-  /** The beginning of a line that is kept. */
+  /** The unfinished line that is kept. */
   get partial(): PartialLine {
     return this.kept;
   }
@@ -176,7 +176,7 @@ export class LineCutter {
     return lines;
   }
 
-  /** Returns and drops the kept beginning of a line whose end will never come; undefined without one. */
+  /** Returns and drops a kept line whose end will never arrive; undefined if there is none. */
   flush(): CutLine | undefined {
     const { bytes, time } = this.kept;
     if (bytes.length === 0) return undefined;

@@ -20,7 +20,7 @@ export function lineText({ time, bytes, from, to }: CutLine, { raw, stamp }: Lin
   return stamp ? `${stamp(time)} ${text}` : text;
 }
 
-/** Larger than 1,000 lines usually are: yielding more often would slow their reader by a third. */
+/** More than 1,000 lines usually take. Yielding more often would slow down the reader by a third. */
 const BATCH_BYTES = 256 * KIB;
 
 /** Maps lines batch by batch, in order. Other work of the thread gets a turn after each full batch. */

@@ -1,13 +1,13 @@
-// The lines around those that a query finds, as grep has them: docs/reference.md "Logs of many services".
+// The lines around the matches of a query, as with grep: docs/reference.md "Logs of many services".
 import { KIB } from '../settings/limits.ts';
 import type { LogFilter } from './log_filter.ts';
 import { LogScan, type ScannedEntry } from './log_scan.ts';
 
 const BLOCK_BYTES = { plain: 32 * KIB, hinted: 32 * KIB };
-/** Blocks in which lines around another are looked for: those of a run or a stream may be rare. */
+/** How many blocks to search for surrounding lines: those of a run or a stream may be rare. */
 export const MAX_BLOCKS_AROUND = 8;
 
-/** The lines around those of `filter`: of the same streams and times, whatever they contain. */
+/** A filter for the lines around those of `filter`: the same streams and times, any content. */
 export const filterAround = (filter: LogFilter): LogFilter => ({
   ...filter,
   hint: null,
@@ -40,18 +40,18 @@ export function linesBefore(
   return lines.slice(0, count).reverse();
 }
 
-/** What is kept of one log, as it is read forwards, so that a wanted line has the lines around it. */
+/** Tracks one log as it is read forwards, so that matches can be shown with the lines around them. */
 export class LinesAround<Line> {
   private readonly count: number;
   private readonly fetch: (count: number) => Line[];
-  /** Lines that were read and are not shown, at most one more than is shown of them. */
+  /** Lines that were read but not shown, at most one more than may be shown before a match. */
   private unshown: Line[] = [];
   /** How many such lines there may be before those. */
   private earlier: number;
-  /** Lines that are owed after the last wanted one. */
+  /** How many lines are still to be shown after the last match. */
   private owed: number;
 
-  /** `place` as `place` was where the reading begins; `fetch` reads the last lines before that. */
+  /** `place` is the value of `place` where the reading begins; `fetch` reads the last lines before that. */
   constructor(count: number, place: number, fetch: (count: number) => Line[]) {
     this.count = count;
     this.fetch = fetch;
@@ -64,7 +64,7 @@ export class LinesAround<Line> {
     return this.owed > 0 ? -this.owed : Math.min(this.count + 1, this.earlier + this.unshown.length);
   }
 
-  /** Takes a line that is not wanted. Returns whether it is shown, because a wanted one is before it. */
+  /** Processes a line that does not match. Returns whether to show it, because it follows a match. */
   skip(line: Line): boolean {
     if (this.owed > 0) {
       this.owed -= 1;
@@ -75,7 +75,7 @@ export class LinesAround<Line> {
     return false;
   }
 
-  /** A wanted line comes: the lines before it, and whether others before them are left out. */
+  /** Processes a match. Returns the lines to show before it, and whether others before them are left out. */
   take(): { lines: Line[]; hasGap: boolean } {
     const { count, earlier, unshown } = this;
     const lines = [...this.fetch(Math.min(count + 1 - unshown.length, earlier)), ...unshown];

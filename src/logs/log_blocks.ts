@@ -1,5 +1,5 @@
-// Reads a log block by block, in either direction, with what its index says of each byte. Only what is read
-// is held, so that a search over gigabytes takes the memory of a block per service.
+// Reads a log block by block, in either direction, with its index information. Only the current block is held
+// in memory, so a search over gigabytes takes the memory of a block per service.
 import { fstatSync, readSync } from 'node:fs';
 import { decodeIndexRecord, decodeRunMark, isSameOutput, type LogRunMark, RECORD_BYTES } from './format.ts';
 import { closePair, type LogFilePair, openCurrent, openRotated, rotatedStartsOrNone } from './log_pairs.ts';
@@ -10,7 +10,7 @@ export interface LogSpan {
   to: number;
   stream: 1 | 2;
   run: string;
-  /** Its first bytes belong to a line that began before. */
+  /** Its first bytes belong to a line that began earlier. */
   continues: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface LogBlock {
   start: number;
   bytes: Buffer;
   spans: LogSpan[];
-  /** Those from the first byte to after the last one, both included. */
+  /** The marks from the first byte to after the last one, both inclusive. */
   marks: PlacedMark[];
   /** Times (epoch milliseconds) from logical offsets on, ascending. */
   times: { offset: number; time: number }[];
@@ -34,7 +34,7 @@ export interface LogBlock {
 const NEWLINE = 0x0a;
 const recordBuffer = Buffer.alloc(RECORD_BYTES);
 
-/** The record number `at` of a pair; its offset is infinite past the last one. */
+/** The record number `at` of a pair; past the last one, its offset is infinite. */
 function recordOf(pair: LogFilePair, at: number): { offset: number; time: number } {
   const isThere =
     at < pair.records &&
@@ -42,7 +42,7 @@ function recordOf(pair: LogFilePair, at: number): { offset: number; time: number
   return isThere ? decodeIndexRecord(recordBuffer, 0) : { offset: Number.POSITIVE_INFINITY, time: 0 };
 }
 
-/** The number of the first record for which `isPast` holds, which it does for all that follow. */
+/** The number of the first record for which `isPast` holds, as it then does for all later ones. */
 function firstRecord(
   pair: LogFilePair,
   isPast: (record: { offset: number; time: number }) => boolean,
@@ -64,8 +64,8 @@ function readRecords(pair: LogFilePair, from: number, to: number): Buffer {
 }
 
 /**
- * The files of one log, as they were when they were first opened: what is written later does not show. At
- * most two pairs are open.
+ * The files of one log as they were when first opened: later output is not included. At most two pairs are
+ * open.
  */
 export class LogFiles {
   /** Logical offset after the last byte. */
@@ -81,7 +81,7 @@ export class LogFiles {
     this.current = openCurrent(folder);
     const { current } = this;
     if (current) {
-      // The size first: every byte within it has its record by now.
+      // The size is read first, so that every byte within it already has its record.
       current.size = fstatSync(current.log).size;
       current.records = Math.floor(fstatSync(current.index).size / RECORD_BYTES);
     }
@@ -89,12 +89,12 @@ export class LogFiles {
     this.end = current ? current.start + current.size : 0;
   }
 
-  /** Logical offset of the oldest byte that is kept. */
+  /** The logical offset of the oldest byte available. */
   get start(): number {
     return this.rotated[0] ?? this.current?.start ?? 0;
   }
 
-  /** The newest pair that begins before `offset`; undefined: there is none, or it is being deleted. */
+  /** The newest pair that begins before `offset`; undefined: none, or it is being deleted. */
   pairBefore(offset: number): LogFilePair | undefined {
     const { current } = this;
     if (!current || offset > current.start) return current;
@@ -147,9 +147,7 @@ export function offsetAfterTime(files: LogFiles, offset: number, time: number): 
 /** The logical offset of the end of a pair. */
 export const endOf = (pair: LogFilePair): number => pair.start + pair.size;
 
-/**
- * The bytes `[from, to)` of a pair, in `into` if they fit there; fewer if somebody has truncated the file.
- */
+/** The bytes `[from, to)` of a pair, in `into` if they fit; fewer if the file was truncated. */
 export function readBytes(pair: LogFilePair, from: number, to: number, into?: Buffer): Buffer {
   const length = Math.max(0, Math.min(to, endOf(pair)) - from);
   const bytes = into && length <= into.length ? into.subarray(0, length) : Buffer.allocUnsafe(length);
@@ -157,8 +155,8 @@ export function readBytes(pair: LogFilePair, from: number, to: number, into?: Bu
 }
 
 /**
- * The time (epoch milliseconds) of the byte before the logical offset `at`; where that is in an earlier pair,
- * no earlier than its time.
+ * The time (epoch milliseconds) of the byte before the logical offset `at`. If that is in an earlier pair, a
+ * time no earlier than its own.
  */
 export function timeBefore(pair: LogFilePair, at: number): number {
   return recordOf(pair, Math.max(0, firstRecord(pair, ({ offset }) => offset >= at) - 1)).time;
@@ -172,7 +170,7 @@ function recordsOf(pair: LogFilePair, from: number, to: number): Buffer {
   return readRecords(pair, Math.max(0, isCut ? first - 1 : first), end);
 }
 
-/** What the index says of `bytes` at the logical offset `start` of a pair. */
+/** Describes `bytes` at the logical offset `start` of a pair, from the index. */
 export function describeBlock(pair: LogFilePair, start: number, bytes: Buffer): LogBlock {
   const end = start + bytes.length;
   const records = recordsOf(pair, start, end);
@@ -198,7 +196,7 @@ export function describeBlock(pair: LogFilePair, start: number, bytes: Buffer): 
   return block;
 }
 
-/** The marks at the very end of a pair. They belong to the beginning of the next one. */
+/** The marks at the very end of a pair, which belong to the beginning of the next. */
 export function marksAtEnd(pair: LogFilePair): PlacedMark[] {
   const end = endOf(pair);
   const records = readRecords(
@@ -214,10 +212,12 @@ export function marksAtEnd(pair: LogFilePair): PlacedMark[] {
   return marks;
 }
 
-/** Records that are read at once. */
+/** How many records to read at once. */
 const RECORDS_AT_ONCE = 1_024;
 
-/** All records of a log, the newest first, in blocks; the records of a block are in their own order. */
+/**
+ * All records of a log in blocks, the newest block first; the records within a block are in ascending order.
+ */
 export function* recordsBackwards(files: LogFiles): Generator<Buffer> {
   for (let pair = files.pairBefore(files.end + 1); pair; pair = files.pairBefore(pair.start)) {
     for (let to = pair.records; to > 0; to -= RECORDS_AT_ONCE)
@@ -225,7 +225,7 @@ export function* recordsBackwards(files: LogFiles): Generator<Buffer> {
   }
 }
 
-/** The time (epoch milliseconds) of the byte at the logical offset `at`, or of what was written before it. */
+/** The time (epoch milliseconds) of the byte at the logical offset `at`, or of the last one before it. */
 export function timeFrom(pair: LogFilePair, at: number): number {
   return recordOf(pair, Math.max(0, firstRecord(pair, ({ offset }) => offset > at) - 1)).time;
 }

@@ -1,5 +1,5 @@
-// A place in the logs of many services, as text for clients: a number for each service. It is short enough
-// for a header, and means the same to a later daemon.
+// A position in the logs of many services, as text for clients: a number for each service. It is short enough
+// for a header, and stays valid for later daemons.
 import { createHash } from 'node:crypto';
 
 const VERSION = 1;
@@ -8,7 +8,7 @@ const HASH_BYTES = 4;
 const GROUP = 128;
 const MAX_LENGTH = 8_192;
 const hashes = new Map<string, number>();
-/** Names that are kept with their hash. */
+/** The number of names whose hash is cached. */
 const MAX_HASHES = 4_096;
 
 function hashOf(name: string): number {
@@ -21,7 +21,7 @@ function hashOf(name: string): number {
   return hash;
 }
 
-/** The numbers of services, which are whole and at least 0, as base64url. */
+/** Encodes the numbers of services, which are non-negative integers, as base64url. */
 export function encodeCursor(numbers: Iterable<readonly [name: string, number: number]>): string {
   const bytes = [VERSION];
   for (const [name, number] of numbers) {
@@ -35,8 +35,8 @@ export function encodeCursor(numbers: Iterable<readonly [name: string, number: n
 }
 
 /**
- * Reads what `encodeCursor` has written. The function returns the number of a service, or undefined if it had
- * none. null: the text is no cursor.
+ * Decodes the text of `encodeCursor`. The function returns the number of a service, or undefined if it had
+ * none. null: the text is not a cursor.
  */
 export function decodeCursor(text: string): ((name: string) => number | undefined) | null {
   const bytes = Buffer.from(text, 'base64url');

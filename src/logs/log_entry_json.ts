@@ -5,7 +5,7 @@ import { colouredLine } from './terminal_text.ts';
 
 const STREAM_NAMES = { 1: 'stdout', 2: 'stderr' } as const;
 
-/** The JSON of an entry of the service `name`; `ansi`: its text keeps its colours. */
+/** The JSON of an entry of the service `name`. `ansi`: the text keeps its colours. */
 export function entryJson(
   name: string,
   { time, line, mark, around, gap }: ScannedEntry,

@@ -1,5 +1,5 @@
-// Which lines a query asks for. A search reads far more bytes than lines that match, so each filter has a
-// `hint` besides: an expression over the bytes of a block that matches somewhere in every wanted line, in
+// Decides which lines a query matches. A search reads far more bytes than matching lines, so each filter also
+// has a `hint`: an expression over the bytes of a block that matches somewhere in every matching line, in
 // time linear in the block.
 import { type LinearRegex, linearRegex, RegexError } from '../adapters/linear_regex.ts';
 import { fail } from '../protocol/errors.ts';
@@ -16,19 +16,19 @@ export interface ReadLine {
 
 const SPECIAL = /[.*+?^${}()|[\]\\/]/g;
 const escapeText = (text: string): string => text.replace(SPECIAL, '\\$&');
-/** Sequences of colours may stand between any two characters of a line. */
+/** Colour sequences, which may occur between any two characters of a line. */
 const COLOURS = '(?:\\x1b\\[[0-9;:]*m)*';
-/** What moves the cursor within a line, so that its text is another than its bytes. */
+/** Cursor movements within a line, because of which its text differs from its bytes. */
 const MOVES = '\\x08|\\r(?=[^\\r\\n])|(?:\\x1b\\[|\\x9b)[\\d;]*[CDGK]';
 const ESCAPE = 0x1b;
 const BACKSPACE = 0x08;
 const CARRIAGE_RETURN = 0x0d;
 
-/** The longest part of `text` that is ASCII: its bytes are its characters. */
+/** The longest ASCII part of `text`, whose bytes are its characters. */
 const longestAscii = (text: string): string =>
   text.split(/[^\x20-\x7e]+/).reduce((longest, part) => (part.length > longest.length ? part : longest), '');
 
-/** An expression over bytes, as characters of Latin 1. */
+/** An expression over bytes, taken as Latin-1 characters. */
 class ByteHint {
   private readonly plain: RegExp;
   private readonly coloured: RegExp;
@@ -38,7 +38,7 @@ class ByteHint {
     this.coloured = new RegExp(`${coloured}|${MOVES}`, 'gi');
   }
 
-  /** A hint that one of `texts`, which are ASCII, is there in any case. */
+  /** A hint that one of `texts`, which must be ASCII, occurs in any case. */
   static ofTexts(texts: readonly string[]): ByteHint {
     const coloured = texts.map((text) => [...text].map(escapeText).join(COLOURS));
     return new ByteHint(texts.map(escapeText).join('|'), coloured.join('|'));
@@ -53,7 +53,7 @@ class ByteHint {
     expression.lastIndex = 0;
     for (let match = expression.exec(text); match; match = expression.exec(text)) {
       found.push(match.index);
-      // One in a line is enough.
+      // One match per line is enough.
       const newline = bytes.indexOf(0x0a, match.index);
       if (newline < 0) break;
       expression.lastIndex = newline + 1;
@@ -64,16 +64,16 @@ class ByteHint {
 
 /** A query, compiled. */
 export interface LogFilter {
-  /** Epoch milliseconds; both are part of the range. */
+  /** Epoch milliseconds; both are inclusive. */
   since: number;
   until: number;
   /** 1 or 2; null: both. */
   stream: 1 | 2 | null;
-  /** null: the filter has nothing that can be looked for in bytes. */
+  /** null: the filter has nothing to search bytes for. */
   hint: ByteHint | null;
-  /** Whether only some lines are wanted for their text: marks of runs are left out then. */
+  /** Whether lines are selected by their text. In that case, run marks are left out. */
   hasText: boolean;
-  /** Lines around each wanted one that are shown with it. */
+  /** The number of lines to show around each match. */
   context: number;
   /** Whether a line is wanted. */
   accepts(line: ReadLine): boolean;
@@ -90,7 +90,7 @@ async function compileRegex(pattern: string | null): Promise<LinearRegex | null>
   }
 }
 
-/** The rarest hint of those that a query gives: what a person writes is rarer than a level. */
+/** The rarest hint that a query allows: text written by a person is rarer than a level. */
 function hintOf({ q, regex, level }: LogFilterSpec): ByteHint | null {
   const ascii = q === null ? '' : longestAscii(q);
   if (ascii !== '') return ByteHint.ofTexts([ascii]);
@@ -98,7 +98,7 @@ function hintOf({ q, regex, level }: LogFilterSpec): ByteHint | null {
   if (literals) return ByteHint.ofTexts(literals);
   if (level === null) return null;
   const pattern = levelPattern(level);
-  // A word with colours inside is no level that anybody prints.
+  // Nobody prints a level word with colours inside it.
   return new ByteHint(pattern, pattern);
 }
 

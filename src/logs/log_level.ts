@@ -1,4 +1,4 @@
-// The level of a line, and the fields of a line of JSON: docs/reference.md "Levels".
+// The level of a line, and the fields of a JSON line: docs/reference.md "Levels".
 
 import { isJsonDeeper } from '../protocol/json_depth.ts';
 import { LOG_LEVELS, type LogLevel } from '../protocol/logs.ts';
@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<LogLevel, readonly string[]>> = {
 const LEVEL_OF_WORD: ReadonlyMap<string, LogLevel> = new Map(
   LOG_LEVELS.flatMap((level) => WORDS[level].map((word) => [word, level] as const)),
 );
-/** Words that mean a level only where a field says so. */
+/** Words that mean a level only in a level field. */
 const FIELD_WORDS: ReadonlySet<string> = new Set([
   'default',
   'fine',
@@ -26,7 +26,7 @@ const FIELD_WORDS: ReadonlySet<string> = new Set([
   'log',
   'silly',
 ]);
-/** Levels of pino and bunyan, by the tens. */
+/** Numeric levels of pino and bunyan, in tens. */
 const NUMBERED: readonly LogLevel[] = ['trace', 'trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 const FIELDS = ['level', 'severity', 'lvl', 'levelname', 'log.level', 'loglevel', 'severity_text'] as const;
 
@@ -36,17 +36,19 @@ const LOGFMT = /(?:^|[\s,])(?:level|lvl|severity|log\.level)=("?)([A-Za-z]+)\1(?
 const GLOG = /^([IWEF])\d{4} \d\d:\d\d:/;
 const GLOG_LETTERS = 'IWEF';
 const GLOG_LEVELS: Readonly<Record<string, LogLevel>> = { I: 'info', W: 'warn', E: 'error', F: 'fatal' };
-/** A word in capitals, or in brackets, or before a colon. Only the beginning of a line is looked at. */
+/** A word in capitals, in brackets, or before a colon. Only the beginning of a line is examined. */
 const HEAD_CHARS = 160;
 const CAPITALS = new RegExp(`(?<![A-Za-z0-9_.$/=-])(?:${TEXT_WORDS.toUpperCase()})(?![A-Za-z0-9_./=-])`);
 const BRACKETED = new RegExp(`[[(<|](${TEXT_WORDS})\\s*[\\])>|]`, 'i');
 const BEFORE_COLON = new RegExp(`(?:^|[\\s\\]|)])(${TEXT_WORDS})(?:\\[[^\\]]{0,20}\\])?:(?=\\s|$)`, 'i');
-/** What runtimes print of an exception that nobody has caught. */
+/** How runtimes print an uncaught exception. */
 const EXCEPTION =
   /^(?:Uncaught |Unhandled )?(?:[A-Za-z_$][\w$.]*)?(?:Error|Exception)(?: \[[\w.]+\])?(?::|$)/;
 const TRACEBACK = /^(?:Traceback \(most recent call last\):|panic: |thread '.*' panicked at )/;
 
-/** The fields of a line that is a JSON object, not nested too deep for an answer; null for any other line. */
+/**
+ * The fields of a line that is a JSON object, unless nested too deep for an answer; null for any other line.
+ */
 export function fieldsOf(text: string): Record<string, unknown> | null {
   const line = text.trim();
   if (!line.startsWith('{') || !line.endsWith('}')) return null;
@@ -73,7 +75,7 @@ function levelOfFields(fields: Readonly<Record<string, unknown>>): LogLevel | nu
   return null;
 }
 
-/** The level of a line without escape sequences, with its `fields`; null: it names none. */
+/** The level of a line without escape sequences and with the given `fields`; null: it names none. */
 export function levelOf(text: string, fields: Readonly<Record<string, unknown>> | null): LogLevel | null {
   if (fields) return levelOfFields(fields);
   const logfmt = LOGFMT.exec(text)?.[2];
@@ -92,7 +94,7 @@ export function levelOf(text: string, fields: Readonly<Record<string, unknown>> 
 export const isAtLeast = (level: LogLevel | null, least: LogLevel): boolean =>
   level !== null && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 
-/** The source of an expression that matches, in any case, every line of at least the level `least`. */
+/** The source of an expression that matches, ignoring case, every line with at least the level `least`. */
 export function levelPattern(least: LogLevel): string {
   const rank = LOG_LEVELS.indexOf(least);
   const words = LOG_LEVELS.slice(rank).flatMap((level) => WORDS[level]);

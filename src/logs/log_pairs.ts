@@ -23,18 +23,18 @@ export interface LogFilePair {
   records: number;
 }
 
-/** A rotation while the pair is being opened requires another attempt. This many in a row do not happen. */
+/** A rotation while the pair is being opened requires another attempt. So many in a row do not occur. */
 const OPEN_ATTEMPTS = 20;
 
 /** Opens a pair. undefined when a rotation has left it incomplete or mismatched. */
 function openPair(logPath: string, indexPath: string): LogFilePair | undefined {
   const opened: number[] = [];
   try {
-    // A FIFO in place of a file must not be waited for.
+    // A FIFO in place of a file must not block.
     for (const path of [indexPath, logPath]) opened.push(openRegularFile(path, constants.O_RDONLY));
     const [index = -1, log = -1] = opened;
     const stat = fstatSync(index);
-    // If the name leads to another index by now, the opened log may belong to that one.
+    // If the name now leads to another index, the opened log may belong to that one.
     const records = Math.floor(stat.size / RECORD_BYTES);
     if (records === 0 || statSync(indexPath).ino !== stat.ino) throw new Error('rotated');
     const head = Buffer.alloc(RECORD_BYTES);
@@ -80,7 +80,7 @@ function openLatestRotated(folder: string): LogFilePair | undefined {
   return undefined;
 }
 
-/** As `rotatedStarts`, but empty when the folder cannot be read. */
+/** Like `rotatedStarts`, but empty when the folder cannot be read. */
 export function rotatedStartsOrNone(folder: string): number[] {
   try {
     return rotatedStarts(folder);

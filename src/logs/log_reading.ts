@@ -1,5 +1,5 @@
-// Reads one log forwards from a place, block by block: lines when they end, marks of runs, and the place
-// after each, from which another reader misses nothing and reads nothing twice.
+// Reads one log forwards from a position, block by block: completed lines, run marks, and the position after
+// each, from which another reader continues without missing or repeating anything.
 import type { LogPlace } from '../protocol/logs.ts';
 import { KIB, LOGS } from '../settings/limits.ts';
 import { LinesAround, linesBefore } from './lines_around.ts';
@@ -18,9 +18,9 @@ import { type LogFilter, readLine } from './log_filter.ts';
 import type { ScannedEntry } from './log_scan.ts';
 import { readableLine } from './terminal_text.ts';
 
-/** A block: an entry or two more than a service prints between two looks. */
+/** The block size: an entry or two more than a service prints between two reads. */
 const BLOCK_BYTES = 32 * KIB;
-/** Other output after which a line that has not ended is taken as it is. */
+/** After this much other output, an unfinished line is taken as it is. */
 const MAX_OPEN_BYTES = 512 * KIB;
 const NEWLINE = 0x0a;
 
@@ -47,7 +47,7 @@ export interface LogReadingOptions {
   isRunning: boolean;
 }
 
-/** The output of `stream` in `[from, to)`, as the beginning of a line; null: it is gone. */
+/** The output of `stream` in `[from, to)` as an unfinished line; null: it has been deleted. */
 function openLineAt(files: LogFiles, from: number | null, to: number, stream: 1 | 2): OpenLine | null {
   if (from === null) return null;
   let line: OpenLine | null = null;
@@ -72,16 +72,16 @@ export class LogReading {
   private readonly options: LogReadingOptions;
   private readonly files: LogFiles;
   private readonly read: ReadEntry[] = [];
-  /** The place after what was read. */
+  /** The position after what has been read. */
   private offset: number;
   private marks: number;
   private readonly open: [OpenLine | null, OpenLine | null];
-  /** The place after what was taken. */
+  /** The position after what has been taken. */
   private takenPlace: LogPlace;
-  /** null: only wanted lines are shown. */
+  /** null: only matching lines are shown. */
   private readonly around: LinesAround<ReadEntry> | null;
   private isAtEnd = false;
-  /** Nothing that is left is earlier. */
+  /** No remaining entry is earlier than this. */
   private bound: number;
 
   constructor(options: LogReadingOptions) {
@@ -89,7 +89,7 @@ export class LogReading {
     this.options = options;
     this.files = new LogFiles(folder);
     const { start, end } = this.files;
-    // Its beginning is deleted, or it is a new log with the name of a removed one.
+    // Otherwise its beginning was deleted, or it is a new log with the name of a removed one.
     const isKept = place.offset >= start && place.offset <= end;
     this.offset = isKept ? place.offset : start;
     this.marks = isKept ? place.marks : 0;
@@ -104,14 +104,14 @@ export class LogReading {
     this.bound = pair ? timeFrom(pair, this.offset) : 0;
   }
 
-  /** No entry that is left is earlier than this, in epoch milliseconds; Infinity: none is left. */
+  /** No remaining entry is earlier than this, in epoch milliseconds; Infinity: none remain. */
   get earliest(): number {
     const [next] = this.read;
     if (next) return next.entry.time;
     return this.isAtEnd ? Number.POSITIVE_INFINITY : this.bound;
   }
 
-  /** After everything that was taken, or is not wanted. */
+  /** The position after everything that was taken or does not match. */
   get place(): LogPlace {
     return this.takenPlace;
   }
@@ -120,7 +120,7 @@ export class LogReading {
     this.files.close();
   }
 
-  /** Takes the next entry; undefined: one more block was read instead, or the log is at its end. */
+  /** Takes the next entry; undefined: another block was read instead, or the log is at its end. */
   next(): ReadEntry | undefined {
     const next = this.read.shift();
     if (next) this.takenPlace = next.place;
@@ -136,18 +136,21 @@ export class LogReading {
     return { offset, marks, open, around: around?.place ?? 0 };
   }
 
-  /** Reads the last lines before `offset`, where the reading begins, each with the place after it. */
+  /**
+   * Returns a function that reads the last lines before `offset`, where the reading begins, each with the
+   * position after it.
+   */
   private linesBefore(offset: number): (count: number) => ReadEntry[] {
     const { open, place } = { open: this.open.map((line) => line?.start), place: this.here() };
     return (count) => {
-      // The beginning of a line whose end is still to be read is no line of its own.
+      // The beginning of a line whose end is still to be read is not a line of its own.
       const found = linesBefore(this.options, offset, count === 0 ? 0 : count + open.length);
       const lines = found.filter(({ line }) => !open.includes(line?.offset)).slice(-count);
       return lines.map((entry, at) => ({ entry, place: { ...place, around: lines.length - 1 - at } }));
     };
   }
 
-  /** Shows the lines before a wanted one. */
+  /** Shows the lines before a match. */
   private showBefore(around: LinesAround<ReadEntry>): void {
     const { lines, hasGap } = around.take();
     for (const [at, { entry, place }] of lines.entries())
@@ -168,12 +171,12 @@ export class LogReading {
     const marks = block.marks.filter(({ offset }) => offset < end || this.isAtEnd);
     const earlier = start === pair.start ? this.files.pairBefore(start) : undefined;
     if (earlier && endOf(earlier) === start) marks.unshift(...marksAtEnd(earlier));
-    // Those that an earlier reader has read.
+    // Skips the marks that an earlier reader has already read.
     marks.splice(0, Math.min(this.marks, marks.filter(({ offset }) => offset === start).length));
     for (const span of block.spans) this.readSpan(block, span, marks);
     for (const mark of marks.splice(0)) this.readMark(mark);
     if (this.isAtEnd && !this.options.isRunning) for (const stream of [1, 2] as const) this.flush(stream);
-    // Its bytes are read again each time, which must not take long.
+    // An unfinished line is read again each time, which must not take long.
     for (const stream of [1, 2] as const)
       if ((this.open[stream - 1]?.start ?? this.offset) < this.offset - MAX_OPEN_BYTES) this.flush(stream);
     this.bound = block.times.at(-1)?.time ?? this.bound;
@@ -227,7 +230,7 @@ export class LogReading {
     }
   }
 
-  /** Ends the line of a stream that has begun. */
+  /** Ends an unfinished line of a stream. */
   private flush(stream: 1 | 2): void {
     const at = stream === 1 ? 0 : 1;
     const line = this.open[at];

@@ -8,7 +8,7 @@ function runOfRecord(records: Buffer, at: number): string | null {
   return stream === 0 ? (decodeRunMark(records, at)?.run ?? null) : run;
 }
 
-/** The id of the run that `choice` (`isRunChoice`) means in the log in `folder`; null: there is none. */
+/** The id of the run selected by `choice` (`isRunChoice`) in the log in `folder`; null if there is none. */
 export function findRun(folder: string, choice: string): string | null {
   if (choice.length === 16) return choice;
   const wanted = choice === 'last' ? 1 : Number(choice);
@@ -28,10 +28,10 @@ export function findRun(folder: string, choice: string): string | null {
   }
 }
 
-/** Records without the run after which it is taken to begin there. */
+/** After this many records of other runs, the run is assumed to begin there. */
 const MAX_OTHER_RECORDS = 4_096;
 
-/** The logical offset at which the run `id` begins; the end of the log when it has none of it. */
+/** The logical offset at which the run `id` begins; the end of the log if it has no output of it. */
 export function startOfRun(files: LogFiles, id: string): number {
   let start = files.end;
   let others = 0;

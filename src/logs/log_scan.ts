@@ -1,5 +1,5 @@
-// Searches one log backwards, block by block. Entries are lines, and marks of runs between them; each has a
-// key, which grows along the log: twice the logical offset for a mark, and one more for the line after it.
+// Searches one log backwards, block by block. Entries are lines, and the run marks between them. Each has a
+// key that increases along the log: twice the logical offset for a mark, and one more for the line after it.
 import { KIB, LOGS, MIB } from '../settings/limits.ts';
 import {
   describeBlock,
@@ -22,7 +22,7 @@ export interface ScannedLine extends ReadLine {
   offset: number;
   run: string;
   stream: 1 | 2;
-  /** As it was written. */
+  /** The text as it was written. */
   printed: string;
 }
 
@@ -33,9 +33,9 @@ export interface ScannedEntry {
   time: number;
   line: ScannedLine | null;
   mark: PlacedMark | null;
-  /** It is not wanted itself, but is around a line that is. */
+  /** It does not match itself, but is around a line that does. */
   around?: true;
-  /** Lines are left out between it and the last one shown. */
+  /** Lines are omitted between it and the last one shown. */
   gap?: true;
 }
 
@@ -44,9 +44,9 @@ const markKey = (offset: number): number => 2 * offset;
 const lineKey = (offset: number): number => 2 * offset + 1;
 
 const NEWLINE = 0x0a;
-/** For the block that is being searched: fresh memory for each would take longer than to read it. */
+/** The memory for the current block: allocating it for each would take longer than reading it. */
 const scratch = Buffer.allocUnsafeSlow(512 * KIB);
-/** Bytes looked at beyond a block for the rest of a line that other output interrupts. */
+/** How far to look beyond a block for the rest of a line interrupted by other output. */
 const MAX_REST_BYTES = MIB;
 const BLOCKS_PER_BOUND = 4;
 const REST_BLOCK_BYTES = 16 * KIB;
@@ -78,7 +78,7 @@ function restOfLine(files: LogFiles, from: number, { run, stream }: LogSpan, mos
   return Buffer.concat(parts);
 }
 
-/** Splits the overlong line `[from, to)`; returns where its parts begin, ascending. */
+/** Splits the overlong line `[from, to)`. Returns where its parts begin, ascending. */
 function partsOf(bytes: Buffer, from: number, to: number): number[] {
   const starts = [from];
   for (let at = from; to - at > LOGS.maxLineBytes; ) {
@@ -93,31 +93,31 @@ function partsOf(bytes: Buffer, from: number, to: number): number[] {
 export interface LogScanOptions {
   folder: string;
   filter: LogFilter;
-  /** Only output of this run; null: of all. */
+  /** Only output of this run; null: of all runs. */
   run: string | null;
-  /** Entries with a smaller key; null: all. */
+  /** Only entries with a smaller key; null: all. */
   before: number | null;
-  /** Bytes of a block without a hint, and with one. */
+  /** The block size without and with a hint. */
   blockBytes: { plain: number; hinted: number };
 }
 
 interface LinesBefore {
   start: number;
   bytes: Buffer;
-  /** It begins in the middle of a line that is far too long. */
+  /** Whether it begins in the middle of a line that is far too long. */
   isWithinLine: boolean;
 }
 
 /** The search in one log, from its end to its beginning. */
 export class LogScan {
-  /** Entries that were found and not taken, the newest last. */
+  /** Entries that were found but not taken, the newest last. */
   private readonly found: ScannedEntry[] = [];
   private readonly options: LogScanOptions;
   private open: LogFiles | null = null;
-  /** Everything from this key on was searched. */
+  /** Everything from this key on has been searched. */
   private searched: number;
   private bound = Number.POSITIVE_INFINITY;
-  /** Blocks in a row in which nothing was found. */
+  /** The number of consecutive blocks without a match. */
   private emptyBlocks = 0;
 
   constructor(options: LogScanOptions) {
@@ -133,18 +133,18 @@ export class LogScan {
     }
   }
 
-  /** No entry that is left is later than this, in epoch milliseconds; -Infinity: there is none. */
+  /** No remaining entry is later than this, in epoch milliseconds; -Infinity: none remain. */
   get latest(): number {
     return this.found.at(-1)?.time ?? this.bound;
   }
 
-  /** Everything from this key on was taken, or is not wanted. */
+  /** Everything from this key on was taken or does not match. */
   get taken(): number {
     const next = this.found.at(-1);
     return next ? next.key + 1 : this.searched;
   }
 
-  /** Takes the newest entry that was found; of marks, all of its place. None: search on. */
+  /** Takes the newest entry found, or all marks at its position. Empty: the search must go on. */
   take(): ScannedEntry[] {
     const taken: ScannedEntry[] = [];
     const key = this.found.at(-1)?.key;
@@ -152,12 +152,12 @@ export class LogScan {
     return taken;
   }
 
-  /** Whether an entry was found that is not taken. */
+  /** Whether an entry was found but not taken. */
   get hasFound(): boolean {
     return this.found.length > 0;
   }
 
-  /** Whether there is nothing older. */
+  /** Whether there are no older entries. */
   get isDone(): boolean {
     return this.bound === Number.NEGATIVE_INFINITY && this.found.length === 0;
   }
@@ -173,7 +173,7 @@ export class LogScan {
     return this.open;
   }
 
-  /** Searches the block before, of which at most `most` lines are kept. */
+  /** Searches the previous block, and keeps at most `most` of its lines. */
   search(most: number): void {
     const { filter, blockBytes } = this.options;
     const upTo = Math.floor(this.searched / 2);
@@ -197,7 +197,7 @@ export class LogScan {
       const [first] = block.spans;
       if (isWithinLine && first) first.continues = false;
       const entries = this.linesOf(block, positions, most);
-      // The rest of a block with more lines than are wanted is searched again, when it is asked for.
+      // The rest of a block with more lines than wanted is searched again when needed.
       if (entries.length >= most) rest = Math.max(rest, entries.at(-1)?.key ?? 0);
       if (!filter.hasText) entries.push(...this.marksOf(block, pair, rest, hasMarkAtEnd));
       entries.sort((one, other) => one.key - other.key);
@@ -208,7 +208,10 @@ export class LogScan {
     if (this.bound < filter.since) this.finish();
   }
 
-  /** Where nothing was found, the bound of a block before serves a few more: looking it up takes a while. */
+  /**
+   * After blocks without a match, the bound of a block is reused for a few more, because looking it up takes
+   * a while.
+   */
   private updateBound(pair: LogFilePair, isEmpty: boolean): void {
     this.emptyBlocks = isEmpty ? this.emptyBlocks + 1 : 0;
     if (this.searched <= markKey(this.files.start)) this.bound = Number.NEGATIVE_INFINITY;
@@ -221,7 +224,7 @@ export class LogScan {
     this.bound = Number.NEGATIVE_INFINITY;
   }
 
-  /** The block that ends at `end`. It begins at a line, unless that is far longer than lines may be. */
+  /** The block that ends at `end`. It begins at the start of a line, unless that line is far too long. */
   private readBefore(pair: LogFilePair, end: number, size: number): LinesBefore {
     const start = Math.max(pair.start, end - size);
     const bytes = readBytes(pair, start, end, scratch);
@@ -233,7 +236,7 @@ export class LogScan {
     return this.readBefore(pair, end, 4 * size);
   }
 
-  /** The wanted lines of a block, the newest first, at most `most`. */
+  /** The matching lines of a block, the newest first, at most `most`. */
   private linesOf(block: LogBlock, positions: number[] | null, most: number): ScannedEntry[] {
     const { filter, run } = this.options;
     const entries: ScannedEntry[] = [];
@@ -268,7 +271,7 @@ export class LogScan {
     }
   }
 
-  /** Adds the parts of the line `[from, to)` that are wanted, the newest first. */
+  /** Adds the matching parts of the line `[from, to)`, the newest first. */
   private addLine(
     block: LogBlock,
     span: LogSpan,
@@ -317,7 +320,7 @@ export class LogScan {
   }
 }
 
-/** The greatest of the ascending `positions` below `limit`; those above it are dropped. -1: there is none. */
+/** The greatest of the ascending `positions` below `limit`; larger ones are removed. -1: none. */
 function lastBelow(positions: number[], limit: number): number {
   while ((positions.at(-1) ?? -1) >= limit) positions.pop();
   return positions.at(-1) ?? -1;

@@ -1,6 +1,6 @@
 // Searches the logs of many services, the newest lines first: a pure function of their files, for the job
-// threads. The log whose next entry may be the newest is always read first, so that a page of the newest
-// lines reads little, and entries come in the order of their times.
+// threads. The log whose next entry may be the newest is always read first. So a page of the newest lines
+// reads little, and entries come in order of time.
 import { join } from 'node:path';
 import type { FoundEntry, LogSearchAnswer, LogSearchTask } from '../protocol/logs.ts';
 import { KIB, LOGS } from '../settings/limits.ts';
@@ -10,9 +10,9 @@ import { findRun } from './log_runs.ts';
 import { LogScan, type ScannedEntry } from './log_scan.ts';
 import { withLinesAround } from './page_context.ts';
 
-/** Bytes of a block: little for the newest lines, and more where most of it is only looked through. */
+/** The block size: small for the newest lines, and larger where most bytes are only scanned. */
 const BLOCK_BYTES = { plain: 32 * KIB, hinted: 64 * KIB };
-/** Logs whose files are kept open between two blocks. */
+/** How many logs keep their files open between two blocks. */
 const MAX_OPEN_LOGS = 64;
 
 const MIN_SHARE = 10;
@@ -36,11 +36,11 @@ function openScans({ folder, logs, run }: LogSearchTask, filter: LogFilter): Nam
   return scans;
 }
 
-/** Lines that are read at once from one of `logs` logs. What is read and not taken was read for nothing. */
+/** How many lines to read at once from one of `logs` logs. Lines that are read but not taken are wasted. */
 const shareOf = (lines: number, logs: number): number =>
   Math.min(lines, Math.max(MIN_SHARE, 2 * Math.ceil(lines / logs)));
 
-/** The log whose next entry may be the newest; of two, one that has found it. */
+/** The log whose next entry may be the newest; among equals, one that has already found it. */
 function newestOf(scans: readonly NamedScan[]): NamedScan | null {
   let newest: NamedScan | null = null;
   for (const one of scans) {
@@ -57,7 +57,7 @@ interface FoundLine {
   entry: ScannedEntry;
 }
 
-/** Puts the lines around each found one into its row, up to `maxBytes` of text, and while there is time. */
+/** Adds the lines around each match, up to `maxBytes` of text and while there is time. */
 function addContext(
   { folder, ansi, budgetMs }: LogSearchTask,
   filter: LogFilter,
@@ -83,8 +83,8 @@ function addContext(
 }
 
 /**
- * The newest entries of `task.logs` that are wanted, until there are enough, or the time is over. Rejects
- * with invalid_spec when the regex is not valid.
+ * The newest matching entries of `task.logs`, until there are enough or the time is up. Rejects with
+ * invalid_spec when the regex is invalid.
  */
 export async function searchLogs(task: LogSearchTask): Promise<LogSearchAnswer> {
   const { limit, budgetMs, ansi } = task;

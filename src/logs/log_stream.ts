@@ -11,9 +11,9 @@ import { LogReading } from './log_reading.ts';
 import { findRun, startOfRun } from './log_runs.ts';
 import { LogScan } from './log_scan.ts';
 
-/** Blocks that are searched backwards for the last lines of a log. */
+/** The block size for searching backwards for the last lines of a log. */
 const BLOCK_BYTES = { plain: 32 * KIB, hinted: 256 * KIB };
-/** After this time, in milliseconds, the last lines of a log are those that were found. */
+/** After this time, in milliseconds, the lines found so far are taken as the last ones. */
 const START_BUDGET_MS = 2_000;
 
 const placeAt = (offset: number, { context }: Pick<LogFilter, 'context'>): LogPlace => ({
@@ -30,7 +30,7 @@ function endPlace(files: LogFiles, filter: LogFilter): LogPlace {
   return { ...placeAt(files.end, filter), marks: pair ? marksAtEnd(pair).length : 0 };
 }
 
-/** Where the last `lines` of a log begin that pass `filter`. */
+/** The position where the last `lines` of a log that pass `filter` begin. */
 function placeOfLast(folder: string, filter: LogFilter, run: string | null, lines: number): LogPlace {
   const files = new LogFiles(folder);
   const end = endPlace(files, filter);
@@ -54,7 +54,7 @@ function placeOfLast(folder: string, filter: LogFilter, run: string | null, line
   return first === null ? end : placeAt(first, filter);
 }
 
-/** Where each log is read on from. Rejects with invalid_spec when the regex is not valid. */
+/** The positions from which logs are read on. Rejects with invalid_spec when the regex is invalid. */
 export async function startMergedLogs({
   folder,
   names,
@@ -66,7 +66,7 @@ export async function startMergedLogs({
   return names.map((name) => {
     const path = join(folder, name);
     const id = run === null ? null : findRun(path, run);
-    // A log without that run has none of its lines, whatever comes.
+    // A log without that run will never have lines of it.
     const only = run === null || run === 'last' ? null : (id ?? run);
     if (lines !== null) return { name, run: only, place: placeOfLast(path, filter, id, lines) };
     const files = new LogFiles(path);
@@ -88,7 +88,7 @@ function earliestOf(readings: readonly (readonly [string, LogReading])[]) {
   return earliest;
 }
 
-/** Reads on in the logs that have grown. Rejects with invalid_spec when the regex is not valid. */
+/** Reads on in the logs that have grown. Rejects with invalid_spec when the regex is invalid. */
 export async function readMergedLogs(task: LogReadTask): Promise<LogReadAnswer> {
   const { folder, logs, filter: spec, ansi, grown, maxBytes, budgetMs } = task;
   const until = performance.now() + budgetMs;

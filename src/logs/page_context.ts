@@ -1,4 +1,4 @@
-// The lines around those of a page of a search: docs/reference.md "Logs of many services".
+// The lines around the matches on a page of a search: docs/reference.md "Logs of many services".
 
 import { filterAround, linesBefore, MAX_BLOCKS_AROUND } from './lines_around.ts';
 import type { LogFilter } from './log_filter.ts';
@@ -33,9 +33,8 @@ function linesAfter({ folder, filter, run }: SearchedLog, offset: number, count:
 const offsetOf = ({ line }: ScannedEntry): number => line?.offset ?? 0;
 
 /**
- * The lines of one log that a page has, `found` in their order, each with the lines around it, in their
- * order. A line between two of them is around one alone, and a line that is found itself, on this page or the
- * next one, is around none.
+ * The matches of one log on a page, `found` in their order, with the lines around each, in order. A line
+ * between two matches is shown only once, and a match on this page or the next is not also shown as context.
  */
 export function* withLinesAround(
   log: SearchedLog,

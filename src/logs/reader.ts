@@ -1,5 +1,5 @@
-// The reading side of the logs (on disk: format.ts). It needs only the files, which hold all output that the
-// process host has read, and may run while the host writes and rotates.
+// The reading side of the logs (on disk: format.ts). It only needs the files, which contain all output that
+// the process host has read, and may run while the host writes and rotates.
 import { readSync } from 'node:fs';
 import type { LogSlice, LogsQuery } from '../protocol/service.ts';
 import { LOGS } from '../settings/limits.ts';
@@ -124,8 +124,9 @@ function mergeAdjacent(pieces: readonly LogPiece[]): LogSlice['parts'] {
 
 /**
  * For followers: reads at most `limit` bytes of the log in `folder` from the logical offset `offset`, and
- * returns those of `stream` (null: both) and of the first run among them, with their times if `timestamps` is
- * set. `start` is later than `offset` if rotation has deleted the beginning. The next read begins at `end`.
+ * returns those of `stream` (null: both) that belong to the first run among them, with times if `timestamps`
+ * is set. `start` is later than `offset` if rotation has deleted the beginning. The next read begins at
+ * `end`.
  */
 export function readLogParts(
   folder: string,
@@ -167,7 +168,7 @@ export interface LogTail {
 }
 
 /**
- * First estimate of the bytes of a line. A window that proves too small is followed by one four times as
+ * The initial estimate of the bytes per line. If a window proves too small, the next one is four times as
  * large.
  */
 const ESTIMATED_LINE_BYTES = 256;
@@ -175,7 +176,7 @@ const MIN_WINDOW_BYTES = 64 * 1024;
 
 /**
  * The last lines of the log in `folder`. A line ends at a newline or at the end of its run. A line over 64
- * KiB is split. The last one counts even without its newline.
+ * KiB is split. The last line counts even without its newline.
  */
 export function readLogTail(folder: string, query: LogTailQuery): LogTail {
   for (let window = Math.max(MIN_WINDOW_BYTES, query.lines * ESTIMATED_LINE_BYTES); ; window *= 4) {

@@ -1,10 +1,10 @@
-// Finds texts of which every match of a regular expression contains one, in any case. They are looked for in
-// bytes, a hundred times as fast as the expression.
+// Finds literal texts, at least one of which every match of a regular expression contains, ignoring case.
+// Bytes are searched for them a hundred times as fast as for the expression.
 
-/** Shorter ones are in too many lines to spare any work. */
+/** Shorter literals occur in too many lines to save any work. */
 const MIN_LENGTH = 3;
 const GROUP_OR_CLASS = /[([]/;
-/** Escapes of punctuation stand for themselves; those of letters and digits do not. */
+/** Escaped punctuation stands for itself; escaped letters and digits do not. */
 const PUNCTUATION = /^[^A-Za-z0-9]$/;
 const REPEAT = /[?*{]/;
 const ASCII = /^[\x20-\x7e]$/;
@@ -52,7 +52,7 @@ function branchLiterals(pattern: string): string[] {
       if (PUNCTUATION.test(escaped) && ASCII.test(escaped)) run += escaped;
       else return [''];
     } else if (REPEAT.test(character)) {
-      // What is before it may be absent.
+      // The character before it may be absent.
       run = run.slice(0, -1);
       endRun();
       if (character === '{') at = Math.max(at, pattern.indexOf('}', at));
@@ -63,17 +63,17 @@ function branchLiterals(pattern: string): string[] {
   return branches;
 }
 
-/** Escapes of letters that stand for one character of a class, or for a place. */
+/** Escaped letters that stand for one character of a class, or for a position. */
 const SIMPLE_ESCAPES = /\\[dDwWsSbBAztnrfv]/g;
 
 /**
- * Texts in ASCII of which every match of `pattern`, an expression in the syntax of RE2, contains at least
- * one, in any case; null: there is none that is long enough.
+ * ASCII texts of which every match of `pattern`, an expression in RE2 syntax, contains at least one, ignoring
+ * case; null: none is long enough.
  */
 export function requiredLiterals(pattern: string): string[] | null {
   // A class within a class would end too early.
   if (pattern.includes('[:')) return null;
-  // A full stop ends a literal as they do.
+  // A full stop ends a literal just as these escapes do.
   const literals = branchLiterals(pattern.replace(/\\\\/g, '.').replace(SIMPLE_ESCAPES, '.'));
   return literals.every((literal) => literal.length >= MIN_LENGTH) ? literals : null;
 }

@@ -1,8 +1,8 @@
-// Restores what a person would have read of one line that was printed to a terminal:
-// docs/reference.md "Agent logs". Each line is emulated by itself; `\r`, `\b` and CSI C, D, G and K are
-// applied, every other sequence is removed. Linear in the length of the line, whatever its content.
+// Restores what a person would have read of one line printed to a terminal: docs/reference.md "Agent logs".
+// Each line is emulated separately; `\r`, `\b` and CSI C, D, G and K are applied, and every other sequence is
+// removed. Linear in the length of the line, whatever its content.
 
-/** A line without control characters other than tab and newline reads as it is. */
+/** A line without control characters other than tab and newline is already readable. */
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 /** The sequences that are applied. In a line without them, removing all other sequences is enough. */
 const CURSOR_MOVES = /[\r\b]|(?:\x1b\[|\x9b)[\d;]*[CDGK]/;
@@ -29,11 +29,11 @@ const BACKSPACE = 0x08;
 const CARRIAGE_RETURN = 0x0d;
 const ESCAPE = 0x1b;
 const CSI = 0x9b;
-/** A sequence that sets colours and the like. Longer ones are no use to anybody. */
+/** A sequence that sets colours and styles. Longer ones are useless. */
 const SGR = /^\x1b\[[\d;:]{0,64}m$/;
 const SGR_RESET = /^\x1b\[[0;]*m$/;
 const RESET = '\x1b[0m';
-/** What sets the colours of a character is forgotten when it is longer, up to the newest sequence. */
+/** When a character's colour sequences exceed this length, only the newest one is kept. */
 const MAX_PEN_LENGTH = 256;
 /** Fills the second column of a wide character. */
 const SECOND_HALF = '';
@@ -47,13 +47,13 @@ class ColumnBuffer {
   /** When all columns from this one on, and all up to it, were last erased. */
   private readonly erasedFrom = new Map<number, number>();
   private readonly erasedTo = new Map<number, number>();
-  /** The sequences that set the colours of each column. */
+  /** The colour sequences that apply to each column. */
   private readonly pens: string[] = [];
   private pen = '';
   private time = 0;
   private column = 0;
 
-  /** What follows is printed with the colours of `sgr` too. */
+  /** Later text also gets the colours of `sgr`. */
   paint(sgr: string): void {
     if (SGR_RESET.test(sgr)) this.pen = '';
     else this.pen = this.pen.length + sgr.length > MAX_PEN_LENGTH ? sgr : this.pen + sgr;
@@ -207,8 +207,8 @@ function endColours(line: string): string {
 }
 
 /**
- * As `readableLine`, with the colours (SGR) that the program has printed; they end with the line. Nothing
- * else remains that a terminal would obey.
+ * Like `readableLine`, but keeps the program's colours (SGR), which end with the line. Nothing else remains
+ * that a terminal would interpret.
  */
 export function colouredLine(printed: string): string {
   const line = withoutReturns(printed);
@@ -220,7 +220,7 @@ export function colouredLine(printed: string): string {
 
 /**
  * The readable text of one line, given without its newline. Carriage returns at its end count as part of the
- * newline. Trailing blanks that were printed stay.
+ * newline. Printed trailing blanks stay.
  */
 export function readableLine(printed: string): string {
   const line = withoutReturns(printed);

@@ -36,9 +36,12 @@ import {
 
 /** Interval between checks for files that were removed or truncated from outside. */
 const CHECK_MS = 1_000;
-/** Records of an index among which a mark is looked for that a killed host may have written. */
+/** How many index records to search for a mark that a killed host may have written. */
 const MARK_SEARCH_RECORDS = 4_096;
-/** An index of marks alone, of a program that starts again and again without output, begins anew. */
+/**
+ * An index that consists only of marks, from a program that restarts repeatedly without output, is started
+ * afresh.
+ */
 const MAX_MARKS_BYTES = 256 * KIB;
 const NEWLINE = 0x0a;
 const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_RDWR } = constants;
@@ -56,13 +59,13 @@ interface LogFiles {
   last: Pick<LogIndexRecord, 'stream' | 'run' | 'time'>;
 }
 
-/** The run that has written last to a stream, and whether its line is unfinished. */
+/** The run that last wrote to a stream, and whether its line is unfinished. */
 type OpenLine = { run: string; isOpen: boolean };
 
 const recordBuffer = Buffer.alloc(RECORD_BYTES);
 const NO_RECORD = { stream: 0, run: '', time: 0 } as const;
 
-/** Writes `bytes` at `position`, as far as they fit on the disk. Returns the bytes written. */
+/** Writes as much of `bytes` at `position` as fits on the disk. Returns the bytes written. */
 function writeWhatFits(fd: number, bytes: Uint8Array, position: number): number {
   let done = 0;
   try {
@@ -72,7 +75,7 @@ function writeWhatFits(fd: number, bytes: Uint8Array, position: number): number 
       done += count;
     }
   } catch {
-    // The disk is full, or a limit of the user is reached.
+    // The disk is full, or a user limit is reached.
   }
   return done;
 }
@@ -107,7 +110,7 @@ function indexExtentOf(path: string): IndexExtent | undefined {
   }
 }
 
-/** Renames the current pair to a rotated one. It may be interrupted anywhere: `openLogFiles` completes it. */
+/** Renames the current pair to a rotated one. If interrupted, `openLogFiles` completes it. */
 function renameToRotated(folder: string, start: number): void {
   for (const [name, kind] of [
     [LOG_FILE, 'log'],
@@ -126,13 +129,15 @@ function endOfRotated(folder: string): number {
   return Math.max(promised, start + (sizeOf(join(folder, rotatedFileName(start, 'log'))) ?? 0));
 }
 
-/** Removes what would have the host write into another file: nobody but a stranger links a current log. */
+/**
+ * Removes a link that would make the host write into another file: Berth itself never links a current log.
+ */
 function removeLink(path: string): void {
-  // `rmSync` of Node 24 leaves a link that leads to nothing.
+  // Node 24's `rmSync` leaves a dangling link.
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) unlinkSync(path);
 }
 
-/** Throws when either is no file, or cannot be opened. */
+/** Throws when either is not a file, or cannot be opened. */
 function openPair(logPath: string, indexPath: string, flags: number): Pick<LogFiles, 'log' | 'index'> {
   const log = openRegularFile(logPath, flags | O_NOFOLLOW, 0o600);
   try {
@@ -169,7 +174,7 @@ function openLogFiles(folder: string, minStart: number, time: number): LogFiles 
     start = Math.max(start, extent.promised);
   }
   start = Math.max(start, endOfRotated(folder));
-  // The index appears last and whole, so that readers who find one also find its log.
+  // The index appears last and complete, so that readers who find one also find its log.
   const { log, index } = openPair(logPath, `${indexPath}.new`, O_RDWR | O_CREAT);
   encodeIndexRecord({ offset: start, stream: 0, time, run: NO_RUN_ID }, recordBuffer);
   if (writeWhatFits(index, recordBuffer, 0) < RECORD_BYTES) {
@@ -194,7 +199,7 @@ function hasMark({ index, indexed }: LogFiles, { event, run }: LogRunMark): bool
 
 /**
  * Writes the log of one service. All output goes to the page cache synchronously, so readers of the files see
- * everything that the host has read. A full disk loses output, which is counted; it never blocks.
+ * everything the host has read. On a full disk output is lost and counted; writing never blocks.
  */
 export class LogWriter {
   private readonly folder: string;
@@ -246,8 +251,8 @@ export class LogWriter {
   }
 
   /**
-   * Records the start or the end of a run. `isRepeat`: a host that was killed may have done it already. Never
-   * throws; a full disk loses it.
+   * Records the start or the end of a run. `isRepeat`: a killed host may already have done so. Never throws;
+   * on a full disk the mark is lost.
    */
   appendMark(mark: LogRunMark, isRepeat: boolean): void {
     this.checkFiles(this.now());
@@ -258,10 +263,10 @@ export class LogWriter {
       files.indexed = RECORD_BYTES;
     }
     const records = encodeRunMark(mark, this.endOffset);
-    // Half a mark is overwritten by the next record.
+    // An incomplete mark is overwritten by the next record.
     if (writeWhatFits(files.index, records, files.indexed) === records.length)
       files.indexed += records.length;
-    // Bytes never belong to the record of a mark.
+    // Output never belongs to the record of a mark.
     files.last = NO_RECORD;
   }
 
