@@ -9,7 +9,7 @@ import type { CommandRow } from './kit/command_table.ts';
 
 const AGENTS = 'Agents';
 
-/** A command of services, described for those who use it with agents. */
+/** A command of services, described for use with agents. */
 const ofAgents =
   (command: Command, about: string, examples: Command['examples'] = []) =>
   async (): Promise<Command> => ({

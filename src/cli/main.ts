@@ -40,7 +40,7 @@ function toErrorBody(error: unknown): { code: string; message: string; hint: str
   return { code: 'internal', message: text, hint: DEFECT_HINT };
 }
 
-/** Whether `argv` asks for JSON. Looked for in its words, as it may be no proper call. */
+/** Whether `argv` asks for JSON. Searches its words, because it may not be a valid call. */
 const asksForJson = (argv: readonly string[]): boolean =>
   argv.some(
     (word, at) => word === '--json' || (/^json/.test(word) && /^(-o|--output)$/.test(argv[at - 1] ?? '')),
@@ -54,7 +54,7 @@ function reportError(error: unknown, argv: readonly string[]): void {
 }
 
 /**
- * Ctrl-C restores the terminal and ends the command at once. The daemon completes what it was asked to do.
+ * Ctrl-C restores the terminal and ends the command at once. The daemon still completes what was requested.
  */
 function endOnSignals(interrupt: () => void): void {
   for (const [signal, code] of [
@@ -81,7 +81,7 @@ async function runInContext(
 
 const PERSONAL_HINT = 'Call it from a shell of your own.';
 
-/** Reads what `readPlainCall` does not. Loads the parser, and for a list of commands all of them. */
+/** Parses calls that `readPlainCall` does not. Loads the parser and, to list commands, all of them. */
 async function parse(argv: readonly string[], called: LoadedCommand | undefined): Promise<ParsedCall> {
   const { parseCommandLine } = await import('./kit/parser.ts');
   const listed = called ? [] : await loadListedCommands(COMMAND_TABLE);

@@ -12,7 +12,7 @@ const FIRST_CAPACITY = 16 * 1024;
 interface AnswerHead {
   status: number;
   headers: Map<string, string>;
-  /** What says where the body ends: its chunks, its length, or the end of the connection (null). */
+  /** How the end of the body is determined: chunks, a length, or the end of the connection (null). */
   length: number | 'chunked' | null;
 }
 
@@ -32,7 +32,7 @@ function parseHead(text: string): AnswerHead {
   return { status: Number(status), headers, length: isChunked ? 'chunked' : end };
 }
 
-/** One answer. Each byte is looked at once, in however many parts it comes. */
+/** Parses one answer. Each byte is examined once, in however many parts it arrives. */
 export class AnswerReader {
   private bytes = Buffer.allocUnsafe(FIRST_CAPACITY);
   private used = 0;
@@ -47,13 +47,13 @@ export class AnswerReader {
     return this.used;
   }
 
-  /** Takes the next bytes. Returns the answer once it is complete. Throws when it is invalid. */
+  /** Adds the next bytes. Returns the answer once it is complete. Throws when it is invalid. */
   push(part: Buffer): BufferedAnswer | null {
     this.append(part);
     return this.read(false);
   }
 
-  /** No more bytes come. Throws unless the answer is complete. */
+  /** No more bytes will arrive. Throws unless the answer is complete. */
   end(): BufferedAnswer {
     const answer = this.read(true);
     if (!answer) throw new Error('the connection was closed before the answer');

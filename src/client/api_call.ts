@@ -15,7 +15,7 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null | Promise<Access | null>;
-  /** The agent from within which a person forces something: docs/reference.md "Token of an agent". */
+  /** The agent from within which a person forces a change: docs/reference.md "Token of an agent". */
   forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
   deadlineMs: number;
@@ -28,7 +28,7 @@ export interface CallOptions {
 }
 
 export interface ChangeOptions extends CallOptions {
-  /** A request with the same key as an earlier one is answered as that, and not done again. */
+  /** A request with the same key as an earlier one gets the same answer, and is not carried out again. */
   idempotencyKey?: string | undefined;
 }
 
@@ -84,7 +84,7 @@ export function sendRequest(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal ? { signal } : {}),
     });
-  // A page's session is public only in that the daemon checks its bearer itself.
+  // A page's session needs no token only because the daemon checks its bearer separately.
   const access = operation.isPublic && operation.method === 'GET' ? null : endpoint.access();
   return access instanceof Promise ? access.then(send) : send(access);
 }
@@ -169,7 +169,7 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
   }
 }
 
-/** Throws bad_answer for what is no JSON, or only a plain value. */
+/** Parses an answer. Throws bad_answer if it is not JSON, or only a plain value. */
 function parseAnswer<T>(status: number, body: string): T {
   let value: T;
   try {

@@ -13,11 +13,11 @@ export interface AttachOptions {
    */
   onOutput: (bytes: Uint8Array) => void | Promise<void>;
   /**
-   * `write`: as the only writer; `observe`: to watch, so `write` and `resize` of the session do nothing.
-   * Absent: to type beside all others.
+   * `write`: as the only writer; `observe`: watch only, so the session's `write` and `resize` do nothing.
+   * Absent: type alongside all others.
    */
   mode?: 'write' | 'observe' | undefined;
-  /** With `write`: the writer that there is goes. */
+  /** With `write`: replaces the current writer. */
   takeover?: boolean | undefined;
   /** Called with the size of the terminal, at first and after each change by a viewer. */
   onSize?: (cols: number, rows: number) => void;
@@ -35,7 +35,7 @@ export interface TerminalEnd {
 
 export interface TerminalSession {
   /**
-   * Keys typed, as bytes or text. The session ends with code 1008 when more than 1 MiB waits for the program
+   * Sends keys, as bytes or text. The session ends with code 1008 when more than 1 MiB waits for the program
    * to read it.
    */
   write(input: string | Uint8Array): void;
@@ -54,7 +54,7 @@ interface TerminalControl {
   exit?: { exitCode: number | null; signal: string | null };
 }
 
-/** Carries the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
+/** Sends the bearer as a subprotocol, because a browser cannot set a header on a WebSocket. */
 const subprotocols = (bearer: string | null): string[] => [
   'berth.v1',
   ...(bearer === null

@@ -1,8 +1,8 @@
-// Which Berth `berth k8s` is about, and what it is shown: docs/reference.md "Login".
+// Which Berth `berth k8s` uses, and with which token: docs/reference.md "Login".
 import type { AccessKey } from '../protocol/access_key.ts';
 import { keyOfToken } from '../protocol/api_token.ts';
 
-/** The login of the user of the command line. A program has the cloud token, or an API token. */
+/** The login of the command line's user. Programs use the cloud token or an API token instead. */
 export interface CloudLogin {
   /** The Berth of the login in a state directory; null: there is none. Throws a SettingsError. */
   url(stateDir: string): string | null;
@@ -11,13 +11,13 @@ export interface CloudLogin {
 }
 
 export interface CloudAddress {
-  /** Where the cloud part is without a login. */
+  /** Where the cloud part is if there is no login. */
   url: () => string;
   /** Its token. */
   token: () => string | null;
-  /** Whether the user has named the Berth: then a login does not decide. */
+  /** Whether the user has named the Berth, so that a login does not decide. */
   isNamed: boolean;
-  /** Whether the environment has a token for the Berth that is named. */
+  /** Whether the environment has a token for the named Berth. */
   hasToken: boolean;
   login: CloudLogin | undefined;
   stateDir: string;
@@ -25,7 +25,7 @@ export interface CloudAddress {
 
 const originOf = (url: string): string | null => (URL.canParse(url) ? new URL(url).origin : null);
 
-/** The options of a client. A token goes to the Berth that it is for, and to no other. */
+/** The options of a client. A token is sent only to the Berth it is for. */
 export function cloudAccess({ url, token, isNamed, hasToken, login, stateDir }: CloudAddress): {
   cloudUrl: () => string;
   cloudKey: () => Promise<AccessKey | null>;

@@ -57,15 +57,15 @@ export interface ClientOptions {
 
 /** Options of clients within Berth. */
 interface InternalOptions extends ClientOptions {
-  /** In place of the token. */
+  /** Used instead of the token. */
   key?: () => AccessKey | null;
-  /** Whether the cloud part is shown the same key, in place of the cloud token. */
+  /** Whether the same key is also used for the cloud part, instead of the cloud token. */
   isOnlyKey?: boolean;
-  /** The agent from within which a person forces something. */
+  /** The agent from within which a person forces a change. */
   forcedIn?: string | null;
-  /** The key of the cloud part for each call, in place of the cloud token. */
+  /** The key for each call of the cloud part, instead of the cloud token. */
   cloudKey?: () => Promise<AccessKey | null>;
-  /** Whether a daemon without a token is asked without one, because its address is certain. */
+  /** Whether a daemon that says it has no token may be called without one, because its address is certain. */
   asksTokenless?: boolean;
 }
 

@@ -54,7 +54,7 @@ export class BerthError extends Error {
   }
 }
 
-/** Whether `error` is a BerthError, by its shape. */
+/** Whether `error` is a BerthError. Goes by its shape, because each bundle has its own copy of the class. */
 export function isBerthError(error: unknown): error is BerthError {
   return error instanceof Error && error.name === 'BerthError' && 'code' in error && 'status' in error;
 }

@@ -17,14 +17,17 @@ export interface StreamOptions {
   /** Called when the stream opens, and when it is lost, with the milliseconds until the next attempt. */
   onState?: (state: { open: true } | { open: false; error: BerthError; retryMs: number }) => void;
   /**
-   * false: the first disconnect ends the stream with its error. `always`: it also goes on when nobody answers
-   * its first connection. Default true.
+   * false: the first disconnect ends the stream with its error. `always`: retries even if the first
+   * connection gets no answer. Default true.
    */
   reconnect?: boolean | 'always';
 }
 
 const FIRST_RETRY_MS = 1_000;
-/** What a server may ask for: the daemon asks for a second, and who has taken its port for anything. */
+/**
+ * Limits for the retry delay a server requests. The daemon requests a second; another program on its port may
+ * request anything.
+ */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 30_000;
 /** Silence after which the connection counts as dead: the daemon sends a comment at least every 15 s. */

@@ -20,13 +20,13 @@ async function* decoded(body: ReadableStream<Uint8Array> | null, onEnd: () => vo
   }
 }
 
-/** How long a proof counts: fetch does not tell on which connection a request goes out. */
+/** How long a proof is valid, because fetch does not say on which connection a request is sent. */
 const PROOF_MS = 2_000;
 const PROOF_DEADLINE_MS = 10_000;
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
-/** Browsers have cryptography in secure contexts alone: https:, and http: on loopback. */
+/** Browsers offer cryptography only in secure contexts: https:, and http: on loopback. */
 function assertSecure(): void {
   if (globalThis.isSecureContext === false)
     throw new BerthError('unproven', 'this page is not on a loopback address');
@@ -47,8 +47,8 @@ const webCrypto: ProofCrypto = {
 };
 
 /**
- * The error of a request without an answer. A browser tells a page no more, be it that nobody listens or that
- * the page may not read the answer.
+ * The error of a request without an answer. A browser does not tell a page whether nobody listens or the page
+ * may not read the answer.
  */
 function unreachable(url: string, cause: unknown): BerthError {
   const { host, origin } = new URL(url);
@@ -75,8 +75,8 @@ async function fetchAnswer({ method, url, headers, body, signal }: HttpRequest):
 }
 
 /**
- * Proves servers, and remembers for a moment that they did. A connection that fails may come back to somebody
- * else: it ends every proof.
+ * Makes servers prove themselves, and remembers that for a moment. After a failed connection another program
+ * may have the port, so it invalidates every proof.
  */
 class ProvenServers {
   private readonly proofs = new Map<string, { bearer: Promise<string | null>; at: number }>();
@@ -90,7 +90,7 @@ class ProvenServers {
   bearer({ url, access }: Pick<HttpRequest, 'url' | 'access'>): Promise<string | null> {
     if (!access) return Promise.resolve(null);
     const { origin, protocol } = new URL(url);
-    // Its certificate is the proof.
+    // The certificate is the proof.
     if (protocol === 'https:') return Promise.resolve(access.key.secret);
     const which = JSON.stringify([origin, access.proofPath, access.key]);
     const known = this.proofs.get(which);
@@ -106,7 +106,7 @@ class ProvenServers {
   }
 
   private async prove(origin: string, access: Access): Promise<string | null> {
-    // Several requests wait for it: the signal of one of them must not end it.
+    // Several requests share this proof, so none of their signals may abort it.
     const signal = AbortSignal.timeout(PROOF_DEADLINE_MS);
     const bearer = await proveServer(origin, access, webCrypto, async (path) => {
       const answer = await fetchAnswer({

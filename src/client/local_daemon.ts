@@ -27,13 +27,13 @@ export interface LocalOptions {
   deadlineMs?: number;
   busyRetryMs?: number;
   /**
-   * Whether a person within an agent acts for himself, with the token that `$BERTH_AUTH_TOKEN` has: the
-   * configuration is no proof of a person, as the agent can read it.
+   * Whether a person acting within an agent uses the token in `$BERTH_AUTH_TOKEN`. The configuration proves
+   * nothing, because the agent can read it too.
    */
   asPerson?: boolean;
 }
 
-/** The key of the agent that this process is of; null: of none. Throws a SettingsError. */
+/** The key of the agent that this process belongs to; null if none. Throws a SettingsError. */
 export function agentKeyOf(env: Env): AccessKey | null {
   const text = env['BERTH_AGENT_TOKEN'];
   if (!text) return null;
@@ -42,7 +42,7 @@ export function agentKeyOf(env: Env): AccessKey | null {
   throw new SettingsError('BERTH_AGENT_TOKEN is not the token of an agent');
 }
 
-/** What a person lacks who acts within an agent. */
+/** The error when someone within an agent acts as a person without a token. */
 const NOT_A_PERSON =
   'within an agent, a person is known by his token alone: give it in BERTH_AUTH_TOKEN, or call berth from a ' +
   'shell of your own';
@@ -99,7 +99,7 @@ export async function findLocalDaemon(
     url,
     ...(isAgent ? { key: () => agent, isOnlyKey: true } : { token: settings.auth.token || null, ...cloud }),
     forcedIn: agent && options.asPerson ? (parseAgentKeyId(agent.id)?.name ?? null) : null,
-    // The process that daemon.json names lives, so its port is its own.
+    // The process named in daemon.json is alive, so it holds that port.
     asksTokenless: named === undefined,
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
     ...(options.busyRetryMs === undefined ? {} : { busyRetryMs: options.busyRetryMs }),

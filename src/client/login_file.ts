@@ -1,27 +1,27 @@
-// What `berth login` has got, as it lies in the state directory: docs/reference.md "Login".
+// The login stored by `berth login` in the state directory: docs/reference.md "Login".
 import { rmSync } from 'node:fs';
 import { isBerthAddress, SettingsError } from '../settings/config.ts';
 import { openStateDir, readSecret, replaceSecret } from '../settings/state_dir.ts';
 import { statePaths } from '../settings/state_paths.ts';
 import { BerthError } from './errors.ts';
 
-/** Where the token of a person comes from. */
+/** The issuer of a person's token. */
 export interface LoginSource {
   issuer: string;
   client_id: string;
   audience: string;
-  /** null: the issuer gives none, and the login ends with its token. */
+  /** null: the issuer gave none, and the login ends with its token. */
   refresh_token: string | null;
-  /** From then on a new token is asked for (epoch milliseconds). */
+  /** From then on a new token is requested (epoch milliseconds). */
   refresh_at: number;
   /** From then on the token is refused (epoch milliseconds). */
   expires_at: number;
 }
 
 export interface StoredLogin {
-  /** The origin of the Berth, and of no other. */
+  /** The origin of the Berth. The token is used for no other. */
   url: string;
-  /** What it is shown. */
+  /** The token presented to it. */
   token: string;
   /** null: it is an API token. */
   source: LoginSource | null;
@@ -54,7 +54,7 @@ function parseLogin(text: string): StoredLogin | null {
   }
 }
 
-/** The login of a state directory; null: there is none. Throws a SettingsError where it cannot be used. */
+/** The login in a state directory; null if there is none. Throws a SettingsError when it cannot be used. */
 export function readLogin(stateDir: string): StoredLogin | null {
   const { login: path } = statePaths(stateDir);
   const remedy = 'remove it, and call `berth login`';
@@ -65,22 +65,22 @@ export function readLogin(stateDir: string): StoredLogin | null {
   return login;
 }
 
-/** Why somebody has to log in. */
+/** The error that asks the user to log in again. */
 export const loginNeeded = (url: string, message: string): BerthError =>
   new BerthError('login_needed', message, { status: 401, hint: `Log in again: berth login ${url}` });
 
-/** Whether the token is to be renewed. */
+/** Whether the token must be renewed. */
 export const isRenewalDue = (login: StoredLogin): login is PersonLogin =>
   login.source !== null && login.source.refresh_at <= Date.now();
 
-/** Within `changeLogin`. Throws a SettingsError. */
+/** Must be called within `changeLogin`. Throws a SettingsError. */
 export const writeLogin = (stateDir: string, login: StoredLogin): void =>
   replaceSecret(statePaths(stateDir).login, `${JSON.stringify(login)}\n`);
 
-/** Within `changeLogin`. */
+/** Must be called within `changeLogin`. */
 export const removeLogin = (stateDir: string): void => rmSync(statePaths(stateDir).login, { force: true });
 
-/** Does `work` while nobody else of this state directory changes the login. */
+/** Runs `work` while no other process changes the login of this state directory. */
 export async function changeLogin<T>(stateDir: string, work: () => Promise<T>): Promise<T> {
   openStateDir(stateDir);
   const late = (): Error =>

@@ -1,4 +1,4 @@
-// What `berth login` and its renewals get of an issuer: docs/reference.md "Login".
+// How `berth login` and its renewals get tokens from an issuer: docs/reference.md "Login".
 import { type IssuedTokens, IssuerSession, NoTokensError } from '../adapters/issuer_client.ts';
 import { BerthError } from './errors.ts';
 import {
@@ -12,7 +12,7 @@ import {
   writeLogin,
 } from './login_file.ts';
 
-/** So long before its end a token is renewed, or after half of its life if that is shorter. */
+/** A token is renewed this long before it expires, or after half of its lifetime if that is shorter. */
 const MARGIN_MS = 60_000;
 
 type Issuer = Pick<LoginSource, 'issuer' | 'client_id' | 'audience'>;
@@ -21,7 +21,7 @@ type Issuer = Pick<LoginSource, 'issuer' | 'client_id' | 'audience'>;
 export const openIssuer = ({ issuer, client_id: clientId, audience }: Issuer): Promise<IssuerSession> =>
   IssuerSession.open({ issuer, clientId, audience });
 
-/** What is kept of `tokens`. `before`: the refresh token that goes on unless there is a new one. */
+/** The login for `tokens`. `before`: the refresh token to keep unless there is a new one. */
 export function personLogin(
   url: string,
   { issuer, client_id, audience }: Issuer,
@@ -48,7 +48,7 @@ async function renewed({ url, source }: PersonLogin): Promise<StoredLogin> {
   }
 }
 
-/** Renews the token if it is due. One process at a time does: the others find what it has written. */
+/** Renews the token if it is due. Only one process at a time does so; the others find what it has stored. */
 export const renewLogin = (stateDir: string, url: string): Promise<StoredLogin> =>
   changeLogin(stateDir, async () => {
     const login = readLogin(stateDir);

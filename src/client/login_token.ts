@@ -3,8 +3,8 @@ import { isBerthError } from './errors.ts';
 import { isRenewalDue, loginNeeded, readLogin } from './login_file.ts';
 
 /**
- * The token for the Berth at `url`. Rejects with login_needed where somebody has to log in again, with
- * issuer_unreachable where a new one cannot be had at the moment, and with a SettingsError.
+ * The token for the Berth at `url`. Rejects with login_needed when the user must log in again, with
+ * issuer_unreachable when no new token is currently available, and with a SettingsError.
  */
 export async function loginToken(stateDir: string, url: string): Promise<string> {
   const login = readLogin(stateDir);
@@ -15,7 +15,7 @@ export async function loginToken(stateDir: string, url: string): Promise<string>
     const { renewLogin } = await import('./login_renewal.ts');
     return (await renewLogin(stateDir, url)).token;
   } catch (error) {
-    // An issuer that is away for a moment ends nothing that is still valid.
+    // A temporary failure of the issuer must not end a login that is still valid.
     const isAway = isBerthError(error) && error.code === 'issuer_unreachable';
     if (isAway && login.source.expires_at > Date.now()) return login.token;
     throw error;

@@ -48,8 +48,8 @@ const nodeCrypto: ProofCrypto = {
 /** A connection to a server that has proven itself on this very connection. */
 interface ProvenConnection {
   /**
-   * null: the caller connects, because nothing is to be proven, or the certificate proves it. Others use it
-   * in the same turn: an error of it reaches nobody in between.
+   * null: the caller connects, because nothing has to be proven or the certificate is the proof. A caller
+   * uses the socket in the same turn, so no error can get lost in between.
    */
   socket: Socket | null;
   bearer: string | null;
@@ -65,7 +65,7 @@ async function connectProven(
   if (!url.startsWith('http:')) return { socket: null, bearer: access.key.secret };
   const to = new URL(url);
   const socket = connectTo(to);
-  // Between two requests nobody else listens.
+  // Nobody else listens between two requests.
   socket.on('error', () => undefined);
   try {
     const ask = (path: string) =>

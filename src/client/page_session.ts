@@ -1,4 +1,4 @@
-// The session of a tab with the daemon that has served it: docs/reference.md "Sessions of the page".
+// A tab's session with the daemon that served it: docs/reference.md "Sessions of the page".
 import { access } from '../api/access.ts';
 import { type AccessKey, formatKey, parseKey, storableKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { call, DEFAULT_DEADLINE_MS } from './api_call.ts';
@@ -8,7 +8,7 @@ import { createFetchTransport } from './fetch_transport.ts';
 
 const STORED_KEY = 'berth.key';
 
-/** What a wrong key means here: the server has sent the page itself, so it is hardly a stranger's. */
+/** Explains a wrong key: the server sent the page itself, so it is unlikely to be a stranger's. */
 function toSessionError(error: unknown): never {
   const isWrongKey = isBerthError(error) && (error.code === 'unproven' || error.status === 401);
   if (!isWrongKey) throw error;
@@ -23,18 +23,18 @@ function toSessionError(error: unknown): never {
 
 export class PageSession {
   readonly client: Client;
-  /** In this tab's memory alone; null: not given. */
+  /** Kept only in this tab's memory; null: not entered. */
   cloudToken: string | null = null;
   private readonly origin: string;
   private readonly storage: Storage;
-  /** In this tab's memory alone. */
+  /** Kept only in this tab's memory. */
   private key: AccessKey | null = null;
   private readonly transport = createFetchTransport((bearer) => {
     const key = storableKey(bearer);
     if (key) this.storage.setItem(STORED_KEY, formatKey(key));
   });
 
-  /** `origin`: of the daemon that has served the page. `storage`: of the tab, for a reload. */
+  /** `origin`: of the daemon that served the page. `storage`: the tab's, which survives a reload. */
   constructor(origin: string, storage: Storage) {
     this.origin = origin;
     this.storage = storage;
@@ -45,7 +45,7 @@ export class PageSession {
     });
   }
 
-  /** Begins with the code of a fragment, or null: with what the tab had before a reload. */
+  /** Begins with the code in a URL fragment, or (null) with what the tab stored before a reload. */
   async resume(code: string | null): Promise<void> {
     const key = parseKey(code ?? this.storage.getItem(STORED_KEY) ?? '');
     if (key) await this.open(key).catch(toSessionError);
@@ -56,7 +56,9 @@ export class PageSession {
     return this.open({ id: TOKEN_KEY_ID, secret: token });
   }
 
-  /** Exchanges `key` for one of this tab. Rejects with a BerthError; what the tab had is then forgotten. */
+  /**
+   * Exchanges `key` for one of this tab. Rejects with a BerthError, and then forgets the tab's earlier key.
+   */
   private async open(key: AccessKey): Promise<void> {
     this.storage.removeItem(STORED_KEY);
     const endpoint = {

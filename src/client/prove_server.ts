@@ -1,16 +1,16 @@
-// Before a client hands over anything, the server proves that it knows the key, and the client then sends a
-// bearer in place of the key's secret: docs/reference.md "Proof of the server".
+// Before a client reveals anything, the server proves that it knows the key. The client then sends a bearer
+// instead of the key's secret: docs/reference.md "Proof of the server".
 import type { ServerProof } from '../api/access_shapes.ts';
 import { type AccessKey, bearerText, formatBearer, proofText, TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { apiTokenOfKey } from '../protocol/api_token.ts';
 import { BerthError, errorFromAnswer } from './errors.ts';
 
-/** What a request shows to the server. */
+/** The credentials of a request. */
 export interface Access {
   key: AccessKey;
   /** The path of the proof. */
   proofPath: string;
-  /** Whether a server that says it has no token is asked without one. Any stranger can say so. */
+  /** Whether a server that says it has no token is called without one. Any stranger could say so. */
   asksTokenless: boolean;
 }
 
@@ -46,14 +46,14 @@ function parseProof({ status, body }: ProofAnswer, { key }: Access, host: string
     const { proof, life }: ServerProof = JSON.parse(body);
     if (typeof life === 'string' && (proof === null || typeof proof === 'string')) return { proof, life };
   } catch {
-    // As any other answer that is no proof.
+    // Treated like any other answer that is not a proof.
   }
   throw unproven(host, 'gives no proof that it is your daemon');
 }
 
 /**
- * Has the server at `url` prove itself: `ask` sends a GET for a path to it. Resolves with the bearer for its
- * requests; null: it has no token, and may be asked without. Rejects with `unproven`, and as `ask` does.
+ * Makes the server at `url` prove itself; `ask` sends it a GET for a path. Resolves with the bearer for its
+ * requests; null: it has no token, and may be called without one. Rejects with `unproven`, and as `ask` does.
  */
 export async function proveServer(
   url: string,
@@ -64,7 +64,7 @@ export async function proveServer(
   const { host } = new URL(url);
   const { key, proofPath, asksTokenless } = access;
   const nonce = crypto.nonce();
-  // Of an API token the server knows the hash alone: it proves that, and is then sent the token.
+  // The server knows only the hash of an API token. It proves that, and is then sent the token.
   const apiToken = apiTokenOfKey(key.id) === null ? null : key.secret;
   const secret = apiToken === null ? key.secret : await crypto.sha256(apiToken);
   const named = key.id === TOKEN_KEY_ID ? '' : `&key=${key.id}`;

@@ -1,4 +1,4 @@
-// A Berth on another machine, as a Berth or a command here uses it: docs/reference.md "Remote tethers".
+// A Berth on another machine, as used by a Berth or a command here: docs/reference.md "Remote tethers".
 import type { RelayAdmission } from '../adapters/relay/dial_relay.ts';
 import { RELAY_PATH } from '../adapters/relay/relay_path.ts';
 import type { AccessKey } from '../protocol/access_key.ts';
@@ -10,23 +10,20 @@ import { isBerthError } from './errors.ts';
 import { loginToken } from './login_token.ts';
 import { nodeTransport } from './node_transport.ts';
 
-/** Where it is, and what it is shown. */
+/** Its address, and the token for it. */
 export interface RemoteBerth {
   url: string;
-  /**
-   * Its cloud token or an API token, which is a secret; or the state directory that has a login; null:
-   * nothing.
-   */
+  /** Its cloud token or an API token, which is a secret; or the state directory with a login; null: none. */
   token: string | { login: string } | null;
 }
 
-/** What it is shown now. Rejects as `loginToken` does. */
+/** The current key for it. Rejects as `loginToken` does. */
 export const remoteKey = async ({ url, token }: RemoteBerth): Promise<AccessKey | null> => {
   if (token === null) return null;
   return keyOfToken(typeof token === 'string' ? token : await loginToken(token.login, url));
 };
 
-/** The codes of its answers that mean the same here. */
+/** Its error codes that have the same meaning here. */
 const PASSED_CODES: ReadonlySet<string> = new Set([
   ...['relay_off', 'unknown_workload', 'unknown_cluster', 'forbidden'],
 ]);
@@ -46,25 +43,25 @@ export const connectRemote = (remote: RemoteBerth, busyRetryMs = 0): Client => {
 };
 
 /**
- * What an error of a call to it is here: remote_denied, remote_unreachable, or its own Failure. Any other
- * error is returned as it is.
+ * The local form of an error from a call to it: remote_denied, remote_unreachable, or its own Failure. Other
+ * errors are returned unchanged.
  */
 export function remoteFailure(error: unknown): unknown {
   if (!isBerthError(error)) return error;
   const { code, message, hint } = error;
   if (isErrorCode(code) && PASSED_CODES.has(code)) return fail(code, message, { hint });
-  // What is to be done about a login is said by its own error.
+  // The error about a login already says what to do.
   if (code === 'login_needed') return fail('remote_denied', message, { hint });
   return fail(DENIED_CODES.has(code) ? 'remote_denied' : 'remote_unreachable', message);
 }
 
-/** Asks for a ticket: where to connect to its relay, and with what. Fails as `remoteFailure` says. */
+/** Requests a ticket: where to connect to its relay, and with what. Fails as `remoteFailure` says. */
 export async function admitToRelay(client: Client, url: string): Promise<RelayAdmission> {
   try {
     const { ticket, port, ends_in: endsIn } = await client.cloud.admitToRelay();
     const to = new URL(RELAY_PATH, url);
     if (port !== null) to.port = String(port);
-    // A Berth of an earlier version says nothing of an end.
+    // A Berth of an earlier version does not report an expiry.
     const endsInMs = typeof endsIn === 'number' ? endsIn * 1_000 : null;
     return { url: to.href.replace(/^http/, 'ws'), ticket, endsInMs };
   } catch (error) {

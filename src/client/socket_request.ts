@@ -6,7 +6,7 @@ import { unbracketedHost } from '../adapters/url_host.ts';
 import { AnswerReader, type BufferedAnswer, HEAD_END } from './answer_reader.ts';
 import type { HttpAnswer, HttpRequest } from './transport.ts';
 
-/** No answer that is read as a whole has nearly as much. */
+/** No complete answer is nearly this large. */
 export const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 
 interface SentRequest extends Omit<HttpRequest, 'access' | 'isBuffered'> {
@@ -26,7 +26,7 @@ function requestBytes({ method, url, headers, body, isKept = false }: SentReques
   return lines.join('\r\n') + HEAD_END + (body ?? '');
 }
 
-/** Opens a connection to the server of an http: address. An error of it comes with the first request. */
+/** Opens a connection to the server of an http: address. Errors are reported with the first request. */
 export const connectTo = (url: URL): Socket =>
   process.getBuiltinModule('node:net').connect(Number(url.port || 80), unbracketedHost(url));
 
@@ -61,7 +61,7 @@ export function requestOn(socket: Socket, request: SentRequest): Promise<Buffere
     const ended = (): void => settleWith(() => reader.end());
     const closed = (): void => failed(new Error('the connection is closed'));
     if (signal?.aborted) return aborted();
-    // A closed socket tells nobody that it cannot write.
+    // A closed socket does not report that it cannot write.
     if (socket.destroyed) return closed();
     signal?.addEventListener('abort', aborted);
     socket.on('data', taken).on('end', ended).on('error', failed).on('close', closed);

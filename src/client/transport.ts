@@ -7,7 +7,7 @@ export interface HttpRequest {
   headers: readonly (readonly [name: string, value: string])[];
   body?: string;
   signal?: AbortSignal;
-  /** What to show to the server once it has proven itself; null: nothing. */
+  /** The credentials to send once the server has proven itself; null: none. */
   access: Access | null;
   /** The answer will be read as one text, so it may be buffered. */
   isBuffered?: boolean;

@@ -117,7 +117,7 @@ export const addCommand = defineCommand({
       throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);
     const register = (readyPort: number | null) =>
       client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
-    // A ready-check on the service's own port needs the number, which a free port gets at its registration.
+    // A ready-check on the service's own port needs its number, which is assigned at the registration.
     const isLate = port === 0 && isOnOwnPort(ready ?? null);
     const first = await (isLate ? client.register(spec) : register(port));
     const service = isLate ? await register(first.port) : first;

@@ -120,7 +120,7 @@ export const agentLogsCommand = defineCommand({
     const { follow, tail = LOGS.defaultLines, lines = tail, raw, ...choice } = options;
     const client = await context.client();
     const name = (await stackScope(client, choice)).full(given);
-    // Asking for the logs of an agent first refuses the name of a plain service.
+    // Asking for an agent's logs first rejects the name of a plain service.
     const answer = await client.agentLogs(name, { lines: follow ? 1 : lines, raw });
     if (follow) {
       await followLogs(context, client, [name], { lines, raw });

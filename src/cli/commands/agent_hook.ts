@@ -5,7 +5,7 @@ import { AGENT_STATE } from '../../settings/agent_limits.ts';
 import { defineCommand, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
-/** The names that programs give the id of a conversation in what they tell a hook on stdin. */
+/** The field names with which programs pass a conversation's id to a hook on stdin. */
 const SESSION_FIELDS = ['session_id', 'sessionId', 'conversation_id'];
 const MESSAGE_FIELDS = ['message'];
 
@@ -16,7 +16,7 @@ function textField(told: unknown, fields: readonly string[]): string | undefined
   return values.find((value) => typeof value === 'string' && value !== '') as string | undefined;
 }
 
-/** What the program tells its hook; null: nothing, or no JSON. */
+/** What the program passes to its hook; null: nothing, or not JSON. */
 async function toldOnStdin(): Promise<unknown> {
   if (process.stdin.isTTY) return null;
   try {
@@ -37,7 +37,7 @@ export const agentHookCommand = defineCommand({
     if (!state) throw new UsageError(`${word} is no state`, `There are ${REPORTED_STATES.join(', ')}.`);
     const name = process.env['BERTH_AGENT'];
     if (!name) return undefined;
-    // Who names the conversation may leave stdin open.
+    // A caller that names the conversation may leave stdin open.
     const told = session === undefined ? await toldOnStdin() : null;
     const id = session || textField(told, SESSION_FIELDS);
     const message = textField(told, MESSAGE_FIELDS)

@@ -20,14 +20,14 @@ import { UneditableError, withEdit, withoutEdit } from '../kit/file_edits.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SetupRecord, textOfFile } from '../kit/setup_record.ts';
 
-/** A file as it is and as it is to be; null: there is none. */
+/** The present and the planned content of a file; null: no such file. */
 interface Change {
   file: string;
   before: string | null;
   after: string | null;
 }
 
-/** The programs whose files are in this folder, or that are installed. */
+/** The programs that have files in this folder, or are installed. */
 function programsHere(folder: string): SetupProgram[] {
   const traced = SETUP_PROGRAMS.filter((name) =>
     SETUP_TRACES[name].some((trace) => existsSync(join(folder, trace))),
@@ -43,7 +43,7 @@ const fileOf = (folder: string, { paths }: PlannedEdit): string => {
   return all.find((path) => existsSync(path)) ?? resolve(folder, paths[0]);
 };
 
-/** What is to be written by hand into a file that cannot be edited. */
+/** What the user must add by hand to a file that cannot be edited. */
 function byHand({ edit }: PlannedEdit): string {
   if (edit.kind === 'whole') return edit.text;
   if (edit.kind === 'block') return edit.lines;
@@ -78,7 +78,7 @@ function additions(folder: string, plan: readonly PlannedEdit[]): Change[] {
   return [...changes.values()].filter(({ before, after }) => before !== after);
 }
 
-/** Restores what was there, where nothing else has changed since; else takes out what was added. */
+/** Restores the earlier content if nothing else has changed since; otherwise removes what was added. */
 function removals(folder: string, plan: readonly PlannedEdit[], record: SetupRecord): Change[] {
   const changes = new Map<string, Change>();
   for (const planned of plan.toReversed()) {

@@ -7,7 +7,7 @@ import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
-/** The text of the arguments; of `-` what stdin has, without the newline at its end, as a shell leaves it. */
+/** The text of the arguments; for `-`, stdin without its final newline, as in a shell's substitution. */
 async function promptText(words: readonly string[]): Promise<string> {
   const text = words.join(' ');
   if (text !== '-') return text;
@@ -15,7 +15,7 @@ async function promptText(words: readonly string[]): Promise<string> {
   return (await readText(process.stdin)).replace(/\r?\n$/, '');
 }
 
-/** Says what the agent is doing, with its question on stderr. Returns the exit code. */
+/** Reports the agent's state, with its question on stderr. Returns the exit code. */
 function report({ out }: CommandContext, given: string, { state, question }: AgentStanding): number {
   if (state !== 'blocked') return EXIT_CODE.ok;
   out.warn(`${given} asks something; answer with \`berth agent keys\` or \`berth agent attach\``);

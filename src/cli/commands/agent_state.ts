@@ -8,7 +8,7 @@ import type { Column } from '../kit/output.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-/** Those that want a person come first. */
+/** States that need a person come first. */
 const ORDER = [
   'blocked',
   'idle',

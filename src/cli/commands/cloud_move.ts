@@ -18,7 +18,7 @@ import { CommandError, UsageError } from '../kit/exit_codes.ts';
 
 const NOTHING_LOST = 'The store of the state directory is as it was; the command can be given again.';
 
-/** Of the copy's own reasons, a CommandError; any other error as it is. */
+/** The copy's own errors as a CommandError; any other error unchanged. */
 function refusal(error: unknown, label: string): unknown {
   if (error instanceof DatabaseError)
     return new CommandError(`the database ${label}: ${error.message}`, NOTHING_LOST);
@@ -55,7 +55,7 @@ export const cloudMoveCommand = defineCommand({
     const address = readDatabaseUrl(cloud.database_url);
     const embedded = await openDaemonStore({
       ...{ paths: statePaths(stateDir), inFlight: newPagesInFlight(), report: (text) => out.warn(text) },
-      // What the services have stays as it is.
+      // The rows of services are left as they are.
       ...{ restore: false, isAlone: false, seal: (stored) => stored },
     });
     try {

@@ -12,7 +12,7 @@ import { stackScope } from '../kit/stack_scope.ts';
 
 type Candidate = [word: string, about: string];
 
-/** Longer than this, no completions are better than late ones. */
+/** After this time, no completions are better than late ones. */
 const DEADLINE_MS = 400;
 
 /** Short names for those of this folder's stack. */
@@ -108,7 +108,7 @@ function commandCandidates({ rows, families }: CommandTable, before: readonly st
   return [...single.map(({ name, summary }): Candidate => [name, summary]), ...families];
 }
 
-/** Number of arguments among the words: neither the command, nor options, nor their values. */
+/** The number of arguments among the words, without the command, options and their values. */
 function countArguments(
   words: readonly string[],
   options: readonly KnownOption[],

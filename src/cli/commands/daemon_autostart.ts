@@ -98,7 +98,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
   };
 }
 
-/** Runs commands of the manager. Throws a CommandError for the first that fails. */
+/** Runs the manager's commands. Throws a CommandError for the first that fails. */
 export function runAll(commands: readonly (readonly string[])[]): void {
   for (const [name = '', ...args] of commands) {
     const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });

@@ -44,7 +44,7 @@ const node: DoctorCheck = async () => {
   ];
 };
 
-/** What `parts` name that this system lacks. */
+/** The features in `parts` that this system lacks. */
 export function platformFindings(parts: readonly PlatformPart[]): DoctorFinding[] {
   return parts
     .filter(({ isHere }) => !isHere())
@@ -222,7 +222,7 @@ const missingToken = (): DoctorFinding => {
   return { state: 'warning', about, fix: '`berth init` sets one.' };
 };
 
-/** What it means that the configuration has a token or none, and that the daemon asks for one or does not. */
+/** Compares whether the configuration has a token with whether the daemon requires one. */
 function tokenFinding(isSet: boolean, isAsked: boolean | null): DoctorFinding {
   if (isSet && isAsked === false)
     return {
@@ -302,7 +302,7 @@ const libc: DoctorCheck = async () => {
   }
 };
 
-/** Asks only where a cluster may be registered: the question would start the cloud part. */
+/** Asks only if a cluster may be registered, because the question would start the cloud part. */
 const clusters = withLocal(async (_cli, local) => {
   if (
     !runningDaemon(local.stateDir) ||
@@ -320,7 +320,7 @@ const clusters = withLocal(async (_cli, local) => {
   }
 });
 
-/** Whether everything that services want watched is. */
+/** Whether everything that services want watched is being watched. */
 const watches = withLocal(async (_cli, { client, stateDir }) => {
   if (!runningDaemon(stateDir)) return [];
   try {
@@ -353,7 +353,7 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   return ok(about);
 });
 
-/** Those of this shell, from which a daemon would be started. */
+/** The limits of this shell, from which a daemon would be started. */
 const openFiles: DoctorCheck = async () => {
   const trouble = openFilesTrouble();
   return trouble === null

@@ -2,7 +2,7 @@
 import { berthProcesses, cgroupFolder, cgroupPlace, strangersIn } from '../../adapters/process/cgroup.ts';
 
 /**
- * Why the limits of services are not held by control groups below that of the daemon `daemonPid`; null: they
+ * Why the limits of services are not enforced by cgroups below that of the daemon `daemonPid`; null: they
  * are.
  */
 export function limitsTrouble(daemonPid: number, stateDir: string): string | null {

@@ -3,10 +3,10 @@ import type { Client } from '../../client/create_client.ts';
 import { isBerthError } from '../../client/errors.ts';
 import type { DoctorFinding } from './doctor_finding.ts';
 
-/** The targets; none of a daemon that does not answer, as the check of the daemon says. */
+/** The targets; none if the daemon does not answer, which another check reports. */
 async function targetsOf(client: Client) {
   try {
-    // A daemon of an earlier version has none.
+    // A daemon of an earlier version has no notices.
     return (await client.system()).notices ?? [];
   } catch (error) {
     if (isBerthError(error)) return [];
@@ -14,7 +14,7 @@ async function targetsOf(client: Client) {
   }
 }
 
-/** A finding for each target whose last attempt has failed, or one for all of them. */
+/** A finding for each target whose last attempt failed, or a single one if all succeeded. */
 export async function noticeFindings(client: Client): Promise<DoctorFinding[]> {
   const notices = await targetsOf(client);
   const failing = notices.flatMap(({ target, error, pending }): DoctorFinding[] => {

@@ -13,7 +13,7 @@ import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
 
-/** Says that nothing of `path` is registered, and what is of a file that it replaces. */
+/** Says that nothing of `path` is registered, and what is from a file that it replaces. */
 function nothingUp(path: string, all: readonly ServiceDetail[]): string {
   const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
   const replaced = owners.find((owner) => isReplacedBy(path, owner));
@@ -23,7 +23,7 @@ function nothingUp(path: string, all: readonly ServiceDetail[]): string {
     : `${nothing} \`berth down -f ${relativePath(replaced)}\` ends what is.`;
 }
 
-/** The result for a service that another command has removed first. */
+/** The result for a service that another command removed first. */
 const goneMeanwhile = (name: string): BatchResult => ({
   record: { name, removed: true },
   text: 'was removed by another command meanwhile',
@@ -62,7 +62,7 @@ export const downCommand = defineCommand({
       (one) =>
         projectFileOf(one.labels) === path &&
         !isHook(one.service) &&
-        // An earlier version registered them in no stack.
+        // An earlier version registered them without a stack.
         (one.stack === stack || one.stack === null) &&
         (names.length === 0 || wanted.includes(one.name)),
     );

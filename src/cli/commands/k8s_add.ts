@@ -17,7 +17,7 @@ import type { CommandContext } from '../kit/context.ts';
 import { hintOf } from '../kit/error_hints.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
-/** What would be done, without doing any of it. */
+/** Describes what would be done, without doing it. */
 async function describe(
   { out }: CommandContext,
   name: string,
@@ -107,7 +107,7 @@ export const clusterAddCommand = defineCommand({
     const chosen = await chooseContext(options);
     const name = given ?? chosen.context.name;
     if (dryRun) return describe(command, name, chosen, options);
-    // Nobody logs in for a name that is taken, or for a daemon that is not there.
+    // Do not make the user log in if the name is taken or the daemon is not running.
     await refuseTaken(command, name);
     const credentials = await credentialsFor(command, chosen, options, options);
     if (credentials) return register(command, { name, ...more, ...credentials });

@@ -25,7 +25,7 @@ export interface BulkOptions {
   dryRun: boolean;
 }
 
-/** Whether options, not names, say which workloads are meant. Throws a UsageError for both or none. */
+/** Whether options rather than names select the workloads. Throws a UsageError for both or neither. */
 export function isBulk(
   names: readonly string[],
   { cluster, namespace, selector, dryRun }: BulkOptions,

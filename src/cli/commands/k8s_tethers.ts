@@ -99,7 +99,7 @@ export const tetherCommand = defineCommand({
   },
 });
 
-/** Tethers are shown also while the Berth that has their workloads does not answer. */
+/** Tethers are shown even while the Berth that holds their workloads does not answer. */
 function withoutNames(error: unknown): [] {
   if (isBerthError(error) && error.code.startsWith('remote_')) return [];
   throw error;

@@ -31,7 +31,7 @@ interface Given {
 async function create(context: CommandContext, name: string, { expires, ...scope }: Given): Promise<void> {
   const { out } = context;
   const client = await context.client();
-  // What is wrong with the grants is known before there is a token.
+  // Errors in the grants must surface before a token exists.
   const grants = scope.role === undefined ? [] : await grantTo(client, name, scope.role, scope);
   const expires_at = expires === undefined ? null : new Date(Date.now() + expires).toISOString();
   const made = await client.cloud.createToken({ name, expires_at });

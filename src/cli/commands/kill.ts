@@ -6,7 +6,7 @@ import { UsageError } from '../kit/exit_codes.ts';
 import { selectServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS } from '../kit/stack_scope.ts';
 
-/** The name of the signal that `given` is: `HUP`, `SIGHUP`, `hup` or `1`. Throws a UsageError. */
+/** The signal named by `given`: `HUP`, `SIGHUP`, `hup` or `1`. Throws a UsageError. */
 function signalName(given: string): string {
   const word = given.toUpperCase();
   const rows = Object.entries(constants.signals);

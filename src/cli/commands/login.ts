@@ -13,7 +13,7 @@ const BUSY_RETRY_MS = 10_000;
 const MAX_TOKEN_TEXT = 10_000;
 const ADDRESS_HINT = 'Give an origin such as https://berth.example.com.';
 
-/** The Berth to log in at: the one that is named, or that is used already. */
+/** The Berth to log in to: the named one, or the one already in use. */
 async function chosenUrl(context: CommandContext, named: string | undefined): Promise<string> {
   const { settings, stateDir } = await context.local();
   const text = named ?? (settings.cloud.remote || readLogin(stateDir)?.url);
@@ -47,7 +47,7 @@ async function readToken(file: string): Promise<string> {
 
 async function logInAsPerson(context: CommandContext, url: string, opens: boolean): Promise<StoredLogin> {
   if (!url.startsWith('https:')) {
-    // Over http a server proves that it knows a token. It cannot know that of a person.
+    // Over http a server must prove that it knows the token, but it cannot know a person's.
     const hint = 'For an API token: berth login --token-file.';
     throw new UsageError(`people log in over https, and ${url} has none`, hint);
   }
@@ -57,7 +57,7 @@ async function logInAsPerson(context: CommandContext, url: string, opens: boolea
   return logInByDevice(context, url, settings, { opens });
 }
 
-/** Whether the Berth takes the token of `login`, and there is something that it may see. */
+/** Whether the Berth accepts the token of `login`, and the user may see anything there. */
 async function isUseful({ url, token }: StoredLogin): Promise<boolean> {
   try {
     await connectRemote({ url, token }, BUSY_RETRY_MS).cloud.clusters();

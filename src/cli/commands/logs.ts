@@ -151,7 +151,7 @@ export const logsCommand = defineCommand({
     };
     const printed = await printMergedLogs(context, client, query, { timestamps, prefix, label, names });
     const { run } = narrow;
-    // Nothing may be found in a run that is there.
+    // A run that exists may simply have no matches.
     if (printed > 0 || run === undefined) return undefined;
     const { lines: kept } = await client.searchLogs({ ...services, run, limit: 1 });
     if (kept.length > 0) return undefined;

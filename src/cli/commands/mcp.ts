@@ -10,7 +10,7 @@ import type { CommandContext } from '../kit/context.ts';
 import { sanitize } from '../kit/sanitize.ts';
 import { stderr } from '../kit/standard_streams.ts';
 
-/** The last word of a command that failed, as it says it on stderr. */
+/** The last lines that a failed command printed on stderr. */
 const lastLines = (output: string): string => output.trim().split('\n').slice(-8).join('\n');
 
 /** Runs `berth up` in `folder`, and resolves with the names of the services. */
@@ -38,7 +38,7 @@ async function bringUp(
   });
 }
 
-/** The names in what `berth up --json` has printed, which is nothing where it has refused the project. */
+/** The names printed by `berth up --json`, which prints nothing if it rejects the project. */
 function namesIn(rows: string): string[] {
   try {
     const found: { name?: unknown }[] = JSON.parse(rows);

@@ -10,14 +10,14 @@ import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout } from '../kit/standard_streams.ts';
 
-/** What a terminal makes of the keys that send these signals. */
+/** The control characters that stand for these signals in a terminal. */
 const SIGNAL_KEYS = [
   ['SIGINT', '\x03'],
   ['SIGQUIT', '\x1c'],
 ] as const;
-/** Time for output that is left when the command has ended. */
+/** How long to wait for remaining output after the command has ended. */
 const DRAIN_MS = 2_000;
-/** As shells report a process that a signal has ended. */
+/** Shells report a process ended by a signal in this way. */
 const SIGNAL_EXIT = 128;
 
 const signalNumber = (name: string): number =>
@@ -32,7 +32,7 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   };
   const handlers = SIGNAL_KEYS.map(([signal, key]) => [signal, () => session.write(key)] as const);
   for (const [signal, handler] of handlers) {
-    // In place of the command's own end: the program decides.
+    // Instead of ending the command: the program decides.
     process.removeAllListeners(signal);
     process.on(signal, handler);
   }

@@ -15,7 +15,7 @@ export const loginMethods = (endpoint: Endpoint) => ({
 
 /** The methods of the daemon at `endpoint`. */
 export const accessMethods = (endpoint: Endpoint) => ({
-  /** A code for the fragment of the dashboard's address, good once. */
+  /** A single-use code for the fragment of the dashboard's address. */
   pageCode: ({ file, signal }: PageCodeOptions = {}) =>
     call(endpoint, access.createPageCode, { query: { file }, signal }),
 });

@@ -13,7 +13,7 @@ export interface ScreenOptions extends CallOptions {
 }
 
 export interface SessionOptions extends CallOptions {
-  /** Also where no conversation is known, so that a new one begins. */
+  /** Proceed even if no conversation is known, so that a new one will begin. */
   force?: boolean | undefined;
 }
 
@@ -43,20 +43,20 @@ export const agentMethods = (endpoint: Endpoint) => ({
     call(endpoint, agents.logs, { name, query: logsQuery(options), signal: options.signal }),
   followAgentLogs: (name: string, options: LogFollowOptions = {}) =>
     followLog(endpoint, agents.followLogs, name, options),
-  /** Why it is in its state: what each authority says, and by which lines. */
+  /** Why it is in its state: what each source says, and based on which lines. */
   explainAgent: (name: string, { signal }: CallOptions = {}) =>
     call(endpoint, agents.explain, { name, signal }),
-  /** An agent's own hook tells what it is doing. */
+  /** Reports an agent's state, for its own hook. */
   reportState: (name: string, report: StateReport, { signal }: CallOptions = {}) =>
     call(endpoint, agents.reportState, { name, body: report, signal }),
   /** What a viewer of the terminal would see now. */
   agentScreen: (name: string, { format, signal }: ScreenOptions = {}) =>
     call(endpoint, agents.screen, { name, query: { format }, signal }),
-  /** Types into the terminal: keys such as `Enter` or `C-c`, or text as it is. */
+  /** Types into the terminal: keys such as `Enter` or `C-c`, or literal text. */
   typeKeys: (name: string, typed: KeysRequest, { signal }: CallOptions = {}) =>
     call(endpoint, agents.keys, { name, body: typed, signal }),
   /**
-   * Types `text` into the terminal and submits it; with `wait` resolves when the agent is idle or asks
+   * Types `text` into the terminal and submits it. With `wait`, resolves when the agent is idle or asks
    * something. Never sent twice.
    */
   promptAgent: (name: string, prompt: PromptRequest, { signal }: CallOptions = {}) =>

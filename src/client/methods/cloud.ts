@@ -23,7 +23,7 @@ import { principalMethods } from './principals.ts';
 import { relayMethods } from './relay.ts';
 import { savingsMethods } from './savings.ts';
 
-/** Which workloads: all that pass every filter that is given. */
+/** Selects the workloads that pass every given filter. */
 export interface WorkloadsOptions extends CallOptions {
   /** Id of a cluster. */
   cluster?: string | undefined;
@@ -34,7 +34,7 @@ export interface WorkloadsOptions extends CallOptions {
 }
 
 export interface WorkloadPagesOptions extends WorkloadsOptions {
-  /** Workloads of a page at most. */
+  /** The most workloads on a page. */
   limit?: number | undefined;
 }
 
@@ -60,10 +60,10 @@ const clusterMethods = (endpoint: Endpoint) => ({
   /** Changes its name, provider, namespaces, or renews its credentials with a new kubeconfig. */
   changeCluster: (id: string, change: ClusterUpdate, options: ChangeOptions = {}) =>
     call(endpoint, clusters.change, { name: id, body: change, ...options }),
-  /** Closes its tethers; its workloads stay as they are. */
+  /** Closes its tethers. The workloads themselves are left alone. */
   removeCluster: (id: string, options: ChangeOptions = {}) =>
     call(endpoint, clusters.remove, { name: id, ...options }),
-  /** Which of the rights that Berth uses its account has; asks the cluster. */
+  /** Which of the rights used by Berth its account has; asks the cluster. */
   rights: (id: string, { signal }: CallOptions = {}) => call(endpoint, clusters.rights, { name: id, signal }),
   sync: (id: string, options: ChangeOptions = {}) => call(endpoint, clusters.sync, { name: id, ...options }),
 });
@@ -88,7 +88,7 @@ const workloadMethods = (endpoint: Endpoint) => ({
   /** The same workloads, a page at a time. */
   workloadPages: ({ signal, limit, ...options }: WorkloadPagesOptions = {}) =>
     workloadPages(endpoint, { ...workloadQuery(options), limit: limit ?? CLOUD.maxPage }, signal),
-  /** One page of them: that at `from`, the `next` of the page before; null: the first. */
+  /** One page of them: the one at `from`, the previous page's `next`; null: the first. */
   workloadPage: (
     from: string | null,
     { signal, limit, ...options }: WorkloadPagesOptions = {},
@@ -100,13 +100,13 @@ const workloadMethods = (endpoint: Endpoint) => ({
   /** One workload with its labels. */
   workload: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, workloads.read, { name: id, signal }),
-  /** With `hold` (milliseconds), no connection through a tether wakes it for so long. */
+  /** With `hold` (milliseconds), connections through tethers do not wake it for that long. */
   sleep: (id: string, { hold, ...options }: SleepOptions = {}) =>
     call(endpoint, workloads.sleep, { name: id, query: { hold }, ...options }),
   /** With `wait`, resolves when one pod is ready; `timeout` in milliseconds. */
   wake: (id: string, { wait, timeout, ...options }: WakeOptions = {}) =>
     call(endpoint, workloads.wake, { name: id, query: { wait, timeout }, ...options }),
-  /** Puts all that are selected to sleep, each for itself: one result per workload. */
+  /** Puts all selected workloads to sleep independently: one result per workload. */
   sleepMany: (selection: BulkSleep, options: ChangeOptions = {}) =>
     call(endpoint, workloads.sleepMany, { body: selection, ...options }),
   wakeMany: (selection: BulkWake, options: ChangeOptions = {}) =>

@@ -6,7 +6,7 @@ import { CLOUD_EVENTS } from '../../settings/cloud_limits.ts';
 import { type CallOptions, call, callForPage, type Endpoint, type Page, sendRequest } from '../api_call.ts';
 import { type StreamOptions, sseFrames } from '../event_stream.ts';
 
-/** Which events: all that pass every filter that is given. */
+/** Selects the events that pass every given filter. */
 interface CloudEventSelection {
   types?: readonly CloudEventType[] | undefined;
   /** Id of a cluster. */
@@ -20,7 +20,7 @@ interface CloudEventSelection {
 }
 
 export interface CloudEventsOptions extends CloudEventSelection, StreamOptions {
-  /** Replays the events after this id; absent: nothing is replayed. */
+  /** Replays the events after this id; absent: no replay. */
   after?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface CloudHistoryOptions extends CloudEventSelection, CallOptions {
   /** RFC 3339, or a duration back from now such as `15m`. */
   since?: string | undefined;
   until?: string | undefined;
-  /** Events of a page at most. */
+  /** The most events on a page. */
   limit?: number | undefined;
 }
 
@@ -83,7 +83,7 @@ export const cloudEventMethods = (endpoint: Endpoint) => ({
   events: (options: CloudEventsOptions = {}) => streamCloudEvents(endpoint, options),
   /** The audit log, newest first, a page at a time. */
   historyPages: (options: CloudHistoryOptions = {}) => cloudHistoryPages(endpoint, options),
-  /** What was asked for, and how it ended. */
+  /** What was requested, and how it ended. */
   operation: (id: string, { signal }: CallOptions = {}) =>
     call(endpoint, cloudEvents.operation, { name: id, signal }),
 });

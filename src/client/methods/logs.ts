@@ -43,13 +43,13 @@ export async function* followLog(
   }
 }
 
-/** Which lines, and how many: docs/reference.md "Logs of many services". */
+/** Selects lines, and their number: docs/reference.md "Logs of many services". */
 export type LogSearchOptions = CallOptions & QueryInputOf<typeof logs.search>;
 
-/** The same for a stream; `lastEventId` is the id of an entry: what comes after it is wanted. */
+/** The same for a stream; `lastEventId` is the id of the entry after which to continue. */
 export type LogStreamOptions = StreamOptions & QueryInputOf<typeof logs.follow>;
 
-/** An entry with its id, from which a later stream goes on. */
+/** An entry with its id, from which a later stream can continue. */
 export type StreamedLogEntry = LogEntry & { id: string };
 
 async function* streamLogs(endpoint: Endpoint, options: LogStreamOptions): AsyncGenerator<StreamedLogEntry> {
@@ -64,8 +64,8 @@ async function* streamLogs(endpoint: Endpoint, options: LogStreamOptions): Async
 
 /** The methods of the daemon at `endpoint` for the logs of many services. */
 export const logMethods = (endpoint: Endpoint) => ({
-  /** A page of the newest lines that are wanted; `before` of the answer leads to older ones. */
+  /** A page of the newest matching lines; `before` in the answer leads to older ones. */
   searchLogs: ({ signal, ...query }: LogSearchOptions = {}) => call(endpoint, logs.search, { query, signal }),
-  /** The last lines that are wanted of each service, then every new one. Reconnects after a disconnect. */
+  /** The last matching lines of each service, then every new one. Reconnects after a disconnect. */
   streamLogs: (options: LogStreamOptions = {}) => streamLogs(endpoint, options),
 });

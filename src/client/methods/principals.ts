@@ -6,10 +6,10 @@ import { type CallOptions, type ChangeOptions, call, type Endpoint } from '../ap
 /** The methods of the cloud API at `endpoint`. */
 export const principalMethods = (endpoint: Endpoint) => ({
   tokens: ({ signal }: CallOptions = {}) => call(endpoint, principals.listTokens, { signal }),
-  /** Makes an API token. Its text is in the answer, and nowhere else. */
+  /** Creates an API token. Its text is in the answer, and cannot be read again. */
   createToken: (token: NewToken, { signal }: CallOptions = {}) =>
     call(endpoint, principals.createToken, { body: token, signal }),
-  /** From now on it is refused, and what is open by it ends. */
+  /** Revokes a token: it is refused from now on, and everything opened with it ends. */
   revokeToken: (name: string, options: ChangeOptions = {}) =>
     call(endpoint, principals.revokeToken, { name, ...options }),
   grants: ({ signal }: CallOptions = {}) => call(endpoint, principals.listGrants, { signal }),

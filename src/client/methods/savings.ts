@@ -2,7 +2,7 @@
 import { savings } from '../../api/savings.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 
-/** Which savings: all that pass every filter that is given. */
+/** Selects the savings that pass every given filter. */
 export interface SavingsOptions extends CallOptions {
   /** Id of a cluster. */
   cluster?: string | undefined;
@@ -14,7 +14,7 @@ export interface SavingsOptions extends CallOptions {
 
 /** The methods of the cloud API at `endpoint`. */
 export const savingsMethods = (endpoint: Endpoint) => ({
-  /** What workloads have saved while they slept, by month, cluster and namespace. */
+  /** What workloads saved while asleep, by month, cluster and namespace. */
   savings: ({ signal, cluster, namespaces, from, to }: SavingsOptions = {}) =>
     call(endpoint, savings.list, { query: { cluster_id: cluster, namespace: namespaces, from, to }, signal }),
 });

@@ -9,13 +9,13 @@ import { followLog, type LogFollowOptions, type LogOptions, logsQuery } from './
 export interface StartOptions extends CallOptions {
   /** Milliseconds; absent: the service's own. */
   timeout?: number | undefined;
-  /** false: answers as soon as the process exists. */
+  /** false: answer as soon as the process exists. */
   wait?: boolean | undefined;
-  /** true: it is not put to sleep for being idle until it is stopped or put to sleep. */
+  /** true: never put it to sleep when idle, until it is stopped or put to sleep. */
   awake?: boolean | undefined;
-  /** true: a task that has completed with the same content is not run, and one under way is joined. */
+  /** true: skip a task that has completed with the same content, and join one under way. */
   ifChanged?: boolean | undefined;
-  /** true: a start under way is joined, and a service that runs is left as it is. */
+  /** true: join a start under way, and leave a running service alone. */
   join?: boolean | undefined;
 }
 
@@ -50,9 +50,9 @@ export const serviceMethods = (endpoint: Endpoint) => ({
     call(endpoint, services.stop, { name, query: { grace }, signal }),
   restart: (name: string, { timeout, grace, signal }: StopOptions & Pick<StartOptions, 'timeout'> = {}) =>
     call(endpoint, services.restart, { name, query: { timeout, grace }, signal }),
-  /** Ends the process; whoever connects to the port of the service wakes it. */
+  /** Ends the process. The next connection to the service's port wakes it. */
   sleep: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.sleep, { name, signal }),
-  /** Starts it with all that it depends on; what runs is left alone. */
+  /** Starts it and everything it depends on; running services are left alone. */
   wake: (name: string, { timeout, signal }: Pick<StartOptions, 'timeout' | 'signal'> = {}) =>
     call(endpoint, services.wake, { name, query: { timeout }, signal }),
   /** Sends a signal, such as SIGHUP, to the process group. */
@@ -60,7 +60,7 @@ export const serviceMethods = (endpoint: Endpoint) => ({
     call(endpoint, services.signal, { name, body: { signal: signalName }, signal }),
   remove: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.remove, { name, signal }),
   explain: (name: string, { signal }: CallOptions = {}) => call(endpoint, services.explain, { name, signal }),
-  /** What it used in the last hour (default) or day. */
+  /** Its usage in the last hour (default) or day. */
   statsHistory: (name: string, { range, signal }: StatsHistoryOptions = {}) =>
     call(endpoint, services.statsHistory, { name, query: { range }, signal }),
   /** The URL of a service, running or not. */

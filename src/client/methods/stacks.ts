@@ -10,7 +10,7 @@ export const stackMethods = (endpoint: Endpoint) => ({
   /** The stack of a folder, registered if it is new. */
   registerStack: (stack: NewStack, { signal }: CallOptions = {}) =>
     call(endpoint, stacks.register, { body: stack, signal }),
-  /** Stops and removes all its services, runs its hook `remove`, then forgets it. */
+  /** Stops and removes all its services, runs its hook `remove`, and forgets it. */
   removeStack: (name: string, { force, signal }: CallOptions & { force?: boolean | undefined } = {}) =>
     call(endpoint, stacks.remove, { name, query: { force }, signal }),
 });

@@ -5,7 +5,7 @@ import { type CallOptions, call, type Endpoint, sendRequest } from '../api_call.
 /** The methods of the daemon at `endpoint`. */
 export const systemMethods = (endpoint: Endpoint) => ({
   version: ({ signal }: CallOptions = {}) => call(endpoint, system.version, { signal }),
-  /** Resolves true when the daemon serves, false while it starts or shuts down. */
+  /** Resolves with true when the daemon serves requests, and false while it starts or shuts down. */
   ready: async ({ signal }: CallOptions = {}): Promise<boolean> =>
     (await sendRequest(endpoint, system.readyz, { signal })).status === 200,
   /** What the daemon is doing. */
