@@ -37,7 +37,7 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
   return [state, `${reason.authority}:${reason.rule}`];
 }
 
-it('has rules without a fault, for every coding agent', () => {
+it('has valid rules for every coding agent', () => {
   expect(faults).toEqual([]);
   for (const [type, { rules }] of sets) {
     const isCoding = type !== 'any' && agentKind(type as AgentType).coding !== null;
@@ -46,7 +46,7 @@ it('has rules without a fault, for every coding agent', () => {
 });
 
 describe.each(TYPES)('%s', (type) => {
-  it('is told right, and never idle while a question is open', async () => {
+  it('is recognised correctly, and never idle while a question is open', async () => {
     const rules = rulesOf(type);
     const screens = readScreens(type);
     const wrong: string[] = [];

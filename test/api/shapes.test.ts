@@ -333,7 +333,7 @@ describe('a registration', () => {
     expect(details.get('')).toBe('the body must be a JSON object');
   });
 
-  it('in group Agents is told how an agent is made', () => {
+  it('in group Agents is refused with a hint how to make an agent', () => {
     expect(faults(parseRegistration, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
     expect(faults(parseRegistration, { ...SMALL, group: 'x y' }).hint).toBe('');
   });

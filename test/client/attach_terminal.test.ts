@@ -148,7 +148,7 @@ it('throws the error the daemon answers instead of the upgrade', async () => {
   await expect(attach).rejects.toMatchObject({ ...body, status: 409 });
 });
 
-it('does not wait for the proof of a server for ever', async () => {
+it('does not wait forever for the proof of a server', async () => {
   const silent = http.createServer(() => {});
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');

@@ -42,7 +42,7 @@ describe('the daemon', () => {
     expect(runningDaemon(state)).toBeUndefined();
   });
 
-  it('is looked up anew at every call', async () => {
+  it('is looked up again at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
     const berth = await connectLocal({ env: env() });
     await expect(berth.groups()).rejects.toMatchObject({

@@ -64,7 +64,7 @@ it('a thread that gets little of a busy processor does not hang until it has use
   expect(found.findIndex((one) => one !== null)).toBe(32);
 });
 
-it('each beat begins anew, and without a beat there is nothing to miss', () => {
+it('each beat starts the count over, and a thread without a first beat misses none', () => {
   const { beat, checks, detector } = watched();
   for (let round = 0; round < 4; round += 1) {
     expect(checks(4, 1_000)).toEqual([null, null, null, null]);

@@ -215,7 +215,7 @@ it('a thread that was up and finds no room to start again comes back by itself',
   expect(log()).toEqual(['up cloud', 'up cloud']);
 });
 
-it('a thread that was never up is started again by whoever needs it', async () => {
+it('a thread that was never up is started when it is needed', async () => {
   const { threads, deaths, data, log } = open({ restarts: { max: 0, withinMs: 60_000 }, pauseMs: 50 });
   writeFileSync(data.broken, '');
   expect(await codeOf(threads.ensure('cloud'))).toBe('gone');
@@ -289,7 +289,7 @@ it('stops kind by kind in reverse order, closes every scope, and reports what wa
 
 const HANG = { beatMs: 50, missedBeats: 4, maxStepCpuMs: 200, endMs: 500 };
 
-it('a thread that loops for ever is ended with a diagnosis and started anew', async () => {
+it('a thread in an endless loop is ended with a diagnosis and started again', async () => {
   const { node, threads, registry, deaths } = open({ hang: HANG });
   await threads.ensure('services');
   await threads.ensure('cloud');

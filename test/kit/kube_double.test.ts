@@ -156,7 +156,7 @@ describeReal('the double and a real API server', () => {
       expect((await send(config, 'GET', one('a'))).body.spec.replicas).toBe(0);
   });
 
-  it('take null in a test for what is not there', async () => {
+  it('accept null in a test for a missing value', async () => {
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const set = mine.path('StatefulSet', 'set');

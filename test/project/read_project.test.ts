@@ -521,7 +521,7 @@ describe('a wrong project file', () => {
     throw new Error('the file was accepted');
   });
 
-  it('does not follow aliases for ever', async () => {
+  it('does not follow aliases forever', async () => {
     const levels = Array.from({ length: 9 }, (_, at) =>
       at === 0
         ? 'x-0: &a0 [x]'
@@ -534,7 +534,7 @@ describe('a wrong project file', () => {
     );
   });
 
-  it('names every expression that is none, as a registration would', async () => {
+  it('names every invalid expression, as a registration would', async () => {
     const file = join(folder, 'patterns.yaml');
     writeFileSync(
       file,

@@ -48,7 +48,7 @@ it('no timer keeps the process alive', () => {
   for (const stop of cancel) stop();
 });
 
-it('monotonic time goes on when the wall clock jumps back', () => {
+it('monotonic time continues when the wall clock jumps back', () => {
   vi.useRealTimers();
   const [wall, before] = [systemClock.now(), systemClock.monotonic()];
   expect(Math.abs(wall - Date.now())).toBeLessThan(60_000);

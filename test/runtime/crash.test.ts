@@ -209,7 +209,7 @@ it('a fired timer leaves the scope: an actor that sets timers for years keeps no
   expect(cancelled).toBe(before + 1);
 });
 
-it('a reply that is not plain data is a crash: the caller does not wait for ever', async () => {
+it('a reply that is not plain data is a crash: the caller does not wait forever', async () => {
   const { start, crashes, clock } = world();
   const odd = actor<{ odd(message: null): { value: unknown } }, null>('odd', () => ({
     odd: () => ({ value: Symbol('no data') }),

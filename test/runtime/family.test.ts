@@ -34,7 +34,7 @@ it('no message is lost to an `end`: messages received meanwhile restart the acto
   expect(log).toEqual(['init 1', 'close 1', 'init 2', 'echo 1', 'echo 2']);
 });
 
-it('an `end` waits for open `later`s, but not for ever', async () => {
+it('an `end` waits for open deferred replies, but not forever', async () => {
   const { node, ref, clock } = world();
   const { type, log, open } = probe({ drainMs: 100 });
   node.family('f:', type, () => null);

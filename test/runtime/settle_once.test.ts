@@ -95,7 +95,7 @@ it.each([0, -5, Number.NaN])(
   },
 );
 
-it('with `gone` when nobody has the address, no node holds it, or no handler takes the kind', async () => {
+it('with `gone` when the address has no actor or no node, or the kind has no handler', async () => {
   const { ref, start, crashes } = world({ nodeOf: (address) => ({ a: 'test', far: 'elsewhere' })[address] });
   const { type } = probe();
   await start('a', type, null);
@@ -110,7 +110,7 @@ it('with `gone` when nobody has the address, no node holds it, or no handler tak
   ]);
 });
 
-it('with `gone` when the connection is lost; a reply that comes too late reaches nobody', async () => {
+it('with `gone` when the connection is lost; a late reply is dropped', async () => {
   const { near, far, cut } = twoWorlds();
   const { type, log, open } = probe();
   await far.start('far', type, null);

@@ -107,7 +107,7 @@ it('a text that others have written is read up to its limit', () => {
   expect(() => readTextFile('/dev/zero')).toThrow('it is larger than 1048576 bytes');
 });
 
-it('a text that nobody waits for is no FIFO, socket or folder', async () => {
+it('a text that is read without waiting cannot be a FIFO, socket or folder', async () => {
   const folder = tempDir();
   const fifo = join(folder, 'fifo');
   makeFifo(fifo);
@@ -124,7 +124,7 @@ it('a text that nobody waits for is no FIFO, socket or folder', async () => {
   await expect(readTextInput('/dev/zero')).rejects.toThrow('it is larger than 1048576 bytes');
 });
 
-it('a FIFO that a user names is read to its end, once somebody writes to it', async () => {
+it('a FIFO named by the user is read to its end, once it has a writer', async () => {
   const fifo = join(tempDir(), 'fifo');
   makeFifo(fifo);
   const text = readTextInput(fifo);

@@ -140,7 +140,7 @@ describe('the history', () => {
     expect(await replay(99)).toEqual({ events: [], lookedTo: 5, oldest: 1 });
   });
 
-  it('is told to the front from its subscription on', async () => {
+  it('is sent to the front once it has subscribed', async () => {
     const here = await journal();
     await here.events.ask('append', { events: many(2) });
     const { kept, lastId, completeFrom } = await here.events.ask('subscribe', {});
@@ -154,7 +154,7 @@ describe('what happens to workloads', () => {
   const typesOf = async (here: Parameters<typeof auditOf>[0]): Promise<string[]> =>
     (await auditOf(here)).map(({ type }: Json) => type);
 
-  it('is told with its reason, and with who has asked', async () => {
+  it('has its reason, and names who asked', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);

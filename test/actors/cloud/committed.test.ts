@@ -107,7 +107,7 @@ describe('an event that was committed', () => {
     event: { type: 'workload.asleep', clusterId: null, reason },
   });
 
-  it('is told by the next life, once, whether a kill came before or after it was in the journal', async () => {
+  it('is journaled once by the next daemon, whether it was killed before or after journaling it', async () => {
     const { cloudStore: store } = openCloudStore(tempDir());
     const folder = tempDir();
     const events = ['one', 'two', 'two'].map(slept);

@@ -146,7 +146,7 @@ describe('an account with rights in some namespaces alone', () => {
     });
   });
 
-  it('is told which rights are missing in which namespace', async () => {
+  it('gets the missing rights by namespace', async () => {
     const double = await doubleWith('hello');
     double.put('Deployment', workload('data', 'store', 1));
     limitTo(double, 'web', 'data');

@@ -98,7 +98,7 @@ describe('as many policies as there may be', () => {
     expect(turns).toBeGreaterThan(WORKLOADS / 20);
   });
 
-  it('do not look at all workloads for the namespaces of one cluster', () => {
+  it('do not visit all workloads for the namespaces of one cluster', () => {
     const { governor, rows, shownAgain, walks } = governed(virtualClock());
     const sleep = { isExcluded: true };
     governor.setNamespaces('another', [{ name: 'web', sleep }]);

@@ -73,7 +73,7 @@ describe('a window', () => {
     ).toEqual(['policy:nights sleepWorkload hello ok', 'policy:nights wakeWorkload hello ok']);
   });
 
-  it('wakes only what it has put to sleep, and leaves awake what somebody wakes meanwhile', async () => {
+  it('wakes only what it has put to sleep, and leaves a workload awake that someone wakes meanwhile', async () => {
     const { clock, here, put } = await ready('2030-01-07T19:00Z', 'hello', 'other');
     await here.workloads.ask('sleep', { id: here.find('web/other').id, by: 'request', holdMs: null });
     await put('nights', NIGHTS);
@@ -108,7 +108,7 @@ describe('a window', () => {
     expect(await operationsOf(here)).toHaveLength(replicas === 0 ? 1 : 0);
   });
 
-  it('does nothing twice when the clock is set back, and starts anew when it was a year ahead', async () => {
+  it('does nothing twice when the clock is set back, and starts over when it was a year ahead', async () => {
     const { clock, here, put } = await ready('2030-01-07T20:10Z', 'hello');
     await put('nights', NIGHTS);
     await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 0));
@@ -240,7 +240,7 @@ it('a preview lists the next ten switches of each workload', async () => {
   ]);
 });
 
-it('a switch that the cluster refuses is told once, and another is made when the cluster answers again', async () => {
+it('a switch that the cluster refuses is reported once, and others are made when the cluster answers again', async () => {
   const { clock, here, put, double } = await ready('2030-01-07T19:59Z', 'hello');
   await put('nights', { ...NIGHTS, selector: { labels: '!nothing' } });
   double.put('Deployment', workload('kube-system', 'dns', 2));
@@ -314,7 +314,7 @@ it('a switch that the end of the daemon has cut off is made once, whether it had
   expect(scalings()).toBe(1);
 });
 
-it('without policies and annotations nobody looks at the clock', async () => {
+it('without policies and annotations the clock is never checked', async () => {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
   double.put('Deployment', workload('web', 'hello', 3));

@@ -88,7 +88,7 @@ describe('the switches of a cluster', () => {
     await slow.stop();
   });
 
-  it('that have failed, and are due no more, are not looked at for ever', async () => {
+  it('that have failed and are no longer due are not retried forever', async () => {
     const { workloads, state, looks, pass, change } = await started();
     workloads.answer({
       sleep: () => {

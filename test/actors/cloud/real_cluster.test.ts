@@ -159,7 +159,7 @@ describeReal('a real cluster', () => {
     expect(here.find(named('again')).desired_replicas).toBe(3);
   });
 
-  it('puts a workload to sleep while somebody else scales it, and never loses the count', async () => {
+  it('puts a workload to sleep while someone else scales it, and never loses the count', async () => {
     await mine.create('Deployment', sleeper('race', 1, { container: { image: 'none:none' } }));
     await begin();
     const { id } = here.find(named('race'));

@@ -46,14 +46,14 @@ async function stopped(): Promise<{ double: Double; before: Cloud }> {
 const restarted = ({ folder, vault }: Cloud): Promise<Cloud> => cloud({ folder, vault });
 
 describe('after a restart', () => {
-  it('the watch goes on, and nothing is listed', async () => {
+  it('the watch resumes, and nothing is listed', async () => {
     const { double, before } = await stopped();
     changeMeanwhile(double);
     await seen(await restarted(before));
     expect(listings(double)).toEqual([]);
   });
 
-  it('a version that is too old for the server is listed anew', async () => {
+  it('a version that is too old for the server causes a new listing', async () => {
     const { double, before } = await stopped();
     changeMeanwhile(double);
     double.compact();
@@ -61,7 +61,7 @@ describe('after a restart', () => {
     expect(listings(double).map(({ path }) => path)).toContain('/apis/apps/v1/deployments');
   });
 
-  it('a server that was restored from a backup is listed anew', async () => {
+  it('a server restored from a backup causes a new listing', async () => {
     const { double, before } = await stopped();
     double.rewind(1);
     changeMeanwhile(double);
@@ -69,7 +69,7 @@ describe('after a restart', () => {
     expect(listings(double)).toHaveLength(2);
   });
 
-  it('another server in place of the first is listed anew, though its versions are higher', async () => {
+  it('another server in place of the first causes a new listing, though its versions are higher', async () => {
     const { before } = await stopped();
     const other = await doubleWith('changed', 'gone', 'kept');
     changeMeanwhile(other);

@@ -65,7 +65,7 @@ describe('a sleep', () => {
     expect(await podSeconds(here)).toEqual({ '2030-01 web': 75 });
   });
 
-  it('counts until the workload is deleted, or made anew with its old receipt', async () => {
+  it('counts until the workload is deleted, or recreated with its old receipt', async () => {
     const { clock, here, double } = await ready();
     put(double, 'other');
     await here.until('web/other', () => true);
@@ -96,7 +96,7 @@ describe('a sleep', () => {
     expect(await podSeconds(here)).toEqual({ '2030-01 web': 90 });
   });
 
-  it('goes on while Berth is off, and ends then at the time that its wake tells', async () => {
+  it('continues while Berth is off, and then ends at the time recorded by the wake', async () => {
     const { clock, here, double } = await ready();
     put(double, 'other');
     await here.until('web/other', () => true);
@@ -138,7 +138,7 @@ describe('a sleep', () => {
     expect(await podSeconds(last)).toEqual({ '2030-01 web': 30 });
   });
 
-  it('by another Berth counts from its receipt, one that somebody has made up for no more than a year', async () => {
+  it('by another Berth counts from its receipt, but at most a year back for a forged one', async () => {
     const double = await doubleWith();
     const receiptOf = (at: number) => ({ replicas: 3, at, by: 'request', from: 'elsewhere' });
     for (const [name, at] of [
@@ -190,7 +190,7 @@ describe('a count', () => {
   const asleep = (at: number, before?: StoredWorkload): StoredWorkload =>
     row({ replicas: 0, receipt: { replicas: 3, at, by: 'idle', from: 'here', holdUntil: null } }, before);
 
-  it('of a sleep that nobody has seen end ends when it was last seen', () => {
+  it('of a sleep with an unseen end stops when the workload was last seen', () => {
     const before = { ...asleep(START), span: { since: START, pods: 3, cpu: 1, memory: 1 } };
     const sight = { seenAt: START + HOUR, now: START + 5 * HOUR, countedTo: 0 };
     for (const after of [row({}, before), undefined])
@@ -200,7 +200,7 @@ describe('a count', () => {
     expect(again).toMatchObject({ span: { since: START + 4 * HOUR }, ended: { until: START + HOUR } });
   });
 
-  it('of what comes anew begins where its namespace is counted to', () => {
+  it('of a recreated workload begins where its namespace has been counted to', () => {
     const sight = { seenAt: Number.NEGATIVE_INFINITY, now: START + 5 * HOUR, countedTo: START + HOUR };
     expect(countSleep(undefined, asleep(START), sight).span?.since).toBe(START + HOUR);
   });

@@ -66,7 +66,7 @@ it('a token that lives long is renewed every day, and its end is no news', async
   expect(here.events.of('append')).toEqual([]);
 });
 
-it('a failure is shown, and tried again until it is none', async () => {
+it('a failed renewal is shown, and retried until it succeeds', async () => {
   const { double, clock, here, id } = await renewing(9_000);
   double.denied.add('create serviceaccounts/token');
   await clock.advance(3_000_000);
@@ -82,7 +82,7 @@ it('a failure is shown, and tried again until it is none', async () => {
   expect(requests(double)).not.toHaveLength(1);
 });
 
-it('a token that is not renewed is told of when two thirds of its life are over', async () => {
+it('users are warned of an unrenewed token after two thirds of its lifetime', async () => {
   const { double, clock, here } = await renewing(9_000);
   double.denied.add('create serviceaccounts/token');
   await clock.advance(5_900_000);
@@ -92,7 +92,7 @@ it('a token that is not renewed is told of when two thirds of its life are over'
   expect(events).toMatchObject([{ type: 'cluster.expiring', name: 'one' }]);
 });
 
-it('a renewal goes on after a restart, and what is due is done at once', async () => {
+it('renewals continue after a restart, and one that is due happens at once', async () => {
   const { double, clock, here, id } = await renewing(7 * DAY);
   await here.stop();
   await clock.advance(2 * DAY * 1_000);

@@ -93,7 +93,7 @@ describe('a wake', () => {
     expect(woken(double)).toEqual(['db', 'app']);
   });
 
-  it('goes on after a while without what does not become ready, and tells it once', async () => {
+  it('continues after a while without a dependency that does not become ready, and reports it once', async () => {
     const { here, clock, double } = await asleep({ app: 'db', other: 'db', db: null }, ['db']);
     const done: string[] = [];
     void wake(here, 'app').then(() => done.push('app'));

@@ -13,7 +13,7 @@ const record = fc.record({
 });
 
 describe('a line of the journal', () => {
-  it('gives back the event', () => {
+  it('returns the same event', () => {
     fc.assert(
       fc.property(record, (event) => {
         const line = formatJournalLine(event);

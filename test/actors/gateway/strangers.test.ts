@@ -96,7 +96,7 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
   });
 });
 
-it('an agent that does not listen is told apart, for people as a page', async () => {
+it('an agent that does not listen is reported as such, to people as a page', async () => {
   const closed = net.createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
   const { port: agentPort } = closed.address() as net.AddressInfo;

@@ -37,7 +37,7 @@ it('a connection that has rested for a while carries no request any more', async
   expect(upstream.socket.destroyed).toBe(true);
 });
 
-it('a connection that nobody asks for is closed', async () => {
+it('an idle connection is closed', async () => {
   const { pool, port, upstream } = await poolOfAgent();
   pool.release(port, upstream);
   vi.advanceTimersByTime(8_100);

@@ -142,7 +142,7 @@ describe('claims', () => {
 });
 
 describe('a lease', () => {
-  it('is the lowest port that nobody has registered and nothing listens on', async () => {
+  it('is the lowest port that is neither registered nor in use', async () => {
     const { ports: ref } = await started();
     const [from, to] = ownPorts(6);
     const busy = await listen('127.0.0.1', from + 2);
@@ -225,7 +225,7 @@ describe('a lease', () => {
 });
 
 describe('the holder', () => {
-  it('is nobody on a free port', async () => {
+  it('is null for a free port', async () => {
     const { ports: ref } = await started();
     expect(await ref.ask('listener', { port: freePort() })).toEqual({ listener: null });
   });
@@ -329,14 +329,14 @@ describe('who has the port of a run without being of it', () => {
   }
   const otherFamily = (host: string): string => (host === '::1' ? '127.0.0.1' : '::1');
 
-  it('is nobody where it alone listens, or nobody does', async () => {
+  it('is null if only the run itself listens, or nobody does', async () => {
     const { ports: ref } = await started();
     expect(await ref.ask('foreignHolder', await useOf(freePort()))).toEqual({ holder: null });
     const port = await listen('127.0.0.1');
     expect(await ref.ask('foreignHolder', await useOf(port, process.pid))).toEqual({ holder: null });
   });
 
-  it('is nobody where a server of this user has left its tree', async () => {
+  it('is null if a server of this user has left the tree of the run', async () => {
     const { ports: ref, live } = await started();
     await ref.ask('claim', { owner: 'web', port: 1 });
     live.set('web', 'r1');
@@ -389,7 +389,7 @@ describe('who has the port of a run without being of it', () => {
       expect(events()).toEqual([{ port: own, claimedBy: 'web', holder: OTHER_USER }]);
     });
 
-    it('who comes after the end of a run is none', async () => {
+    it('a listener that appears after the end of a run is not reported', async () => {
       const clock = virtualClock();
       const { ports: ref, events } = await started(clock);
       const use = await useOf(freePort());

@@ -301,7 +301,7 @@ describe('a host that is away', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
   });
 
-  it('loses a stop with its own end: it is requested anew', async () => {
+  it('loses a stop with its own end: it is requested again', async () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;

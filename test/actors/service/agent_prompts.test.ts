@@ -414,7 +414,7 @@ describe('a prompt that waits', () => {
     expect(await answer).toContain('idle|');
   });
 
-  it('takes a quiet screen that nobody knows for a question only when it stays', async () => {
+  it('takes a quiet, unknown screen for a question only when it stays', async () => {
     const bot = new Program();
     bot.authority = 'output';
     const [stays, goesOn] = ['stays', 'goes on'].map((text) => () => bot.prompt(text, { wait: 'idle' }));
@@ -458,7 +458,7 @@ describe('a prompt that waits', () => {
     expect(await never).toBe('idle');
   });
 
-  it('ends when the agent asks, exits or is started anew, changes, or takes too long', async () => {
+  it('ends when the agent asks, exits, is restarted, changes state, or takes too long', async () => {
     const ends: [string, Partial<PromptMessage>, (bot: Program) => void][] = [
       ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked')],
       ['exited', { wait: 'idle' }, (bot) => bot.become('exited')],

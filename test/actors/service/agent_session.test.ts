@@ -175,7 +175,7 @@ describe('an agent', () => {
     expect(unknown.commands()).toEqual(['amp', 'amp']);
   });
 
-  it('sleeps by itself after it was idle for so long, with nobody attached', async () => {
+  it('goes to sleep after its idle time, while nobody is attached', async () => {
     const { world, status, tell } = await idleOne({ spec: { sleep: { afterMinutes: 30 } } });
     await world.services.stand<TerminalViewersProtocol>('viewers');
     const terminal = world.services.ref<TerminalProtocol>('service:web');

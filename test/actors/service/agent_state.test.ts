@@ -84,7 +84,7 @@ it('is idle when it prints nothing, and starting until its ready-check passes', 
   expect(checked.status()).toMatchObject({ state: 'idle' });
 });
 
-it('tells a later daemon nothing anew, and keeps since when it is so', async () => {
+it('repeats no event in a later daemon, and keeps the time of the last change', async () => {
   const { world, moved, status } = await agent();
   await running(world);
   moved();

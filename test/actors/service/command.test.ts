@@ -15,7 +15,7 @@ const INPUT: CommandInput = {
   rows: 24,
 };
 
-it('keeps a bounded number of commands that nobody attaches to, for a bounded time', async () => {
+it('keeps a bounded number of unattached commands, for a bounded time', async () => {
   const world = await supervise({});
   await world.begin();
   let made = 0;

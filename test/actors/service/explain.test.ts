@@ -172,7 +172,7 @@ describe('an explanation', () => {
     });
   });
 
-  it('of a service whose port somebody else has: who, before anything else about the port', () => {
+  it('of a service whose port another program has: who, before anything else about the port', () => {
     const held = { portHolder: 'user eve', foreignHolder: 'user eve' };
     const words = 'On its port 3000, user eve listens too: what is sent to localhost:3000 may end there.';
     const checking = about({ phase: 'checking', run: RUN, check }, { status: 'starting', ...held });

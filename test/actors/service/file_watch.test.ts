@@ -72,7 +72,7 @@ const start = async ({ clock, ref }: Supervised): Promise<void> => {
 };
 
 describe('a service that watches files', () => {
-  it('asks for nothing while it rests, and for everything from its start to its stop', async () => {
+  it('watches nothing while it is stopped, and everything from its start to its stop', async () => {
     const { asked, threads, world } = await watching();
     await quiet();
     expect([asked, threads]).toEqual([[], []]);
@@ -252,7 +252,7 @@ describe('a service that watches files', () => {
     expect(rebooted.world.host.made).toEqual([]);
   });
 
-  it('stays down when somebody stops it while it is being restarted', async () => {
+  it('stays down when it is stopped during a restart', async () => {
     const { change, world } = await watching();
     await start(world);
     world.host.stopMs = 1_000;
@@ -268,7 +268,7 @@ describe('a service that watches files', () => {
     expect(world.host.notes.at(-1)?.memo.relaunch).toBe(false);
   });
 
-  it('asks anew for other files, and after a loss of the watcher', async () => {
+  it('sends a new request for other files, and after a loss of the watcher', async () => {
     const { asked, world } = await watching();
     await start(world);
     const { stored } = { stored: world.store.table('services').get('web') };

@@ -772,7 +772,7 @@ describe('a service that is removed', () => {
     expect(world.views.of('states')).toHaveLength(6);
   });
 
-  it('may be registered anew at once', async () => {
+  it('may be registered again at once', async () => {
     const world = await phases.crashed();
     await world.ref.ask('retire', { graceMs: null });
     await world.ref.ask('changed', { stored: { spec: spec(), revision: 1 } });
@@ -919,7 +919,7 @@ describe('a full disk', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
-  it('keeps no restart of an end that it could not record when the service is registered anew', async () => {
+  it('drops the restart after an unrecorded end when the service is registered again', async () => {
     const world = await begun({ spec: { restart: 'always' } });
     await running(world);
     world.store.broken = full;

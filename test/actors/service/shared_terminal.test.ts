@@ -278,7 +278,7 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
-  it('has only its share while there are many, whoever acknowledges nothing', async () => {
+  it('has only its share while there are many, even if others acknowledge nothing', async () => {
     const viewersInThread = { count: 0 };
     const { terminal, print, of, output } = stage(40, 6, 0, { viewersInThread });
     const elsewhere = 255;

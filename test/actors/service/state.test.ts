@@ -6,7 +6,7 @@ describe('the phases of a service', () => {
     for (const phases of Object.values(SUCCESSORS)) expect(phases.length).toBeGreaterThan(0);
   });
 
-  it('begin a process only where there is none', () => {
+  it('start a process only if there is none', () => {
     const mayLaunch = Object.entries(SUCCESSORS).filter(([, phases]) => phases.includes('launching'));
     expect(mayLaunch.map(([phase]) => phase)).toEqual(['idle', 'waiting']);
   });

@@ -83,7 +83,7 @@ describe('a task', () => {
     ]);
   });
 
-  it('is answered at once with wait=false, and later within `timeout`; it goes on', async () => {
+  it('is answered at once with wait=false, or else within `timeout`, and keeps running', async () => {
     const world = await task();
     expect(await start(world, { wait: false })).toEqual({ name: 'web', status: 'starting', pid: 101 });
     const joined = outcome(start(world, { join: true, timeoutMs: 50 }));
@@ -201,7 +201,7 @@ describe('a task after the death of the daemon', () => {
     expect(await start(world, ifChanged)).toMatchObject({ status: 'completed', unchanged: true });
   });
 
-  it('goes on: it is announced once, joined, and completes', async () => {
+  it('continues: it is announced once, joined, and completes', async () => {
     const world = await task({ row: { port: 0, memo: { ...MEMO_OF_TASK, passed: false } } });
     expect(world.state().status).toBe('running');
     const joined = start(world, ifChanged);
@@ -213,7 +213,7 @@ describe('a task after the death of the daemon', () => {
     expect(world.host.made).toEqual([]);
   });
 
-  it('is not completed if nobody knows how it ended', async () => {
+  it('does not count as completed if its end was not observed', async () => {
     const world = await task({ row: { port: 0, memo: MEMO_OF_TASK } });
     world.host.ledger.delete('web');
     await world.ref.ask('adopt', {});

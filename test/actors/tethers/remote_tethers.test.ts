@@ -150,7 +150,7 @@ describe('a remote tether', () => {
     expect(numbers).toMatchObject({ bytesIn: 5, bytesOut: 9, lastError: null });
   });
 
-  it('needs one connection for all, and a reader that stops holds up nobody', async () => {
+  it('needs one connection for all, and a reader that stops blocks no other', async () => {
     const here = await remote({
       take: (taken) => {
         taken.onText = (text) => {

@@ -316,7 +316,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ previous_port: null });
   });
 
-  it('leave a port alone that somebody has on ::1', async () => {
+  it('leave a port alone that another program has on ::1', async () => {
     const [from, to] = ownPorts(3);
     const { tethers: ref, workloads } = await part(tempDir(), [from, to]);
     known(workloads);

@@ -47,7 +47,7 @@ it('registers a context from a file or stdin, syncs and forgets', async () => {
   expect(nowhere.stderr).toContain('berth: /nowhere cannot be read: ENOENT');
 });
 
-it('asks nobody for a login that it could not use', async () => {
+it('does not ask for a login that it could not use', async () => {
   const { run, asked } = await cloud();
   const taken = await run('k8s add dev --kubeconfig -', kubeconfig());
   expect(taken).toMatchObject({ code: 2, stdout: '' });

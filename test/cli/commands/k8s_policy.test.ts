@@ -85,7 +85,7 @@ it('previews each switch on a line of its own, and warns of faults', async () =>
   expect(JSON.parse((await run('k8s policy preview nights --json')).stdout)).toEqual(PREVIEW.workloads);
 });
 
-it('refuses what is no action, no policy and no exception', async () => {
+it('refuses an unknown action, an unknown policy and an invalid exception', async () => {
   const { run, asked } = await cloud(ANSWERS);
   for (const line of [
     'k8s policy drop nights',

@@ -26,7 +26,7 @@ it('shows hours, or what it was told as JSON or CSV', async () => {
   expect(csv[1]).toBe(`2026-11,${ID('A')},dev,shop,5400,720000,${1_800 * 2 ** 30}`);
 });
 
-it('asks for what is selected, and refuses what is no month', async () => {
+it('requests the selected rows, and refuses an invalid month', async () => {
   const { run, asked } = await cloud(ANSWERS);
   const given = await run('k8s savings --cluster dev -n shop,web --from 2026-10 --to 2026-11');
   expect(given).toMatchObject({ code: 0, stdout: '' });

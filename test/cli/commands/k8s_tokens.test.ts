@@ -73,7 +73,7 @@ it('lists and revokes tokens, adds, lists and removes grants', async () => {
   expect((await run(`k8s grants rm ${ID('G')}`)).code).toBe(0);
 });
 
-it('makes no token with a role or a cluster that is none', async () => {
+it('creates no token with an invalid role or an unknown cluster', async () => {
   const { run, asked } = await cloud(ANSWERS);
   expect((await run('k8s tokens create ci --role king')).stderr).toContain('none of viewer');
   expect((await run('k8s tokens create ci --role viewer --cluster nowhere')).code).not.toBe(0);

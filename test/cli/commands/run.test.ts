@@ -133,7 +133,7 @@ it('ends with its caller', async () => {
   await isQuiet(daemon);
 });
 
-it('gives a command that nobody attaches to no process, and each to one alone', async () => {
+it('starts no process for an unattached command, and lets only one client attach to each', async () => {
   const { daemon } = await setting();
   expect(await daemon.request('POST', '/v1/commands', { cmd: 'true', service: 'nope' })).toMatchObject({
     status: 404,

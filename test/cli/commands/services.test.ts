@@ -275,7 +275,7 @@ describe('logs and events', () => {
       );
   });
 
-  it('are followed until Ctrl-C, and end quietly when nobody reads on', async () => {
+  it('are followed until Ctrl-C, and end quietly when the reader is gone', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     const gate = join(folder(), 'gate');
@@ -575,7 +575,7 @@ it('says that a daemon runs already, not that something has its port', async () 
   ]);
 });
 
-it('opens the dashboard with a code that is good once, hidden from other users and servers', async () => {
+it('opens the dashboard with a single-use code, hidden from other users and servers', async () => {
   const daemon = await daemonOf({ config: '[auth]\ntoken = "se/cret"\n' });
   const address = new RegExp(`^http://127\\.0\\.0\\.1:${daemon.port}/#code=code-[\\w-]{16}\\.[\\w-]{43}\n$`);
   expect((await against(daemon)('open --print')).stdout).toMatch(address);

@@ -31,7 +31,7 @@ it('takes a lone escape for the key only when nothing follows', () => {
   expect(reader.isWaiting).toBe(false);
 });
 
-it('takes what nobody types for a paste, and cuts one that is too long', () => {
+it('takes input that is too fast to be typed for a paste, and cuts a paste that is too long', () => {
   const flood = 'xyq'.repeat(MAX_PASTE);
   expect(new KeyReader().read(bytes(flood))).toEqual([
     { kind: 'paste', text: flood.slice(0, MAX_PASTE), isCut: true },

@@ -169,7 +169,7 @@ it('attaches to an agent, comes back, and prompts it', async () => {
   expect(screen.raw().endsWith(LEFT)).toBe(true);
 });
 
-it('says that the daemon is gone, waits, and goes on with the next one', async () => {
+it('says that the daemon is gone, waits, and continues with the next one', async () => {
   const daemon = await withServices();
   const screen = openUi(daemon, [], { NO_COLOR: '1' });
   await screen.until(/^› ○ broken/);
@@ -248,7 +248,7 @@ it('searches a log and pages back in it beyond the lines that it holds', async (
   await screen.until(/● following warn and worse/);
 });
 
-it('says that a token is not accepted, and goes on once one is', async () => {
+it('says that a token is not accepted, and continues once one is', async () => {
   const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
   const daemon = await daemonOf({ config: config('a-token-of-before') });
   const wrong = openUi(daemon, [], { BERTH_AUTH_TOKEN: 'a-wrong-token' });

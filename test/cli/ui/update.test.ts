@@ -314,7 +314,7 @@ describe('a log', () => {
     return { kind: 'logRead', selection: view.log.selection, reading: view.log.reading ?? 'find', page };
   };
 
-  it('shows a line that was found in the past with what is around it, and goes on from there', () => {
+  it('shows a line found in the past with its context, and continues from there', () => {
     const long = told(open(), logged(100_000, 10))[0];
     const [asking] = told(long, ...pressed('/', ...'of old', 'Enter'));
     const old = lines(5_000, 100).map((entry, at) =>
@@ -377,7 +377,7 @@ describe('a log', () => {
     expect(body(flooded)).toEqual(body(paused));
   });
 
-  it('shows only lines with a text, or of a level, by asking anew', () => {
+  it('shows only lines with a text, or of a level, with a new request', () => {
     const [only, effect] = told(open(), ...pressed('w', 'f', ...'GET', 'Enter'));
     expect(effect).toMatchObject({ kind: 'openLog', selection: { names: ['alone'], q: 'GET' } });
     expect(screenOf(only).join('\n')).toContain('only GET');

@@ -75,7 +75,7 @@ describe('a bearer', () => {
 });
 
 describe('a code', () => {
-  it('is good once, and for nothing but a session', () => {
+  it('is valid once, and only for a session', () => {
     const { keys } = keysOf('secret');
     const gone: string[] = [];
     const code = codeOf(keys, gone);
@@ -124,7 +124,7 @@ describe('the key of a page', () => {
     expect(() => prove(next, page.id)).toThrow('not known');
   });
 
-  it('is stored in a form that is good for another key in this life of the daemon alone', () => {
+  it('is stored in a form that gives another key only while this daemon runs', () => {
     const { keys, clock } = keysOf('secret');
     const page = pageOf(keys);
     const stored = must(storableKey(bearer(keys, page)));

@@ -460,7 +460,7 @@ describe('the cloud part', () => {
     expect(ensured()).toBe(before);
   });
 
-  it('is started anew by a request after a failed start', async () => {
+  it('is started again by a request after a failed start', async () => {
     let isBroken = true;
     const { call } = await api(async () => {
       if (isBroken) throw Object.assign(new Error('gone'), { name: 'Failure', code: 'gone' });

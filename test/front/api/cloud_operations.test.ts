@@ -178,7 +178,7 @@ describe('the history', () => {
     });
   });
 
-  it('knows no operation that nobody asked for, and is shown to the token alone', async () => {
+  it('does not know operations that nobody requested, and is shown only to the token', async () => {
     const { call, port } = await api();
     expect(await call('GET', '/k8s/operations/x')).toMatchObject({
       status: 404,
@@ -192,7 +192,7 @@ describe('the history', () => {
 describe('the stream', () => {
   const idsOf = (frames: readonly { id: number | null }[]) => frames.map(({ id }) => id);
 
-  it('replays more than is in memory, and goes on with what happens', async () => {
+  it('replays more than is in memory, and continues with new events', async () => {
     const made = await api();
     const count = 2 * CLOUD_EVENTS.kept + 500;
     await append(made, count);
@@ -204,7 +204,7 @@ describe('the stream', () => {
     expect(JSON.parse(frames.at(-1)?.data ?? '{}')).toMatchObject({ id: count + 1, type: 'workload.asleep' });
   });
 
-  it('goes on after the header Last-Event-ID, and only with what is wanted', async () => {
+  it('continues after the header Last-Event-ID, with selected events only', async () => {
     const made = await api();
     await append(made, 4);
     const headers = { ...TOKEN, 'Last-Event-ID': '3' };

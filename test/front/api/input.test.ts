@@ -167,7 +167,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 
   describe('queries', () => {
-    it('and bodies that ask for what nobody reads are refused, and nothing is done', async () => {
+    it('and bodies with unknown fields are refused, and nothing is done', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web');
       for (const [method, path, name] of [
@@ -204,7 +204,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(service.of('stop')).toHaveLength(3);
     });
 
-    it('that are wrong give 400 and reach nobody', async () => {
+    it('that are wrong give 400 and never reach an actor', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web');
       for (const [method, path] of [

@@ -112,7 +112,7 @@ describe('a person with a token of the issuer', () => {
     expect(issuer.asked).toHaveLength(2);
   });
 
-  it('is told to try again while the issuer does not answer, and others go on', async () => {
+  it('is told to try again while the issuer does not answer, and others continue', async () => {
     const { issuer, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'viewer' });
     issuer.isBroken = true;
@@ -174,7 +174,7 @@ describe('a token', () => {
     }
   });
 
-  it('of the issuer is good at the listener of the cloud alone', async () => {
+  it('of the issuer is accepted only by the listener of the cloud', async () => {
     const { issuer, front, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'admin' });
     const headers = { Authorization: `Bearer ${jwt(KEY, claimsOf(issuer))}` };

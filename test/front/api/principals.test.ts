@@ -288,7 +288,7 @@ describe('whoever may see one namespace', () => {
     expect([await status(woken), await status(slept)]).toEqual([200, 404]);
   });
 
-  it('changes many of what it may, and is told of no other', async () => {
+  it('changes many workloads within its grants, and learns of no others', async () => {
     const made = await api();
     const token = await made.token('web', { role: 'sleeper', cluster_id: made.one, namespace: 'web' });
     const body = { selector: 'app' };
@@ -307,7 +307,7 @@ describe('whoever may see one namespace', () => {
 });
 
 describe('an API token', () => {
-  it('is told once, kept as a hash, listed, and names who has asked in the audit log', async () => {
+  it('is shown once, stored as a hash, listed, and named in the audit log as the one who asked', async () => {
     const made = await api();
     const token = await made.token('ci', { role: 'operator' });
     expect(token).toMatch(/^brt_[0-9A-Z]{26}_[A-Za-z0-9_-]{43}$/);

@@ -97,7 +97,7 @@ describe('wrong values', () => {
     ['=5', ['']],
   ])('%s names what nobody asks for', (raw, paths) => expect(wrong(raw).paths).toEqual(paths));
 
-  it('say what is not known, however many there are', () => {
+  it('name unknown values, at most 32 of them', () => {
     expect(wrong('dryRun=All').message).toBe('dryRun is not a query value of this request');
     const many = Array.from({ length: 5_000 }, (_, index) => `x${index}`).join('&');
     expect(wrong(many).paths).toHaveLength(32);

@@ -100,7 +100,7 @@ describe('another Berth', () => {
     expect(tethers).toMatchObject({ status: 200, body: [] });
   });
 
-  it('may be a page of somebody else', async () => {
+  it('may be the page of another server', async () => {
     const server = createServer((_, response) =>
       response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Log in</h1>'),
     );
@@ -115,7 +115,7 @@ describe('another Berth', () => {
 });
 
 describe('POST /k8s/relay', () => {
-  it('answers a ticket, and that there is no relay where there is none', async () => {
+  it('answers with a ticket, or with an error if there is no relay', async () => {
     const { there, here } = await both();
     const until = Date.UTC(2030, 0, 1);
     await there.stand<RelayProtocol>('relay', { admit: () => ({ ticket: 'T', until, port: 4 }) });

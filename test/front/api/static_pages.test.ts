@@ -64,7 +64,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(seen).toEqual(ALL_OPERATIONS.map(({ path }) => path));
     });
 
-    it('may be the document of the API, made once, and made anew only after a failure', async () => {
+    it('may be the document of the API, built once, and again only after a failure', async () => {
       let made = 0;
       const front = await start({
         openapi: async () => {

@@ -48,7 +48,7 @@ for connection in range(4):
 `;
 
 describe.each(SERVERS)('%s: a flood', (kind) => {
-  it('of requests whose answers nobody reads ends with its connection alone', async () => {
+  it('of requests whose answers are not read ends only its own connection', async () => {
     // Nine answers are a little more than uWebSockets.js collects before it writes.
     const answer = 'x'.repeat(1_700);
     const { port } = await serve(kind, (x) => text(x, answer));

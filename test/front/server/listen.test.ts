@@ -94,7 +94,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(first.port, 'GET', '/')).text).toBe('first');
     });
 
-    it('of 0.0.0.0 have ::1 with them, or somebody else had localhost there', async () => {
+    it('of 0.0.0.0 include ::1, so that no other program can have localhost there', async () => {
       const create = await chooseServer(() => {}, kind);
       const make = () =>
         create({

@@ -248,7 +248,7 @@ describe('sending', () => {
     expect(readers.map(({ ids }) => ids)).toEqual(readers.map(() => range(1, 50)));
   });
 
-  it('cuts off a subscriber with more than 1 MiB pending, and nobody else', async () => {
+  it('cuts off a subscriber with more than 1 MiB pending, and no other', async () => {
     const slow = subscribe();
     const fine = subscribe();
     slow.stalled = true;

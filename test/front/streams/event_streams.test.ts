@@ -160,7 +160,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(fine.frames.filter(({ id: of }) => of !== null)).toHaveLength(id);
   });
 
-  it('reads the journal anew when something was missed on the way', async () => {
+  it('reads the journal again when events were missed', async () => {
     const front = await startFront({ server, kept: records(1, 2) });
     const client = await sse(front.port, '/v1/events');
     front.events.answer({ subscribe: () => ({ kept: records(1, 6), lastId: 6, completeFrom: 1 }) });
@@ -192,7 +192,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await client.until(1)).toHaveLength(1);
   });
 
-  it('reads the journal anew when the services thread was lost', async () => {
+  it('reads the journal again when the services thread was lost', async () => {
     const front = await startFront({ server });
     const { ends, cut } = pipePair();
     front.node.connect('services-0', ends[0]);

@@ -118,7 +118,7 @@ describe('a step', () => {
     expect(LOGS.maxStepLines).toBe(1_000);
   });
 
-  it('goes on in the middle of a line that a read has cut', async () => {
+  it('continues in the middle of a line that a read has cut', async () => {
     const long = 'x'.repeat(40 * KIB);
     const steps = await stepsThrough(Buffer.from(`${'\n'.repeat(LOGS.maxStepLines)}${long}\n${long}\n`));
     const lines = steps.flatMap(linesIn);

@@ -98,7 +98,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await web.next('follow')).toEqual({ on: false });
   });
 
-  it('goes on after any entry, without a loss or a repetition', async () => {
+  it('continues after any entry, without loss or repetition', async () => {
     const { add, print, follow } = await startLogged(server);
     await add('web');
     await add('api');

@@ -152,7 +152,7 @@ describe('a service', () => {
     expect(parse(views.services()).services).toHaveLength(1);
   });
 
-  it('that was removed and registered anew shows nothing of before', () => {
+  it('that was removed and registered again shows nothing of its past', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 3 })]);
     views.remove('web');
