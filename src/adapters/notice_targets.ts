@@ -1,8 +1,10 @@
 // Sends notices to their targets: docs/reference.md "Notices". Dependencies are loaded with the first one.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { NoticeMessage } from '../protocol/notices.ts';
+import type { Clock } from '../runtime/actor.ts';
 import { NOTICE } from '../settings/limits.ts';
 import type { NoticeTarget } from '../settings/notify.ts';
+import { deadlineSignal } from './deadline_signal.ts';
 
 type EnvironmentRows = readonly (readonly [key: string, value: string])[];
 type Headers = Readonly<Record<string, string>>;
@@ -161,11 +163,15 @@ export async function sendNotice(
   notice: NoticeMessage,
   env: EnvironmentRows,
   ended: AbortSignal,
+  clock: Clock,
 ): Promise<string | null> {
+  const deadline = deadlineSignal(clock, NOTICE.timeoutMs, ended);
   try {
-    await send(target, notice, env, AbortSignal.any([ended, AbortSignal.timeout(NOTICE.timeoutMs)]));
+    await send(target, notice, env, deadline.signal);
     return null;
   } catch (error) {
     return errorText(error);
+  } finally {
+    deadline.clear();
   }
 }

@@ -3,10 +3,14 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { sendNotice } from '../../src/adapters/notice_targets.ts';
 import type { NoticeMessage } from '../../src/protocol/notices.ts';
-import { tempDir } from '../kit/actors.ts';
+import { systemClock } from '../../src/runtime/clock.ts';
+import { NOTICE as LIMITS } from '../../src/settings/limits.ts';
+import { tempDir, virtualClock } from '../kit/actors.ts';
 import { serve } from '../kit/recording_server.ts';
 
 const NEVER = new AbortController().signal;
@@ -24,7 +28,7 @@ const NOTICE: NoticeMessage = {
 it('are posted to ntfy as text, with a title and the token', async () => {
   const server = await serve((_asked, response, count) => response.writeHead(count === 1 ? 200 : 429).end());
   const target = { kind: 'ntfy', url: `${server.url}/my-topic`, token: 'tk_secret' } as const;
-  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe(null);
+  expect(await sendNotice(target, NOTICE, [], NEVER, systemClock)).toBe(null);
   expect(server.asked).toMatchObject([
     {
       method: 'POST',
@@ -33,7 +37,7 @@ it('are posted to ntfy as text, with a title and the token', async () => {
       headers: { title: 'shop--bot: agent.state', authorization: 'Bearer tk_secret' },
     },
   ]);
-  const refused = await sendNotice({ ...target, token: '' }, NOTICE, [], NEVER);
+  const refused = await sendNotice({ ...target, token: '' }, NOTICE, [], NEVER, systemClock);
   expect(refused).toBe('it answers 429');
   expect(server.asked[1]?.headers).not.toHaveProperty('authorization');
 });
@@ -45,7 +49,7 @@ it('are shown by notify-send as words, markup included', async () => {
   writeFileSync(program, `#!/bin/sh\nprintf '%s\\n' "$@" > ${said}\n`);
   chmodSync(program, 0o755);
   const env = [['PATH', `${folder}:/usr/bin:/bin`]] as const;
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER)).toBe(null);
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER, systemClock)).toBe(null);
   expect(readFileSync(said, 'utf8').trimEnd().split('\n')).toEqual([
     '--app-name=Berth',
     '--',
@@ -53,10 +57,12 @@ it('are shown by notify-send as words, markup included', async () => {
     'shop--bot asks: "Überschreiben?" &lt;b&gt;&amp; $(touch x)&lt;/b&gt;',
   ]);
   writeFileSync(program, '#!/bin/sh\nexit 4\n');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER)).toBe('it ended with exit code 4');
-  expect(await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]], NEVER)).toBe(
-    'the program is not installed (ENOENT)',
+  expect(await sendNotice({ kind: 'desktop' }, NOTICE, env, NEVER, systemClock)).toBe(
+    'it ended with exit code 4',
   );
+  expect(
+    await sendNotice({ kind: 'desktop' }, NOTICE, [['PATH', join(folder, 'none')]], NEVER, systemClock),
+  ).toBe('the program is not installed (ENOENT)');
 });
 
 it.each([
@@ -71,8 +77,28 @@ it.each([
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const target = { kind: 'webhook', url: `http://127.0.0.1:${port}/`, secret: 'x' } as const;
-  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe(said);
+  expect(await sendNotice(target, NOTICE, [], NEVER, systemClock)).toBe(said);
   server.close();
   await once(server, 'close');
-  expect(await sendNotice(target, NOTICE, [], NEVER)).toBe('nothing listens there (ECONNREFUSED)');
+  expect(await sendNotice(target, NOTICE, [], NEVER, systemClock)).toBe(
+    'nothing listens there (ECONNREFUSED)',
+  );
+});
+
+it('are given up after their time, also when garbage is collected meanwhile', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const clock = virtualClock();
+  const webhook = { kind: 'webhook', url: `http://127.0.0.1:${port}/`, secret: 'x' } as const;
+  const exec = { kind: 'exec', command: 'sleep 600' } as const;
+  const connected = once(server, 'connection');
+  const sent = [webhook, exec].map((target) => sendNotice(target, NOTICE, [], NEVER, clock));
+  await connected;
+  collect();
+  await clock.advance(LIMITS.timeoutMs);
+  expect(await Promise.all(sent)).toEqual(['no answer within 10 s', 'no answer within 10 s']);
+  server.close();
 });

@@ -76,12 +76,15 @@ class Notices {
   }
 
   async test(): Promise<{ results: NoticeTest[] }> {
-    const { clock } = this.context;
+    const {
+      clock,
+      scope: { signal },
+    } = this.context;
     const { sendNotice } = await import('../../adapters/notice_targets.ts');
     const results = this.queues.map(async ({ rule: { target } }, index) => {
       const began = clock.monotonic();
       const message = testMessage(`test-${clock.now()}-${index}`, clock.now());
-      const error = await sendNotice(target, message, this.config.environment, this.context.scope.signal);
+      const error = await sendNotice(target, message, this.config.environment, signal, clock);
       const ms = Math.round(clock.monotonic() - began);
       return { target: targetLabel(target), ok: error === null, error, ms };
     });
@@ -166,8 +169,10 @@ class Notices {
 
   private async deliver(queue: NoticeQueue, notice: StoredNotice): Promise<void> {
     const { sendNotice } = await import('../../adapters/notice_targets.ts');
-    const { signal } = this.context.scope;
-    const error = await sendNotice(queue.rule.target, messageOf(notice), this.config.environment, signal);
+    const { clock, scope } = this.context;
+    const { signal } = scope;
+    const message = messageOf(notice);
+    const error = await sendNotice(queue.rule.target, message, this.config.environment, signal, clock);
     // What was given up is on disk, and sent by the next daemon.
     if (signal.aborted) return;
     const isDone = queue.settle(error, this.context.clock.now());

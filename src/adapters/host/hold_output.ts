@@ -14,9 +14,18 @@ function openQuietly(path: string): number[] {
   }
 }
 
+/** The names in `folder`; none where there is no such folder: the first host may have ended before it made it. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
 /** Opens every FIFO in `folder` without reading. Returns a function that closes them. */
 export function holdOutput(folder: string): () => void {
-  const held = readdirSync(folder).flatMap((name) => openQuietly(join(folder, name)));
+  const held = namesIn(folder).flatMap((name) => openQuietly(join(folder, name)));
   return () => {
     for (const fd of held.splice(0)) closeSync(fd);
   };

@@ -1,5 +1,7 @@
 // The part of /k8s that another Berth answers: docs/reference.md "Remote tethers".
+import { deadlineSignal } from '../../adapters/deadline_signal.ts';
 import { fail } from '../../protocol/errors.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { CLOUD, CLOUD_EVENTS, RELAY, WAKE_ORDER } from '../../settings/cloud_limits.ts';
 import { HTTP } from '../../settings/limits.ts';
 import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
@@ -58,17 +60,9 @@ function missingRole(body: string): string | null {
   }
 }
 
-/**
- * Sends a request; `limitMs` null: its answer is endless. Fails remote_unreachable, remote_denied, forbidden.
- */
-async function askRemote(
-  remote: RemoteApi,
-  request: RemoteRequest,
-  limitMs: number | null,
-): Promise<RemoteAnswer> {
-  const { signal } = request;
-  const late = limitMs === null ? signal : AbortSignal.timeout(limitMs);
-  const answer = await remote.send({ ...request, signal: AbortSignal.any([signal, late]) });
+/** Sends a request. Fails remote_unreachable, remote_denied, forbidden. */
+async function askRemote(remote: RemoteApi, request: RemoteRequest): Promise<RemoteAnswer> {
+  const answer = await remote.send(request);
   const { status } = answer;
   if (status === 401 || status === 403) {
     const missing = missingRole(await answer.text());
@@ -135,13 +129,19 @@ export function passOn({ exchange, reply, route, app, pending }: PassedRequest, 
   if (isStreamed) app.streams.assertRoom();
   const gone = new AbortController();
   const cut = (): void => gone.abort();
-  const head = { ...passedHead(exchange), isStreamed, signal: gone.signal };
-  const limitMs = isStreamed ? null : answerLimitMs(route, exchange.query());
+  const head = { ...passedHead(exchange), isStreamed };
+  const limitMs = answerLimitMs(route, exchange.query());
   const work = passedBody(exchange).then(async (body) => {
     exchange.whenGone(cut);
-    const answer = await askRemote(remote, { ...head, body }, limitMs);
-    const text = isStreamed && answer.status === 200 ? null : await answer.text();
-    return { answer, text };
+    // A stream has no end.
+    const deadline = isStreamed ? null : deadlineSignal(systemClock, limitMs, gone.signal);
+    try {
+      const answer = await askRemote(remote, { ...head, body, signal: deadline?.signal ?? gone.signal });
+      const text = isStreamed && answer.status === 200 ? null : await answer.text();
+      return { answer, text };
+    } finally {
+      deadline?.clear();
+    }
   });
   pending.track(reply, { isOfToken: false, onCut: cut }, work, ({ answer, text }) => {
     if (text !== null) {

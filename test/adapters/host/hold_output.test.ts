@@ -37,4 +37,9 @@ describe('output', () => {
     printAndEnd('gone again');
     expect(readAll()).toBe('');
   });
+
+  it('of no service is held where no host has made the folder yet', () => {
+    const release = holdOutput(join(folder, 'none'));
+    expect(release).not.toThrow();
+  });
 });
