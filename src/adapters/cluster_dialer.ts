@@ -10,7 +10,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import type { ClusterAccess } from '../protocol/cloud.ts';
+import type { ClusterAccess } from '../protocol/clusters.ts';
 import { fail } from '../protocol/errors.ts';
 import { type Clock, isFailure } from '../runtime/actor.ts';
 import { systemClock } from '../runtime/clock.ts';

@@ -1,5 +1,5 @@
 // Clusters: the shape of a registration, docs/reference.md "Clusters", and the answers of the operations.
-import type { ClusterChange, ClusterInput } from '../protocol/cloud.ts';
+import type { ClusterChange, ClusterInput } from '../protocol/clusters.ts';
 import { isNamespace } from '../protocol/names.ts';
 import { WORKLOAD_KINDS } from '../protocol/workload_kinds.ts';
 import { CLOUD } from '../settings/cloud_limits.ts';

@@ -14,7 +14,7 @@ export const tethers = {
     status: 201,
     body: 'NewTether',
     answer: 'TetherAdded',
-    errors: ['invalid_spec', 'unknown_workload', 'port_in_use', 'tether_elsewhere'],
+    errors: ['invalid_spec', 'unknown_workload', 'port_in_use', 'tether_elsewhere', 'quota_exceeded'],
     keyKind: 'id',
     needs: 'cloud',
   }),

@@ -114,7 +114,7 @@ export const workloads = {
     summary: 'Give back the saved count of replicas, or 1; harmless when awake',
     query: { wait: { kind: 'flag', summary: 'true: answer when a pod is Ready' }, timeout },
     answer: 'Replicas',
-    errors: ['unknown_workload', 'wake_refused', 'ready_timeout', ...CHANGE_ERRORS],
+    errors: ['unknown_workload', 'wake_refused', 'quota_exceeded', 'ready_timeout', ...CHANGE_ERRORS],
     keyKind: 'id',
     needs: 'cloud',
   }),

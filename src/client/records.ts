@@ -42,7 +42,7 @@ export type { Version } from '../api/system_shapes.ts';
 export type { NewTether, Tether } from '../api/tethers_shapes.ts';
 export type { AutoSleepSettings, Workload, WorkloadDetail } from '../api/workloads_shapes.ts';
 export type { AgentType } from '../protocol/agent_types.ts';
-export type { ClusterCapabilities } from '../protocol/cloud.ts';
+export type { ClusterCapabilities } from '../protocol/clusters.ts';
 export type { RestartPolicy, ServiceStatus } from '../protocol/service.ts';
 
 /** The two additional fields of every event's data with `?detail=true`. */

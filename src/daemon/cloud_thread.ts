@@ -34,6 +34,7 @@ async function setupRemote(
     hasRelay: false,
     remote: remoteWorkloads(remote),
     isServer: false,
+    quotas: data.cloud.quotas,
   });
   await node.start('operations', cloudOperationsActor, { store });
   await node.ref('tethers').ask('boot', {});

@@ -50,6 +50,11 @@ export function createThreadData({ settings, stateDir, ...rest }: ThreadDataOpti
       relay: relaySettings(settings, stateDir),
       remote: remoteBerth(settings, stateDir),
       isServer: isCloudServer,
+      quotas: {
+        tethers: settings.cloud.quota_tethers,
+        connections: settings.cloud.quota_connections,
+        wakesPerHour: settings.cloud.quota_wakes_per_hour,
+      },
     },
   };
 }

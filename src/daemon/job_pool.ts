@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Piscina } from 'piscina';
 import type { InputHashTask } from '../adapters/input_hash.ts';
-import type { ClusterAccess } from '../protocol/cloud.ts';
+import type { ClusterAccess } from '../protocol/clusters.ts';
 import type {
   LogReadAnswer,
   LogReadTask,

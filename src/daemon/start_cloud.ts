@@ -66,7 +66,7 @@ export async function startCloud(
   data: ThreadData,
   { store, openHistory, vault, self, assertMayChange }: CloudParts,
 ): Promise<void> {
-  const { tetherPorts, sweepMs, allowInCluster, relay, isServer } = data.cloud;
+  const { tetherPorts, sweepMs, allowInCluster, relay, isServer, quotas } = data.cloud;
   const jobs = createJobPool();
   node.scope.defer(() => jobs.close());
   await startEvents(node, openHistory);
@@ -79,6 +79,7 @@ export async function startCloud(
     podAccess: pod?.access ?? null,
     ownPod: pod,
     self,
+    quotas,
   });
   const opener = await node.start('tethers', tethersActor, {
     store,
@@ -86,6 +87,7 @@ export async function startCloud(
     hasRelay: relay !== null,
     remote: null,
     isServer,
+    quotas,
   });
   await node.start('operations', cloudOperationsActor, { store });
   await node.start('clusters', clustersActor, {

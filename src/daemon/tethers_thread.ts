@@ -34,7 +34,12 @@ async function setupTethers(node: Node, { addressRule, cloud }: ThreadData): Pro
   if (link) node.scope.defer(() => link.close());
   node.family('tether:', tetherActor, () => ({ ...config, link }));
   if (cloud.relay === null || nodeOf('relay') !== node.name) return;
-  await node.start('relay', relayActor, { ...config, ...cloud.relay, onListening: reportRelay });
+  await node.start('relay', relayActor, {
+    ...config,
+    ...cloud.relay,
+    maxStreams: cloud.quotas.connections,
+    onListening: reportRelay,
+  });
 }
 
 /** The life of the thread: see `runThread`. */

@@ -4,7 +4,7 @@ import type { RelayAddress } from '../adapters/relay/relay_server.ts';
 import type { PagesInFlight } from '../adapters/storage/store_room.ts';
 import type { RemoteBerth } from '../client/remote_berth.ts';
 import type { HolderAddress } from '../protocol/cloud_views.ts';
-
+import type { Quotas } from '../protocol/quotas.ts';
 import type { NoticeRule } from '../settings/notify.ts';
 
 /** Where other Berths connect, and the secret for their tickets. */
@@ -53,6 +53,8 @@ export interface ThreadData {
     remote: RemoteBerth | null;
     /** Whether this is `berth cloud serve`, where only the cloud part opens the store. */
     isServer: boolean;
+    /** Of each API token and each person. */
+    quotas: Quotas;
   };
 }
 

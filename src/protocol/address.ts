@@ -4,10 +4,11 @@
 import type { PlacementKey } from '../runtime/actor.ts';
 import type { AgentStateProtocol } from './agent_state.ts';
 import type { AgentsProtocol } from './agents.ts';
-import type { ClustersProtocol, SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
+import type { SweeperProtocol, WorkloadsProtocol } from './cloud.ts';
 import type { CloudEventsProtocol } from './cloud_events.ts';
 import type { CloudOperationsProtocol } from './cloud_operations.ts';
 import type { CloudViewsProtocol } from './cloud_views.ts';
+import type { ClustersProtocol } from './clusters.ts';
 import type { CommandProtocol } from './commands.ts';
 import type { DoorProtocol } from './doors.ts';
 import type { EventsProtocol } from './events.ts';

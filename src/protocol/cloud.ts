@@ -1,7 +1,7 @@
-// The cloud part: records of clusters and workloads, and the messages of `clusters`, `workloads`, `sweeper`
-// and `cloudviews`, docs/reference.md "Cloud". Tethers are in tethers.ts.
+// Workloads: docs/reference.md "Workloads". Their records, and the messages of `workloads` and `sweeper`.
 
-import type { ReviewedRight, ServiceAccountName, TokenRenewal } from './cluster_account.ts';
+import type { ReviewedRight, ServiceAccountName } from './cluster_account.ts';
+import type { ClusterAccess } from './clusters.ts';
 import type { Within } from './grants.ts';
 import type { LabelText } from './labels.ts';
 import type {
@@ -15,71 +15,6 @@ import type {
 import type { SleepCause, SleepReceipt, WakeCause, WakeReceipt, WorkloadActivity } from './receipts.ts';
 import type { PodRequests, SavingsProtocol, SleepSpan } from './savings.ts';
 import type { WorkloadKind, WorkloadState } from './workload_kinds.ts';
-
-/**
- * The access to a cluster's API server, reduced from a kubeconfig. A secret: it stays within the cloud's
- * threads and must not appear in a message to the front, an error or a log line.
- */
-export interface ClusterAccess {
-  /** `https://host[:port][/prefix]`, normalised, without a trailing slash. */
-  server: string;
-  /** PEM; null: the system's root certificates. */
-  ca: string | null;
-  tlsServerName: string | null;
-  /** The namespace of the context. Absent in older records. */
-  namespace?: string | null;
-  /** `pod`: the service account of this process's own pod, whose token file is reread regularly. */
-  credential:
-    | { kind: 'token'; token: string }
-    | { kind: 'certificate'; certificate: string; key: string }
-    | { kind: 'pod' };
-}
-
-/** A secret sealed with a data key of its own, which is wrapped by the key `kek` of the key file. */
-export interface SealedSecret {
-  kek: string;
-  wrapped: Uint8Array;
-  data: Uint8Array;
-}
-
-/** Times are epoch milliseconds throughout. */
-export interface StoredCluster {
-  id: string;
-  name: string;
-  provider: string;
-  inCluster: boolean;
-  createdAt: number;
-  /** null: never synced, so it is not watched. */
-  lastSyncAt: number | null;
-  version: string | null;
-  capabilities: ClusterCapabilities | null;
-  /** The sealed ClusterAccess as JSON; null for the pod's own cluster. */
-  access: SealedSecret | null;
-  /** Namespaces to look in where the account has no rights on all of them. Absent in older records. */
-  namespaces?: string[];
-  /** What the last sync was able to list. Absent in older records and before the first sync. */
-  scope?: ClusterScope[];
-  /** When the certificate or token expires; null: unknown. Absent in older records. */
-  credentialEndsAt?: number | null;
-  /** How its token is renewed; null: not at all. Absent in older records. */
-  renewal?: TokenRenewal | null;
-}
-
-/** The namespaces in which one kind of workload is listed and watched; null: all. */
-export interface ClusterScope {
-  kind: WorkloadKind;
-  namespaces: string[] | null;
-}
-
-/** The account's rights in all listed namespaces, as reported by the cluster. */
-export interface ClusterCapabilities {
-  sync: boolean;
-  watch: boolean;
-  sleep: boolean;
-  tether: boolean;
-  /** The missing rights, such as `patch deployments.apps` or `patch deployments.apps in namespace web`. */
-  denied: string[];
-}
 
 /** The part of a Deployment or StatefulSet that is kept; the rest of the object is dropped at once. */
 export interface ObservedWorkload {
@@ -182,69 +117,6 @@ export const autoSleepSettings = ({
   idle_timeout_minutes: idleMinutes,
 });
 
-/** A registration whose shape has been checked. */
-export interface ClusterInput {
-  name: string;
-  provider: string;
-  /** Raw or strict base64; null when `inCluster`. */
-  kubeconfig: string | null;
-  inCluster: boolean;
-  namespaces: string[];
-  /** Renew its token before it expires. */
-  renewToken: boolean;
-}
-
-/** A change of a cluster; null keeps a value. */
-export interface ClusterChange {
-  name: string | null;
-  provider: string | null;
-  kubeconfig: string | null;
-  namespaces: string[] | null;
-  /** As in `ClusterInput`, for the token in `kubeconfig`. */
-  renewToken: boolean;
-}
-
-/**
- * Owns the registered clusters. Asks workloads and tethers. At its start it sends every cluster to the views.
- */
-export interface ClustersProtocol {
-  /**
-   * Does not connect. `id`: the new cluster's id; if a cluster already has it, that cluster is returned, so a
-   * retry is harmless. Fails invalid_spec, name_in_use, storage_full.
-   */
-  register(message: { input: ClusterInput; id?: string }): { id: string; name: string };
-  /**
-   * Changes a cluster's record. New credentials take effect with the next call. Fails unknown_cluster,
-   * invalid_spec, name_in_use, storage_full.
-   */
-  change(message: { id: string; change: ClusterChange }): { id: string; name: string };
-  /**
-   * Closes the cluster's tethers and deletes it with its workloads' records. The workloads themselves are
-   * left alone.
-   */
-  remove(message: { id: string }): { removed: true; id: string };
-  /** Fails unknown_cluster, cluster_unreachable, cluster_denied. */
-  sync(message: { id: string }): { synced: number };
-  /** The account's rights that Berth uses, wherever the cluster is listed. Fails as `sync`. */
-  rights(message: { id: string }): ReviewedRight[];
-  /** A reply implies that the initial rows of this thread's actors have reached the views. */
-  viewsReady(message: Record<string, never>): null;
-  /** From workloads: facts from the latest contact with the cluster. */
-  updateFacts(message: ClusterFacts & { id: string }): null;
-}
-
-export interface ClusterFacts {
-  /** null: not contacted since the start. */
-  reachable: boolean | null;
-  version?: string;
-  capabilities?: ClusterCapabilities;
-  lastSyncAt?: number;
-  /** Whether the cluster accepts the account. */
-  authenticated?: boolean;
-  scope?: ClusterScope[];
-  credentialEndsAt?: number | null;
-}
-
 /** What a tether needs to carry a connection: where the pods are, and access to them. */
 export interface TetherTarget {
   clusterId: string;
@@ -271,6 +143,8 @@ export interface BulkChange extends WorkloadSelection {
   to: 'asleep' | 'awake';
   /** For a sleep: how long connections do not wake the workloads, in milliseconds. */
   holdMs: number | null;
+  /** The subject whose quota its wakes count against; absent: no quota applies. */
+  subject?: string;
   /** Report only; change nothing. */
   isDryRun: boolean;
 }
@@ -335,10 +209,16 @@ export interface WorkloadsProtocol extends GovernedWorkloadsProtocol, SavingsPro
    * Single-flight per workload. `waitMs` null: replies when the cluster has accepted the change. Otherwise
    * replies when a pod is Ready, or fails ready_timeout. A wake by a connection is refused (wake_refused)
    * while a requested sleep holds it off. `schedule`: only if a schedule put it to sleep.
+   * `subject`: the wake counts against this subject's quota, and may fail quota_exceeded.
    */
-  wake(message: { id: string; by: WakeCause; waitMs: number | null; operation?: string; policy?: string }): {
-    replicas: number;
-  };
+  wake(message: {
+    id: string;
+    by: WakeCause;
+    waitMs: number | null;
+    operation?: string;
+    policy?: string;
+    subject?: string;
+  }): { replicas: number };
   /**
    * What an interrupted sleep or wake did to a workload, according to the receipt on the workload itself: the
    * replica count to answer with; null: the operation has not changed it, and never will. Fails as `wake`
@@ -383,17 +263,6 @@ export interface SweeperProtocol {
   sweep(message: Record<string, never>): { slept: string[]; left: { id: string; reason: string }[] };
 }
 
-/** A cluster as clients see it, without its secret. */
-export interface ClusterRow extends Omit<StoredCluster, 'access'> {
-  /** Whether the last call reached it; null: not called since the daemon started. */
-  reachable: boolean | null;
-  /** Whether it accepts the account; null: not called since the daemon started. */
-  authenticated: boolean | null;
-  /** When `authenticated` last changed. */
-  authenticatedSince: number | null;
-  /** Why the last attempt to renew its token failed; null if it did not. */
-  renewalError: string | null;
-}
 /** A workload as clients see it. */
 export interface WorkloadRow
   extends Pick<StoredWorkload, 'id' | 'clusterId' | 'state' | 'sleepReason' | 'desiredReplicas'>,

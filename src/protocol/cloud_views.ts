@@ -1,6 +1,7 @@
 // The messages of `cloudviews`, by which the owners of the cloud's rows keep the front's copies up to date.
-import type { ClusterRow, WorkloadRow } from './cloud.ts';
+import type { WorkloadRow } from './cloud.ts';
 import type { CloudEventRecord } from './cloud_events.ts';
+import type { ClusterRow } from './clusters.ts';
 import type { StoredGrant } from './grants.ts';
 import type { StoredToken } from './principals.ts';
 import type { TetherRow } from './tethers.ts';

@@ -72,6 +72,10 @@ export const ERRORS = {
     hint: 'Set cloud.remote of your own Berth to this one, or use `berth k8s tether --remote`.',
   },
   relay_off: { status: 409, hint: 'Set cloud.bind and cloud.relay_port on that Berth.' },
+  quota_exceeded: {
+    status: 429,
+    hint: 'Close what you no longer need, or ask an administrator to raise the quota.',
+  },
   key_reused: { status: 422, hint: 'Send each new request with an Idempotency-Key of its own.' },
   payload_too_large: { status: 413, hint: 'Send a smaller body.' },
   unsupported_media_type: { status: 415, hint: 'Send the header Content-Type: application/json.' },

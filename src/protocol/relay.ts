@@ -2,7 +2,7 @@
 
 /** The holder of a ticket. */
 export interface RelayHolder {
-  /** The subjects of its grants. */
+  /** The subjects of its grants, its own subject first. */
   readonly subjects: readonly string[];
   /** From then on its streams are refused (epoch milliseconds); null: never. */
   readonly expiresAt: number | null;

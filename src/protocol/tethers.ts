@@ -23,7 +23,7 @@ export interface StoredTether {
   halfClosedTimeoutMs?: number;
   /** The URL of the Berth that holds the workload; null: this one. Absent in records of earlier versions. */
   remote?: string | null;
-  /** The grant subjects of its creator; absent: its creator was unrestricted. */
+  /** The grant subjects of its creator, its own subject first; absent: its creator was unrestricted. */
   owners?: readonly string[];
 }
 
@@ -71,7 +71,7 @@ export interface TethersProtocol {
   boot(message: Record<string, never>): null;
   /**
    * Takes a port from the pool. `id`: the new tether's id; if a tether already has it, that one is returned,
-   * so a retry is harmless. Fails unknown_workload, invalid_spec, port_in_use, storage_full.
+   * so a retry is harmless. Fails unknown_workload, invalid_spec, port_in_use, quota_exceeded, storage_full.
    */
   create(message: OwnedTether & { id?: string }): { tether_id: string; local_port: number };
   /** Opens the listener; harmless when it is open. Fails unknown_tether, port_in_use, storage_full. */

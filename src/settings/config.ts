@@ -47,6 +47,9 @@ export interface Settings {
     oidc_groups_claim: string;
     oidc_client_id: string;
     oidc_scope: string;
+    quota_tethers: number;
+    quota_connections: number;
+    quota_wakes_per_hour: number;
   };
 }
 
@@ -220,6 +223,9 @@ const SETTING_ROWS: readonly SettingRow[] = [
       fits: (v) => typeof v === 'string' && /^[!-~]+( [!-~]+)*$/.test(v) && v.split(' ').includes('openid'),
     },
   ],
+  ['cloud.quota_tethers', 0, integer(0, 1_000_000)],
+  ['cloud.quota_connections', 0, integer(0, 1_000_000)],
+  ['cloud.quota_wakes_per_hour', 0, integer(0, 1_000_000)],
 ];
 
 /** Environment variables that override the file; an empty one counts as unset. */

@@ -5,7 +5,7 @@ import { createServer as createTcp } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClusterDialer } from '../../src/adapters/cluster_dialer.ts';
-import type { ClusterAccess } from '../../src/protocol/cloud.ts';
+import type { ClusterAccess } from '../../src/protocol/clusters.ts';
 import { CLOUD } from '../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../kit/actors.ts';
 import { certificate } from '../kit/certificates.ts';

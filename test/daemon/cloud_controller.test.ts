@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { CloudController } from '../../src/daemon/cloud_controller.ts';
-import type { ClustersProtocol } from '../../src/protocol/cloud.ts';
+import type { ClustersProtocol } from '../../src/protocol/clusters.ts';
+import { NO_QUOTAS } from '../../src/protocol/quotas.ts';
 import type { ThreadsProtocol } from '../../src/protocol/threads.ts';
 import { Failure } from '../../src/runtime/actor.ts';
 import { loadSettings } from '../../src/settings/config.ts';
@@ -30,6 +31,7 @@ async function link() {
     relay: null,
     remote: null,
     isServer: false,
+    quotas: NO_QUOTAS,
   });
   await cloud.front(await loadSettings(undefined, { XDG_CONFIG_HOME: tempDir() }), 'token');
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };

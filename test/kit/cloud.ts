@@ -20,15 +20,10 @@ import { openStore } from '../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../src/adapters/storage/vault.ts';
 import { CloudViews } from '../../src/front/views/cloud_views.ts';
 import { cloudViewsActor } from '../../src/front/views/cloud_views_actor.ts';
-import type {
-  ClusterAccess,
-  ClusterInput,
-  ClustersProtocol,
-  SweeperProtocol,
-  WorkloadsProtocol,
-} from '../../src/protocol/cloud.ts';
+import type { SweeperProtocol, WorkloadsProtocol } from '../../src/protocol/cloud.ts';
 import type { CloudEventFilter, CloudEventsProtocol } from '../../src/protocol/cloud_events.ts';
 import type { CloudOperationsProtocol } from '../../src/protocol/cloud_operations.ts';
+import type { ClusterAccess, ClusterInput, ClustersProtocol } from '../../src/protocol/clusters.ts';
 import type { EventsProtocol } from '../../src/protocol/events.ts';
 import type { PoliciesProtocol } from '../../src/protocol/policies.ts';
 import type { TethersProtocol } from '../../src/protocol/tethers.ts';
@@ -81,6 +76,8 @@ export interface CloudOptions {
   /** Replaces the store below `folder`. */
   shared?: CloudStore;
   sweepMs?: number;
+  /** Of each token and person. */
+  wakesPerHour?: number;
   historyLimits?: EventHistoryLimits;
 }
 
@@ -164,6 +161,7 @@ export async function cloud(options: CloudOptions = {}): Promise<Cloud> {
     podAccess: options.podAccess ?? null,
     ownPod: options.ownPod ?? null,
     self: options.self ?? 'here',
+    quotas: { wakesPerHour: options.wakesPerHour ?? 0 },
   });
   const events = options.events ?? (await here.stand<EventsProtocol>('events'));
   const tethers = await here.stand<TethersProtocol>('tethers', {

@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { Socket } from 'node:net';
-import type { ClusterAccess } from '../../src/protocol/cloud.ts';
+import type { ClusterAccess } from '../../src/protocol/clusters.ts';
 import type { WorkloadKind } from '../../src/protocol/workload_kinds.ts';
 import { certificate } from './certificates.ts';
 import { applyJsonPatch, PatchFailed } from './json_patch.ts';

@@ -11,7 +11,7 @@ export interface BulkChangesOwner {
   rows(): StoredWorkload[];
   /** Resolves with the replica count after the change. */
   sleep(id: string, holdMs: number | null, operation: string | undefined): Promise<number>;
-  wake(id: string, operation: string | undefined): Promise<number>;
+  wake(id: string, change: Pick<BulkChange, 'operation' | 'subject'>): Promise<number>;
 }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
@@ -56,10 +56,8 @@ export class BulkChanges {
     return Promise.all(rows.map((row) => this.changeOne(row, change)));
   }
 
-  private async changeOne(
-    { id, clusterId, seen }: StoredWorkload,
-    { to, holdMs, isDryRun, operation }: BulkChange,
-  ): Promise<BulkResult> {
+  private async changeOne({ id, clusterId, seen }: StoredWorkload, change: BulkChange): Promise<BulkResult> {
+    const { to, holdMs, isDryRun, operation } = change;
     const { kind, namespace, name, replicas } = seen;
     const subject = { id, clusterId, kind, namespace, name };
     const isThere = (count: number): boolean => (count === 0) === (to === 'asleep');
@@ -71,7 +69,7 @@ export class BulkChanges {
     this.count += 1;
     const lane = `${clusterId}/${this.count % CLOUD.bulkLanes}`;
     const changed = this.lanes.runExclusive(lane, () =>
-      to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, operation),
+      to === 'asleep' ? this.owner.sleep(id, holdMs, operation) : this.owner.wake(id, change),
     );
     const done = changed.then((count): BulkResult => {
       const outcome = isThere(count) ? 'changed' : 'failed';

@@ -4,8 +4,8 @@ import { type AddressRule, addressCheck } from '../../adapters/address_rule.ts';
 import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import { tokenRenewal } from '../../adapters/kube/service_account.ts';
 import { unbracketedHost } from '../../adapters/url_host.ts';
-import type { ClusterAccess, ClusterInput } from '../../protocol/cloud.ts';
 import type { TokenRenewal } from '../../protocol/cluster_account.ts';
+import type { ClusterAccess, ClusterInput } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 
 export interface ClusterAccessConfig {

@@ -1,8 +1,9 @@
 // What calls have shown about each cluster since the start, and the events that clients should learn without
 // asking; docs/reference.md "Event types".
-import type { ClusterFacts, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
+
 import type { CloudEventsProtocol, NewCloudEvent } from '../../protocol/cloud_events.ts';
 import { expiryWarningTime } from '../../protocol/cluster_account.ts';
+import type { ClusterFacts, ClusterRow, StoredCluster } from '../../protocol/clusters.ts';
 import type { EventsProtocol, EventType, NewEvent } from '../../protocol/events.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';

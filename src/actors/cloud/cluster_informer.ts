@@ -5,8 +5,9 @@ import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cl
 import { isUnauthenticated, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type ListWatchHandler, listAndWatch, type WatchStart } from '../../adapters/kube/list_watch.ts';
 import type { NamespaceRow } from '../../adapters/kube/namespaces.ts';
-import type { ClusterFacts, ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { ClusterFacts, ClusterScope } from '../../protocol/clusters.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { deferred } from '../../runtime/deferred.ts';
 import { CLOUD, POLICY } from '../../settings/cloud_limits.ts';

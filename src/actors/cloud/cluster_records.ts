@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CloudStore, StoredFacts } from '../../adapters/storage/cloud_store.ts';
-import type { ClusterFacts, ClusterInput, ClusterRow, StoredCluster } from '../../protocol/cloud.ts';
+import type { ClusterFacts, ClusterInput, ClusterRow, StoredCluster } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
 import type { ClusterHealth } from './cluster_health.ts';

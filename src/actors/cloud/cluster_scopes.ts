@@ -2,8 +2,9 @@
 import { type KubeCluster, workloadsResource } from '../../adapters/kube/kube_cluster.ts';
 import { KubeError, kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import { type NamespaceRow, namespacesResource } from '../../adapters/kube/namespaces.ts';
-import type { ClusterScope, ObservedWorkload } from '../../protocol/cloud.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { ClusterScope } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';

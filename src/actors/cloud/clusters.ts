@@ -5,6 +5,8 @@ import { credentialEnd } from '../../adapters/kube/credential_end.ts';
 import { tokenRenewal } from '../../adapters/kube/service_account.ts';
 import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { Vault } from '../../adapters/storage/vault.ts';
+import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
+import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import type {
   ClusterAccess,
   ClusterChange,
@@ -12,9 +14,7 @@ import type {
   ClustersProtocol,
   SealedSecret,
   StoredCluster,
-  WorkloadsProtocol,
-} from '../../protocol/cloud.ts';
-import type { ReviewedRight } from '../../protocol/cluster_account.ts';
+} from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import { newUlid } from '../../protocol/ulid.ts';
 import {

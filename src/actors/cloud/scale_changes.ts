@@ -3,12 +3,12 @@ import type { KubeCluster } from '../../adapters/kube/kube_cluster.ts';
 import { kubeFailure } from '../../adapters/kube/kube_errors.ts';
 import type { ObservedWorkload, StoredWorkload, WorkloadsProtocol } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
-import type { WakeCause } from '../../protocol/receipts.ts';
 import type { Clock, MessageOf } from '../../runtime/actor.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { HTTP } from '../../settings/limits.ts';
 import { type DaemonPod, endCutOff, isSleptBy, isWokenBy, putToSleep, targetName, wakeUp } from './sleep.ts';
 import { type WakeOrderOwner, WakeOrders, type WakeRequestOf } from './wake_order.ts';
+import type { WakeQuota } from './wake_quota.ts';
 import type { WorkloadEvents } from './workload_events.ts';
 import type { WorkloadPolicies } from './workload_policies.ts';
 
@@ -18,6 +18,7 @@ export interface ScaleChangesOwner extends WakeOrderOwner {
   readonly self: string;
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
+  readonly quota: WakeQuota;
   /** Throws unknown_workload. */
   get(id: string): StoredWorkload;
   /** Whether auto-sleep should put it to sleep, given the state just read. */
@@ -76,13 +77,14 @@ export class ScaleChanges {
   }
 
   /** See WorkloadsProtocol; replies when the cluster has accepted the change. */
-  async wake(
-    id: string,
-    by: WakeCause,
-    operation: string | undefined,
-    policy?: string,
-  ): Promise<Pick<ObservedWorkload, 'replicas'>> {
-    const request = { by, operation, policy };
+  async wake({
+    id,
+    by,
+    operation,
+    policy,
+    subject,
+  }: Omit<MessageOf<WorkloadsProtocol, 'wake'>, 'waitMs'>): Promise<Pick<ObservedWorkload, 'replicas'>> {
+    const request = { by, operation, policy, subject };
     if (by === 'connection') this.refuseWhileHeld(id);
     // Not shared: it may leave the workload asleep.
     if (by === 'schedule') return this.wakeInOrder(id, request);
@@ -163,21 +165,20 @@ export class ScaleChanges {
     throw fail('workload_conflict', `${name} was put to sleep while its wake waited for what it comes after`);
   }
 
-  private wakeAlone(id: string, { by, operation, policy }: WakeRequestOf): Promise<ObservedWorkload> {
-    return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), by, operation, policy));
+  private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
+    return this.mutex.runExclusive(id, () => this.patchAwake(this.owner.get(id), request));
   }
 
   private async patchAwake(
     before: StoredWorkload,
-    by: WakeCause,
-    operation: string | undefined,
-    policy?: string,
+    { by, operation, policy, subject }: WakeRequestOf,
   ): Promise<ObservedWorkload> {
     const { owner } = this;
     const { id, seen: target, clusterId, desiredReplicas: desired, maxReplicas } = before;
     const at = owner.clock.now();
     const request = { by, at, from: owner.self, desired, maxReplicas, operation, policy };
     try {
+      if (target.replicas === 0) owner.quota.take(subject);
       const seen = await owner.call(clusterId, (cluster) => wakeUp(cluster, target, request));
       owner.events.onWoken(id);
       await owner.applyChange(clusterId, target, seen);

@@ -1,6 +1,7 @@
 // When the tokens of clusters are renewed: docs/reference.md "Renewal of tokens".
-import type { StoredCluster } from '../../protocol/cloud.ts';
+
 import { renewalTime } from '../../protocol/cluster_account.ts';
+import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 

@@ -17,6 +17,8 @@ export interface WakeRequestOf {
   by: WakeCause;
   operation: string | undefined;
   policy: string | undefined;
+  /** Whose quota it counts for; undefined: nobody's. */
+  subject: string | undefined;
 }
 
 export interface WakeOrderOwner {

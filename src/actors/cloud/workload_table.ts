@@ -3,9 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isOlderVersion } from '../../adapters/kube/parse_objects.ts';
 import type { CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
-import type { ObservedWorkload, StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { ObservedWorkload, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { PlacedWorkload } from '../../protocol/grants.ts';
 import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts';
 import { newUlid } from '../../protocol/ulid.ts';

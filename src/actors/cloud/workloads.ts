@@ -8,8 +8,6 @@ import {
   autoSleepSettings,
   type BulkChange,
   type BulkResult,
-  type ClusterFacts,
-  type ClustersProtocol,
   type ObservedWorkload,
   type StoredWorkload,
   type TetherTarget,
@@ -18,7 +16,9 @@ import {
 } from '../../protocol/cloud.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
+import type { ClusterFacts, ClustersProtocol } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { Quotas } from '../../protocol/quotas.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import {
   actor,
@@ -42,22 +42,26 @@ import { ReadyWait } from './ready_wait.ts';
 import { ScaleChanges, type ScaleChangesOwner } from './scale_changes.ts';
 import type { DaemonPod } from './sleep.ts';
 import { steadyClock } from './steady_clock.ts';
+import { WakeQuota } from './wake_quota.ts';
 import { WorkloadEvents } from './workload_events.ts';
 import { governedHandlers, WorkloadPolicies } from './workload_policies.ts';
-import { isIdle, isUndone, observe, usedAt, withAutoSleep, workloadId } from './workload_record.ts';
+import { isIdle, isUndone, observe, withAutoSleep, workloadId } from './workload_record.ts';
 import { tableHandlers, WorkloadTable, type WorkloadTableOwner } from './workload_table.ts';
+import { WorkloadUse } from './workload_use.ts';
 
 export interface WorkloadsConfig extends ClusterConnectionsConfig {
   /** The pod this runs in, which is never put to sleep. */
   ownPod: DaemonPod | null;
   /** The name of this Berth, as other Berths see it on the workloads. */
   self: string;
+  quotas: Pick<Quotas, 'wakesPerHour'>;
 }
 
 class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChangesOwner {
   readonly clock: Clock;
   readonly steady: Clock;
   readonly self: string;
+  readonly quota: WakeQuota;
   private readonly context: Context;
   readonly ownPod: DaemonPod | null;
   readonly events: WorkloadEvents;
@@ -71,12 +75,14 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   private readonly scale: ScaleChanges;
   private readonly bulk: BulkChanges;
   readonly policies: WorkloadPolicies;
+  readonly use: WorkloadUse;
   private readonly startedAt: number;
 
   constructor(context: Context, config: WorkloadsConfig) {
     this.context = context;
     this.ownPod = config.ownPod;
     this.self = config.self;
+    this.quota = new WakeQuota(context.clock, config.quotas.wakesPerHour);
     this.clock = context.clock;
     this.steady = steadyClock(context.clock);
     this.startedAt = context.clock.monotonic();
@@ -100,7 +106,7 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       rows: () => this.table.rows(),
       sleep: async (id, holdMs, operation) =>
         (await this.scale.sleep({ id, by: 'request', holdMs, ...(operation && { operation }) })).replicas,
-      wake: async (id, operation) => (await this.scale.wake(id, 'request', operation)).replicas,
+      wake: async (id, change) => (await this.scale.wake({ id, by: 'request', ...change })).replicas,
     });
     this.policies = new WorkloadPolicies({
       clock: this.clock,
@@ -116,6 +122,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
       onDefect: (error) => this.onDefect(error),
     });
     this.table = new WorkloadTable(config.store, context.ref('cloudviews'), this);
+    const { clock, steady, table, activityReports: reports } = this;
+    this.use = new WorkloadUse({ clock, steady, table, reports });
     context.scope.defer(() => this.teller.close());
     context.scope.defer(() => this.table.flush());
     context.scope.defer(() => this.connections.close());
@@ -170,8 +178,8 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
   }
 
   async wake(message: MessageOf<WorkloadsProtocol, 'wake'>): Promise<{ replicas: number }> {
-    const { id, by, waitMs, operation, policy } = message;
-    const { replicas } = await this.scale.wake(id, by, operation, policy);
+    const { id, waitMs } = message;
+    const { replicas } = await this.scale.wake(message);
     if (waitMs === null) return { replicas };
     await this.readyWait.untilReady(id, waitMs);
     // A read after the answer must show the result.
@@ -226,28 +234,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     const { kind, namespace, name, selector, replicaSet, replicas } = seen;
     const workload = { id, kind, namespace, name, selector, replicaSet };
     return { clusterId, access, workload, state, replicas };
-  }
-
-  activity(id: string, at: number): null {
-    const { steady } = this;
-    this.table.update(
-      id,
-      (row) => usedAt({ ...row, lastActivityAt: Math.max(at, row.lastActivityAt ?? 0) }, steady.now()),
-      true,
-    );
-    this.reportUse(id);
-    return null;
-  }
-
-  traffic({ id, lastByteAt }: MessageOf<WorkloadsProtocol, 'traffic'>): null {
-    const known = this.table.get(id);
-    if (!known) return null;
-    // The wall clock may be set at any time, but that does not change how long ago it was.
-    const at = this.steady.now() - Math.max(0, this.clock.now() - lastByteAt);
-    // Several tethers may lead to one workload.
-    if (at > known.usedAt) this.table.update(id, (row) => usedAt(row, at), true);
-    this.reportUse(id);
-    return null;
   }
 
   onListing(clusterId: string, scope: WorkloadScope, rows: ObservedWorkload[], startedAt: number): void {
@@ -341,11 +327,6 @@ class Workloads implements ClusterInformerOwner, WorkloadTableOwner, ScaleChange
     await this.table.flush();
   }
 
-  private reportUse(id: string): void {
-    const row = this.table.get(id);
-    if (row) this.activityReports.report(row);
-  }
-
   /** Makes a change in the background, and records the result. */
   private async changeQuietly(
     { clusterId, seen: before }: StoredWorkload,
@@ -389,8 +370,8 @@ async function init(context: Context, config: WorkloadsConfig): Promise<Handlers
     ...tableHandlers(workloads.table),
     referenceOf: ({ id }) => workloads.referenceOf(id),
     tetherTarget: ({ id }) => context.replyLater(workloads.tetherTarget(id)),
-    activity: ({ id, at }) => workloads.activity(id, at),
-    traffic: (message) => workloads.traffic(message),
+    activity: ({ id, at }) => workloads.use.activity(id, at),
+    traffic: (message) => workloads.use.traffic(message),
   };
 }
 

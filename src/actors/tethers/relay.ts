@@ -17,6 +17,8 @@ export interface RelayConfig extends Omit<TetherConfig, 'link'> {
   isBehindProxy: boolean;
   /** Signs the tickets. */
   cloudToken: string;
+  /** The most streams that one token or person may have open; 0: no limit. */
+  maxStreams: number;
   /** Receives the port it listens on, or the error if its port is taken. */
   onListening(result: { port: number } | { error: Error }): void;
 }
@@ -36,20 +38,34 @@ interface RelayClient {
   ports: RelayPorts;
   /** Who holds the ticket now; null: an unrestricted user. */
   holder: () => TicketHolder;
+  /** Why a holder may not open the stream that it has just opened; null: it may. */
+  refusal: (holder: RelayHolder) => string | null;
 }
 
 /** Each stream names its workload and is authorised for it: a ticket alone gives access to no workload. */
 async function accept(
-  { context, ports, holder }: RelayClient,
+  { context, ports, holder, refusal }: RelayClient,
   stream: MuxStream,
   body: Buffer,
 ): Promise<void> {
   const request = readOpenRequest(body);
   const whose = holder();
+  const reason = whose && refusal(whose);
   if (!request) stream.reset('failed', 'the request names no port of a workload');
+  else if (reason !== null) stream.reset('refused', reason);
   else if (whose === null || (await mayTether(context, whose, request.workloadId)))
-    ports.accept(stream, request);
+    ports.accept(stream, request, whose?.subjects);
   else stream.reset('failed', `there is no workload ${request.workloadId} that this token may tether`);
+}
+
+/** Why `holder` may not open the stream that it has just opened; null: it may. docs/reference.md "Quotas". */
+function quotaRefusal(
+  maxStreams: number,
+  server: RelayServer | null,
+  { subjects: [own = ''] }: RelayHolder,
+): string | null {
+  const isTooMany = maxStreams > 0 && (server?.streamsOf(own) ?? 0) > maxStreams;
+  return isTooMany ? `you have ${maxStreams} connections, the most allowed (cloud.quota_connections)` : null;
 }
 
 /** `relay`: docs/reference.md "Relay". */
@@ -60,6 +76,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
   // Comes after the ports are closed, which tell their clients the reason.
   scope.defer(async () => server?.close());
   const ports = new RelayPorts(context, config);
+  const refusal = (by: RelayHolder) => quotaRefusal(config.maxStreams, server, by);
   const listen = async (): Promise<void> => {
     try {
       const opened = await listenForRelays({
@@ -69,7 +86,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
         readTicket: (ticket) => readTicket(config.cloudToken, ticket, clock.now()),
         eventsOf: (holder) => ({
           onStream: (stream, request) => {
-            accept({ context, ports, holder }, stream, request).catch((error: unknown) =>
+            accept({ context, ports, holder, refusal }, stream, request).catch((error: unknown) =>
               context.crash(error),
             );
           },

@@ -32,15 +32,18 @@ export class RelayPorts {
     context.clock.every(RELAY.idlePortMs / 4, () => this.review());
   }
 
-  /** Carries a new stream. */
-  accept(stream: MuxStream, request: OpenRequest): void {
-    const key = JSON.stringify(request);
+  /**
+   * Carries a new stream. `owners`: as in StoredTether. Each owner has separate ports, so a wake counts
+   * against the quota of the owner who causes it.
+   */
+  accept(stream: MuxStream, request: OpenRequest, owners: readonly string[] | undefined): void {
+    const key = JSON.stringify([request, owners?.[0]]);
     const known = this.ports.get(key);
     if (!known && this.ports.size >= RELAY.maxPorts) {
       stream.reset('refused', `${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
       return;
     }
-    const port = known ?? this.open(key, request);
+    const port = known ?? this.open(key, request, owners);
     port.idleSince = null;
     port.clients.accept(new StreamClient(stream));
   }
@@ -59,11 +62,12 @@ export class RelayPorts {
     this.close((port) => port.clusterId === clusterId);
   }
 
-  private open(key: string, request: OpenRequest): RelayPort {
+  private open(key: string, request: OpenRequest, owners: readonly string[] | undefined): RelayPort {
     const { context, config } = this;
     const numbers = { connections: 0, bytesIn: 0, bytesOut: 0, lastError: null };
     // Its numbers are not reported: the owner of the local port counts the connections.
-    const clients = new TetherClients(context, request, numbers, { ...config, link: null }, () => undefined);
+    const carried = { ...request, ...(owners && { owners }) };
+    const clients = new TetherClients(context, carried, numbers, { ...config, link: null }, () => undefined);
     const port: RelayPort = {
       request,
       clients,

@@ -34,16 +34,16 @@ export interface TetherConfig {
 }
 
 /** A port of a workload, and how connections to it are carried. */
-export type CarriedPort = Pick<StoredTether, 'workloadId' | 'containerPort' | 'wake'> &
+export type CarriedPort = Pick<StoredTether, 'workloadId' | 'containerPort' | 'wake' | 'owners'> &
   Partial<TetherSettings>;
 
 type Way = Pick<SessionRouterOptions, 'targets' | 'target' | 'halfClosedTimeoutMs'>;
 
 function wayToPods(port: CarriedPort, pods: PodWatch, workloads: Ref<WorkloadsProtocol>, clock: Clock): Way {
-  const { workloadId, containerPort, wake } = port;
+  const { workloadId, containerPort, wake, owners } = port;
   return {
     targets: new UsedPods({ clock, pods, port: containerPort }),
-    target: new WorkloadWaker({ workloads, workloadId, wake, pods }),
+    target: new WorkloadWaker({ workloads, workloadId, wake, subject: owners?.[0], pods }),
     halfClosedTimeoutMs: tetherSettings(port).halfClosedTimeoutMs,
   };
 }

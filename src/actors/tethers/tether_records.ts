@@ -5,6 +5,7 @@ import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import type { WorkloadsProtocol } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import { fail } from '../../protocol/errors.ts';
+import type { Quotas } from '../../protocol/quotas.ts';
 import type { RelayProtocol } from '../../protocol/relay.ts';
 import {
   type OwnedTether,
@@ -30,6 +31,7 @@ export interface TethersConfig {
   remote: RemoteWorkloads | null;
   /** Whether this is a cloud server, on whose own ports tethers would be of no use to clients. */
   isServer: boolean;
+  quotas: Pick<Quotas, 'tethers'>;
 }
 
 /** The workloads of another Berth. */
@@ -92,14 +94,16 @@ export class TetherRecords {
   private readonly relay: Ref<RelayProtocol> | null;
   private readonly remote: RemoteWorkloads | null;
   private readonly isServer: boolean;
+  private readonly quota: number;
   private readonly tethers = new Map<string, TetherEntry>();
   private readonly watched = new Set<string>();
   private readonly mutex = new KeyedMutex();
 
   constructor(context: Context, config: TethersConfig) {
-    const { store, hasRelay, remote, isServer } = config;
+    const { store, hasRelay, remote, isServer, quotas } = config;
     const [from, to] = config.ports;
     this.isServer = isServer;
+    this.quota = quotas.tethers;
     this.context = context;
     this.store = store;
     this.workloads = context.ref('workloads');
@@ -152,7 +156,8 @@ export class TetherRecords {
   }
 
   /**
-   * Creates a tether with a port from the pool. It does not listen yet. Fails tether_elsewhere on a server.
+   * Creates a tether with a port from the pool. It does not listen yet. Fails tether_elsewhere on a server,
+   * quota_exceeded.
    */
   async create(input: OwnedTether, wantedId?: string): Promise<{ id: string; localPort: number }> {
     if (this.isServer)
@@ -163,6 +168,7 @@ export class TetherRecords {
     return this.mutex.runExclusive(PORT_POOL, async () => {
       const known = wantedId === undefined ? undefined : this.tethers.get(wantedId);
       if (known) return { id: known.stored.id, localPort: known.stored.localPort ?? (await this.freePort()) };
+      this.assertQuota(input.owners?.[0]);
       const { clusterId, ...workload } =
         found ?? (await this.workloads.ask('referenceOf', { id: input.workloadId }));
       if (input.pod !== null) checkPodName(input.pod, workload);
@@ -175,6 +181,16 @@ export class TetherRecords {
       this.publish([tether]);
       return { id, localPort };
     });
+  }
+
+  /** Throws quota_exceeded when `owner` already has as many tethers as its quota allows. */
+  private assertQuota(owner: string | undefined): void {
+    if (owner === undefined || this.quota === 0) return;
+    const own = [...this.tethers.values()].filter(({ stored }) => stored.owners?.[0] === owner);
+    if (own.length >= this.quota)
+      throw fail('quota_exceeded', `you have ${own.length} tethers, the most allowed`, {
+        hint: 'Remove one, or ask an administrator to raise cloud.quota_tethers.',
+      });
   }
 
   /** Makes it listen, preferably on the port it already has. Resolves with the port once that is on disk. */

@@ -10,6 +10,8 @@ export interface WorkloadWakerOptions {
   workloadId: string;
   /** Whether the workload may be woken. */
   wake: boolean;
+  /** Whose quota a wake counts for; undefined: nobody's. */
+  subject: string | undefined;
   pods: PodWatch;
 }
 
@@ -43,7 +45,7 @@ export class WorkloadWaker implements WakeTarget {
 
   /** Finds the workload, watches its pods, and wakes it if it sleeps. */
   async ensureAwake(waiters: Waiters): Promise<Omit<Trouble, 'since'> | null | undefined> {
-    const { workloads, workloadId, wake, pods } = this.options;
+    const { workloads, workloadId, wake, subject, pods } = this.options;
     try {
       const target = await workloads.ask('tetherTarget', { id: workloadId });
       if (waiters.areGone) return null;
@@ -57,7 +59,10 @@ export class WorkloadWaker implements WakeTarget {
       if (!isAsleep(target) && !isDoubtful) return null;
       if (!wake) return { reason: 'the workload is asleep, and this tether does not wake it', graceMs: 0 };
       if (await waiters.areStillThere())
-        await workloads.ask('wake', { id: workloadId, by: 'connection', waitMs: null });
+        await workloads.ask('wake', {
+          ...{ id: workloadId, by: 'connection', waitMs: null },
+          ...(subject !== undefined && { subject }),
+        });
       return null;
     } catch (error) {
       if (!isFailure(error)) throw error;

@@ -1,6 +1,7 @@
 // The account's rights in a cluster, as reported by the cluster itself.
-import type { ClusterCapabilities } from '../../protocol/cloud.ts';
+
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
+import type { ClusterCapabilities } from '../../protocol/clusters.ts';
 import { type Ability, CLUSTER_RIGHTS, type ClusterRight, resourceParts } from './cluster_rights.ts';
 import type { KubeHttp } from './kube_http.ts';
 import { parseJson } from './parse_objects.ts';

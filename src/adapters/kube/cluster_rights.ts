@@ -1,6 +1,6 @@
 // The table of rights that Berth uses in a cluster. It reviews them, explains what a missing one costs, and
 // requests exactly these when it creates an account of its own.
-import type { ClusterCapabilities } from '../../protocol/cloud.ts';
+import type { ClusterCapabilities } from '../../protocol/clusters.ts';
 
 export type Ability = Exclude<keyof ClusterCapabilities, 'denied'>;
 

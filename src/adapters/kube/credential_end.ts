@@ -1,5 +1,5 @@
 // When the credentials of an account expire, as far as they say.
-import type { ClusterAccess } from '../../protocol/cloud.ts';
+import type { ClusterAccess } from '../../protocol/clusters.ts';
 import { parseCertificates } from './pem.ts';
 import { wire } from './wire_types.ts';
 

@@ -1,8 +1,9 @@
 // The part of the Kubernetes API that Berth uses: listings and watches as slim rows, reads and patches of a
 // workload, and the account's rights.
 
-import type { ClusterAccess, ClusterCapabilities, ObservedWorkload } from '../../protocol/cloud.ts';
+import type { ObservedWorkload } from '../../protocol/cloud.ts';
 import type { ReviewedRight, ServiceAccountName } from '../../protocol/cluster_account.ts';
+import type { ClusterAccess, ClusterCapabilities } from '../../protocol/clusters.ts';
 import type { WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';

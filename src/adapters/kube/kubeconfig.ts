@@ -2,7 +2,7 @@
 // it is parsed into a closed record. Every field without a place in that record is refused by name.
 // docs/reference.md "Kubeconfig".
 import { isIP } from 'node:net';
-import type { ClusterAccess } from '../../protocol/cloud.ts';
+import type { ClusterAccess } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import { isNamespace } from '../../protocol/names.ts';
 import type { Failure } from '../../runtime/actor.ts';

@@ -1,7 +1,7 @@
 // The pod in which Berth runs: its name, and the access to its cluster.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ClusterAccess } from '../../protocol/cloud.ts';
+import type { ClusterAccess } from '../../protocol/clusters.ts';
 import { hostInUrl } from '../url_host.ts';
 
 const SERVICE_ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';

@@ -1,6 +1,7 @@
 // The cloud's tables in a database that several Berths share.
-import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { SealedSecret, StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
 import { DATABASE } from '../../settings/cloud_limits.ts';

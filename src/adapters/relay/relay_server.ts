@@ -37,6 +37,8 @@ export interface RelayServerOptions extends RelayAddress {
 
 export interface RelayServer {
   readonly port: number;
+  /** Number of open streams of the holder whose own subject is `subject`. */
+  streamsOf(subject: string): number;
   /** Ends the connections of holders who have a grant by `subject`. */
   end(subject: string): void;
   /** Ends every connection; resolves when the port is free again. */
@@ -223,6 +225,11 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
   const address = server.address();
   return {
     port: typeof address === 'object' && address ? address.port : options.port,
+    streamsOf: (subject) =>
+      [...connections].reduce(
+        (sum, [{ mux }, { holder }]) => sum + (holder?.subjects[0] === subject ? mux.size : 0),
+        0,
+      ),
     end: (subject) => {
       for (const [connection, { holder }] of connections)
         if (holder?.subjects.includes(subject))

@@ -1,9 +1,10 @@
 // The store of the cloud part: the actors' only interface to a database. The promises of each member are
 // tested for every implementation in test/adapters/storage/cloud_store.test.ts.
-import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition, WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';
 import type { StoredPolicy } from '../../protocol/policies.ts';
 import type { StoredToken } from '../../protocol/principals.ts';

@@ -1,5 +1,5 @@
 // Copies all rows of the cloud part from one store into another.
-import type { StoredCluster } from '../../protocol/cloud.ts';
+import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { CloudBatch, CloudStore } from './cloud_store.ts';
 import type { Vault } from './vault.ts';
 

@@ -1,7 +1,8 @@
 // The cloud's tables in the embedded store of this daemon.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
+import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
 import { timeOfUlid } from '../../protocol/ulid.ts';
 import type { CloudBatch, CloudCommit, CloudStore, StoredFacts } from './cloud_store.ts';

@@ -5,7 +5,7 @@
 // overwritten, and what the old key sealed opens again when that is put back.
 import { randomBytes } from 'node:crypto';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
-import type { SealedSecret } from '../../protocol/cloud.ts';
+import type { SealedSecret } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import { completeRecord } from '../../protocol/registration.ts';
 import type { StoredService } from '../../protocol/service.ts';

@@ -1,9 +1,10 @@
 // The tables of the embedded store, and the store as its users see it.
 import type { StoredSession } from '../../protocol/agent_sessions.ts';
-import type { SealedSecret, StoredCluster, StoredWorkload } from '../../protocol/cloud.ts';
+import type { StoredWorkload } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import type { StoredOperation } from '../../protocol/cloud_operations.ts';
 import type { WatchPosition } from '../../protocol/cloud_watches.ts';
+import type { SealedSecret, StoredCluster } from '../../protocol/clusters.ts';
 import type { StoredDoor } from '../../protocol/doors.ts';
 import type { EventCheckpoint } from '../../protocol/events.ts';
 import type { StoredGrant } from '../../protocol/grants.ts';

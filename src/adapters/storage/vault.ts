@@ -2,7 +2,7 @@
 // protects only a copy of the store alone: with the store and the key file, the secrets can be read.
 // docs/reference.md "Clusters".
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import type { SealedSecret } from '../../protocol/cloud.ts';
+import type { SealedSecret } from '../../protocol/clusters.ts';
 import { ensureSecret, readSecret } from '../../settings/state_dir.ts';
 
 /** The length of a key. */

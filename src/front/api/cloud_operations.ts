@@ -2,9 +2,9 @@
 // before it is answered. docs/reference.md "Operations and retries".
 import { createHash } from 'node:crypto';
 import type { BulkAnswer, BulkInput } from '../../api/workloads_shapes.ts';
-import type { ClusterChange } from '../../protocol/cloud.ts';
 import { type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import type { OperationResult } from '../../protocol/cloud_operations.ts';
+import type { ClusterChange } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Principal } from '../../protocol/grants.ts';
 import type { GrantInput } from '../../protocol/principals.ts';

@@ -1,8 +1,9 @@
 // Clusters, workloads and tethers as clients see them, docs/reference.md "Clusters", "Workloads", "Tethers":
 // the fields of the base API in its order, then the additions.
-import { autoSleepSettings, type ClusterRow, type WorkloadRow } from '../../protocol/cloud.ts';
+import { autoSleepSettings, type WorkloadRow } from '../../protocol/cloud.ts';
 import type { ReviewedRight } from '../../protocol/cluster_account.ts';
 import { renewalTime } from '../../protocol/cluster_account.ts';
+import type { ClusterRow } from '../../protocol/clusters.ts';
 import type { TetherRow } from '../../protocol/tethers.ts';
 import { utcTime } from '../../protocol/timestamps.ts';
 import { workloadPolicy } from './policy_json.ts';

@@ -2,14 +2,10 @@
 // arrives. Owners send few rows at a time, so no read has to compose a long list, and the text takes less
 // memory than the row.
 
-import {
-  type AutoSleepReply,
-  autoSleepSettings,
-  type ClusterRow,
-  type WorkloadRow,
-} from '../../protocol/cloud.ts';
+import { type AutoSleepReply, autoSleepSettings, type WorkloadRow } from '../../protocol/cloud.ts';
 import { type CloudEventRecord, type CloudSubject, NO_SUBJECT } from '../../protocol/cloud_events.ts';
 import type { CloudUnavailability, HolderAddress } from '../../protocol/cloud_views.ts';
+import type { ClusterRow } from '../../protocol/clusters.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { PlacedWorkload } from '../../protocol/grants.ts';
 import { type LabelText, labelsIn } from '../../protocol/labels.ts';

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createVault } from '../../../src/adapters/storage/vault.ts';
-import type { ClusterInput } from '../../../src/protocol/cloud.ts';
+import type { ClusterInput } from '../../../src/protocol/clusters.ts';
 import { fail } from '../../../src/protocol/errors.ts';
 import { ULID_PATTERN } from '../../../src/protocol/ulid.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';

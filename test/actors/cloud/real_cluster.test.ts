@@ -5,7 +5,7 @@ import { createClusterDialer } from '../../../src/adapters/cluster_dialer.ts';
 import { createKubeCluster } from '../../../src/adapters/kube/kube_cluster.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
-import type { ClusterInput } from '../../../src/protocol/cloud.ts';
+import type { ClusterInput } from '../../../src/protocol/clusters.ts';
 import { afterThisTest, realTime } from '../../kit/actors.ts';
 import { ANY, type Cloud, cloud, eventually } from '../../kit/cloud.ts';
 import { apiServer, hasApiServer } from '../../kit/kube_api_server.ts';

@@ -9,6 +9,8 @@ import { RELAY_PATH } from '../../../src/adapters/relay/relay_path.ts';
 import { newTicket } from '../../../src/adapters/relay/ticket.ts';
 import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
 import { fail } from '../../../src/protocol/errors.ts';
+import type { PrincipalsProtocol } from '../../../src/protocol/principals.ts';
+import type { RelayHolder } from '../../../src/protocol/relay.ts';
 import { tetherSettings } from '../../../src/protocol/tethers.ts';
 import { RELAY } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, world } from '../../kit/actors.ts';
@@ -18,8 +20,14 @@ import { heldConnections, RULE } from './tether_kit.ts';
 const TOKEN = 'the-token';
 const ignore = (): void => undefined;
 
-/** A relay of workloads that all sleep, and a connection to it. */
-async function relay() {
+/** A relay of workloads that are unknown, and a connection to it. `maxStreams`: of each holder. */
+async function relay({
+  holder = null,
+  maxStreams = 0,
+}: {
+  holder?: RelayHolder | null;
+  maxStreams?: number;
+} = {}) {
   const space = world();
   const workloads = await space.stand<WorkloadsProtocol>('workloads', {
     tetherTarget: ({ id }) => {
@@ -31,16 +39,20 @@ async function relay() {
   let port = 0;
   await space.start('relay', relayActor, {
     ...{ rule: RULE, peers, networkClock: realTime, held: heldConnections() },
-    ...{ address: { bind: '127.0.0.1', port: 0 }, isBehindProxy: false, cloudToken: TOKEN },
+    ...{ address: { bind: '127.0.0.1', port: 0 }, isBehindProxy: false, cloudToken: TOKEN, maxStreams },
     onListening: (result) => {
       if ('port' in result) port = result.port;
     },
   });
   await eventually(() => port > 0);
-  const { ticket } = newTicket(TOKEN, space.clock.now(), null);
-  const connection = await dialRelay(`ws://127.0.0.1:${port}${RELAY_PATH}`, ticket, realTime, ignore);
-  afterThisTest(() => connection.close('the test ends'));
-  return { mux: connection.mux, workloads };
+  await space.stand<PrincipalsProtocol>('principals', { mayTether: () => ({ isAllowed: true }) });
+  const dial = async (by: RelayHolder | null): Promise<Mux> => {
+    const { ticket } = newTicket(TOKEN, space.clock.now(), by);
+    const connection = await dialRelay(`ws://127.0.0.1:${port}${RELAY_PATH}`, ticket, realTime, ignore);
+    afterThisTest(() => connection.close('the test ends'));
+    return connection.mux;
+  };
+  return { mux: await dial(holder), workloads, dial };
 }
 
 /** Opens a stream; its end follows. */
@@ -71,4 +83,24 @@ it('takes no name for a pod that none can have', async () => {
   const { found } = opened(mux, { pod: '../../x' });
   await eventually(() => found.end !== '');
   expect(found.end).toBe('failed: the request names no port of a workload');
+});
+
+it('takes so many streams of a token over all its connections, and one more when one of them has ended', async () => {
+  const holder = { subjects: ['token:ci', 'group:devs'], expiresAt: null };
+  const { mux, dial, workloads } = await relay({ holder, maxStreams: 2 });
+  workloads.answer({
+    tetherTarget: () => {
+      throw fail('daemon_busy', 'connections wait until it is not');
+    },
+  });
+  const [first, second] = [opened(mux, {}), opened(await dial(holder), {})];
+  const refused = opened(mux, {});
+  await eventually(() => refused.found.end !== '');
+  expect(refused.found.end).toContain('refused: you have 2 connections');
+  const other = opened(await dial({ subjects: ['user:anna', 'group:devs'], expiresAt: null }), {});
+  first.stream.reset('closed', '');
+  const third = opened(mux, {});
+  const fourth = opened(mux, {});
+  await eventually(() => fourth.found.end !== '');
+  expect([second, other, third].map(({ found }) => found.end)).toEqual(['', '', '']);
 });

@@ -8,7 +8,8 @@ import type { TetherConfig } from '../../../src/actors/tethers/tether_clients.ts
 import type { AddressRule } from '../../../src/adapters/address_rule.ts';
 import { parseKubeconfig } from '../../../src/adapters/kube/kubeconfig.ts';
 import { openLoopbackPeers } from '../../../src/adapters/process/loopback_peers.ts';
-import type { ClusterAccess, TetherTarget, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { TetherTarget, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { ClusterAccess } from '../../../src/protocol/clusters.ts';
 import type {
   StoredTether,
   TetherProtocol,

@@ -48,6 +48,7 @@ async function part(
   folder: string,
   ports: [number, number],
   saving: (tether: StoredTether) => Promise<void> = async () => undefined,
+  maxTethers = 0,
 ): Promise<Part> {
   const space = world({ clock: virtualClock() });
   const store = openStore(join(folder, 'store'));
@@ -90,6 +91,7 @@ async function part(
     hasRelay: false,
     remote: null,
     isServer: false,
+    quotas: { tethers: maxTethers },
   });
   return {
     world: space,
@@ -153,6 +155,20 @@ const canConnect = async (port: number, host?: string): Promise<boolean> => {
 };
 
 describe('tethers', () => {
+  it('are as many for each token as its quota allows, and any number for whoever has none', async () => {
+    const { tethers: ref, workloads } = await part(tempDir(), ownPorts(8), undefined, 2);
+    known(workloads);
+    const create = (...owners: string[]) =>
+      ref.ask('create', owners.length > 0 ? { ...input, owners } : input);
+    const { tether_id: id } = await create('token:ci', 'group:devs');
+    await create('token:ci', 'group:devs');
+    await expect(create('token:ci', 'group:devs')).rejects.toMatchObject({ code: 'quota_exceeded' });
+    await create('user:anna', 'group:devs');
+    for (let count = 0; count < 3; count += 1) await create();
+    await ref.ask('remove', { id });
+    await create('token:ci', 'group:devs');
+  });
+
   it('take the lowest free port, and report when there is none', async () => {
     const [from, to] = ownPorts(4);
     const { tethers: ref, workloads, shown } = await part(tempDir(), [from, to]);

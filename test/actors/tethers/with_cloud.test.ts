@@ -18,7 +18,9 @@ import { openStore } from '../../../src/adapters/storage/store.ts';
 import { createVault, type Vault } from '../../../src/adapters/storage/vault.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import { cloudViewsActor } from '../../../src/front/views/cloud_views_actor.ts';
-import type { ClustersProtocol, WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { WorkloadsProtocol } from '../../../src/protocol/cloud.ts';
+import type { ClustersProtocol } from '../../../src/protocol/clusters.ts';
+import { NO_QUOTAS } from '../../../src/protocol/quotas.ts';
 import { type TethersProtocol, tetherSettings } from '../../../src/protocol/tethers.ts';
 import type { ThreadsProtocol } from '../../../src/protocol/threads.ts';
 import type { Ref } from '../../../src/runtime/actor.ts';
@@ -62,6 +64,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     podAccess: null,
     ownPod: null,
     self: 'here',
+    quotas: NO_QUOTAS,
   });
   await here.stand<ThreadsProtocol>('threads');
   here.node.family('tether:', tetherActor, () => ({
@@ -77,6 +80,7 @@ async function cloud(folder: string, key: Vault, ports: readonly [number, number
     hasRelay: false,
     remote: null,
     isServer: false,
+    quotas: NO_QUOTAS,
   });
   const clusters = await here.start('clusters', clustersActor, {
     store: cloudStore,

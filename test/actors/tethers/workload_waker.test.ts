@@ -29,7 +29,13 @@ async function asleep({ wake }: { wake: boolean }) {
     tetherTarget: () => target,
     wake: () => ({ replicas: 1 }),
   });
-  const waker = new WorkloadWaker({ workloads: space.ref('workloads'), workloadId: 'W1', wake, pods });
+  const waker = new WorkloadWaker({
+    workloads: space.ref('workloads'),
+    workloadId: 'W1',
+    wake,
+    subject: 'token:ci',
+    pods,
+  });
   return { waker, wakes: () => workloads.of('wake') };
 }
 
@@ -40,7 +46,7 @@ it('a workload is woken for a client that waits, and not for a port scan', async
   expect(await waker.ensureAwake(waiters(false))).toBeNull();
   expect(wakes()).toEqual([]);
   expect(await waker.ensureAwake(waiters(true))).toBeNull();
-  expect(wakes()).toEqual([{ id: 'W1', by: 'connection', waitMs: null }]);
+  expect(wakes()).toEqual([{ id: 'W1', by: 'connection', waitMs: null, subject: 'token:ci' }]);
 });
 
 it('a tether that may not wake its workload never does, and says so', async () => {

@@ -7,10 +7,11 @@ import type { CloudBatch, CloudCommit, CloudStore } from '../../../src/adapters/
 import { embeddedCloudStore } from '../../../src/adapters/storage/embedded_cloud.ts';
 import { openStore } from '../../../src/adapters/storage/store.ts';
 import { createVault } from '../../../src/adapters/storage/vault.ts';
-import type { StoredCluster, StoredWorkload, WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { StoredWorkload, WorkloadRow } from '../../../src/protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../../src/protocol/cloud_events.ts';
 import type { StoredOperation } from '../../../src/protocol/cloud_operations.ts';
 import type { WatchPosition } from '../../../src/protocol/cloud_watches.ts';
+import type { StoredCluster } from '../../../src/protocol/clusters.ts';
 import type { StoredGrant } from '../../../src/protocol/grants.ts';
 import type { StoredToken } from '../../../src/protocol/principals.ts';
 import type { StoredSavings } from '../../../src/protocol/savings.ts';

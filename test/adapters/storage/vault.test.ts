@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createVault, openVault, type VaultCanary } from '../../../src/adapters/storage/vault.ts';
-import type { SealedSecret } from '../../../src/protocol/cloud.ts';
+import type { SealedSecret } from '../../../src/protocol/clusters.ts';
 
 const secret = Buffer.from('{"token":"hunter2"}');
 const flip = (bytes: Uint8Array, at: number): Uint8Array =>

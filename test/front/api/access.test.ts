@@ -3,8 +3,8 @@ import net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import type { ClustersProtocol } from '../../../src/protocol/cloud.ts';
 import type { CloudOperationsProtocol } from '../../../src/protocol/cloud_operations.ts';
+import type { ClustersProtocol } from '../../../src/protocol/clusters.ts';
 import {
   cloudFront,
   EXTENSION,

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
-import type { ClusterRow, WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { WorkloadRow } from '../../../src/protocol/cloud.ts';
+import type { ClusterRow } from '../../../src/protocol/clusters.ts';
 import { type TetherRow, tetherSettings } from '../../../src/protocol/tethers.ts';
 
 const workload = (id: string, clusterId: string, replicas = 1): WorkloadRow => ({

@@ -32,10 +32,10 @@ async function changeMany(
   role: Role,
 ): Promise<BulkAnswer> {
   assertCluster(app.cloud.views, body.clusterId, principal);
-  const within = principal && { within: principal.scopes(role) };
+  const limits = principal && { within: principal.scopes(role), subject: principal.subjects[0] };
   const results = await workloadsOf(app).ask(
     'changeMany',
-    { to, ...body, ...within, ...(operation && { operation }) },
+    { to, ...body, ...limits, ...(operation && { operation }) },
     { deadlineMs: CLOUD.bulkTimeoutMs },
   );
   return {
@@ -76,12 +76,16 @@ export const workloadHandlers: HandlersOf<typeof workloads> = {
     return { replicas };
   },
 
-  wake: ({ app, key: id, query, operationId: operation }) => {
+  wake: ({ app, key: id, query, principal, operationId: operation }) => {
     const waitMs = query.wait ? (query.timeout ?? CLOUD.defaultWakeWaitMs) : null;
     const deadlineMs = CLOUD.scaleTimeoutMs + (waitMs ?? 0);
     return workloadsOf(app).ask(
       'wake',
-      { id, by: 'request', waitMs, ...(operation && { operation }) },
+      {
+        ...{ id, by: 'request', waitMs },
+        ...(operation && { operation }),
+        ...(principal && { subject: principal.subjects[0] }),
+      },
       { deadlineMs },
     );
   },

@@ -1,0 +1,50 @@
+// The wakes of each API token and each person within the last hour: docs/reference.md "Quotas". In memory
+// alone: a daemon that starts again counts from 0.
+import { fail } from '../../protocol/errors.ts';
+import type { Clock } from '../../runtime/actor.ts';
+
+const HOUR_MS = 3_600_000;
+
+export class WakeQuota {
+  private readonly clock: Pick<Clock, 'monotonic'>;
+  private readonly perHour: number;
+  /** When each subject has woken something (monotonic), oldest first; none is older than an hour. */
+  private readonly wakes = new Map<string, number[]>();
+
+  /** `perHour` 0: any number. */
+  constructor(clock: Pick<Clock, 'monotonic'>, perHour: number) {
+    this.clock = clock;
+    this.perHour = perHour;
+  }
+
+  /**
+   * Counts a wake of `subject`; undefined: of somebody without a quota. Throws quota_exceeded when the last
+   * hour already has as many as allowed.
+   */
+  take(subject: string | undefined): void {
+    if (subject === undefined || this.perHour === 0) return;
+    const now = this.clock.monotonic();
+    this.forget(now - HOUR_MS);
+    const times = this.wakes.get(subject) ?? [];
+    const [oldest = now] = times;
+    if (times.length >= this.perHour) {
+      const minutes = Math.max(1, Math.ceil((oldest + HOUR_MS - now) / 60_000));
+      throw fail(
+        'quota_exceeded',
+        `${this.perHour} workloads were woken within the last hour, the most allowed`,
+        {
+          hint: `Try again in ${minutes} min, or ask an administrator to raise cloud.quota_wakes_per_hour.`,
+        },
+      );
+    }
+    times.push(now);
+    this.wakes.set(subject, times);
+  }
+
+  private forget(before: number): void {
+    for (const [subject, times] of this.wakes) {
+      while (times.length > 0 && (times[0] ?? 0) <= before) times.shift();
+      if (times.length === 0) this.wakes.delete(subject);
+    }
+  }
+}
