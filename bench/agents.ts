@@ -97,32 +97,55 @@ async function questionMs({ ask, port }: Daemon): Promise<number> {
   return median(times);
 }
 
-/** KiB of `of` for each of `AGENTS` that `begin` starts, once threads have given back what that took. */
-async function memoryOfEach(of: readonly number[], begin: () => Promise<unknown>): Promise<number> {
-  const used = (): number => of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
-  await pause(SETTLE_MS);
-  const before = used();
-  await begin();
-  await pause(REST_MS);
-  return ((used() - before) * KIB) / AGENTS;
+/** What agents cost, by their number, once threads have given back what their starts took. */
+interface Memory {
+  /** MiB: what is loaded once and for all comes with it. */
+  first: number;
+  /** KiB for each that comes after it. */
+  next: number;
 }
 
-/** An agent that nobody watches and that has printed something, as they all have. */
-const memory = (): Promise<Row> =>
-  cost('memory more for each at rest', 'KiB', {
-    floor: () =>
-      withBareProcess((bare) =>
-        memoryOfEach([bare.pid], () => bare.ask('spawn', { cmd: RESTING, count: AGENTS })),
-      ),
-    subject: () =>
-      withDaemon(({ ask, pid, hostPid }) =>
-        memoryOfEach([pid, hostPid], async () => {
-          for (let number = 0; number < AGENTS; number += 1)
-            await ask('POST', '/v1/agents/spinup', { name: `agent-${number}`, cmd: `seq 50; ${RESTING}` });
-        }),
-      ),
-    turns: 1,
+/** What `AGENTS` that `begin` starts, the first of them alone, cost the processes `of`. */
+async function memoryOfAgents(
+  of: readonly number[],
+  begin: (count: number) => Promise<unknown>,
+): Promise<Memory> {
+  const used = (): number => of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0);
+  const grown = async (count: number): Promise<number> => {
+    const before = used();
+    await begin(count);
+    await pause(REST_MS);
+    return used() - before;
+  };
+  await pause(SETTLE_MS);
+  const first = await grown(1);
+  return { first, next: ((await grown(AGENTS - 1)) * KIB) / (AGENTS - 1) };
+}
+
+const memoryOfBare = (): Promise<Memory> =>
+  withBareProcess((bare) =>
+    memoryOfAgents([bare.pid], (count) => bare.ask('spawn', { cmd: RESTING, count })),
+  );
+
+/** Agents that nobody watches and that have printed something, as they all have. */
+const memoryOfDaemon = (): Promise<Memory> =>
+  withDaemon(({ ask, pid, hostPid }) => {
+    let made = 0;
+    return memoryOfAgents([pid, hostPid], async (count) => {
+      for (const end = made + count; made < end; made += 1)
+        await ask('POST', '/v1/agents/spinup', { name: `agent-${made}`, cmd: `seq 50; ${RESTING}` });
+    });
   });
+
+async function memory(): Promise<Row[]> {
+  const [floor, subject] = [await memoryOfBare(), await memoryOfDaemon()];
+  const row = (name: string, unit: string, of: (memory: Memory) => number): Promise<Row> =>
+    cost(name, unit, { floor: async () => of(floor), subject: async () => of(subject), turns: 1 });
+  return [
+    await row('memory more with the first at rest', 'MiB', ({ first }) => first),
+    await row('memory more for each next at rest', 'KiB', ({ next }) => next),
+  ];
+}
 
 export const agents: Benchmark = {
   name: 'agents',
@@ -138,6 +161,6 @@ export const agents: Benchmark = {
         }),
       ),
     ];
-    return [...rows, await memory()];
+    return [...rows, ...(await memory())];
   },
 };

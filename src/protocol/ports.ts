@@ -16,8 +16,8 @@ export interface PortsProtocol {
    */
   claim(message: { owner: string; port: number | null }): { others: string[] };
   release(message: { owner: string }): null;
-  /** The claims of all owners whose names begin with `prefix`, sorted by name. */
-  claims(message: { prefix: string }): { rows: [owner: string, port: number][] };
+  /** The claims of all owners whose names begin with `prefix`, by name; a port is null where there is none. */
+  claims(message: { prefix: string }): { rows: [owner: string, port: number | null][] };
   /**
    * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once, so
    * two callers never get the same one. `keep`: preferred if it is free. Fails port_in_use when none is left.

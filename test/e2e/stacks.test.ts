@@ -182,6 +182,38 @@ describe('two checkouts of one project', () => {
   });
 });
 
+/** A database of another protocol that may sleep, a worker without a port, and what knows of both. */
+const NEIGHBOURS = `services:
+  db: { cmd: ${JSON.stringify(SERVER)}, port: auto, protocol: tcp, ready: tcp, sleep: { after_minutes: 60 } }
+  queue: { cmd: exec sleep 1000, port: null }
+  web:
+    cmd: ${JSON.stringify(SERVER)}
+    ready: /
+    depends_on: [db, queue]
+    env: { DB: "\${url.db}" }
+  lost: { cmd: "echo \${url.queue}", port: null }
+`;
+
+it('services know what their neighbours speak, and nothing of a port behind a door', async () => {
+  const daemon = await daemonOf();
+  const home = folder();
+  const path = join(home, 'shop');
+  mkdirSync(path);
+  writeFileSync(join(path, 'berth.yaml'), NEIGHBOURS);
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const run = (line: string): Promise<Ran> => berth(line.split(' '), { cwd: path, env });
+  expect(await run('up web')).toMatchObject({ code: 0 });
+  const db = await urlIn(run, 'db');
+  expect(db).toMatch(/^tcp:/);
+  const web = await urlIn(run, 'web');
+  expect([await variable(web, 'DB'), await variable(web, 'URL_DB')]).toEqual([db, db]);
+  const { body } = await daemon.request('GET', '/v1/services/shop--web');
+  const variables = readFileSync(`/proc/${body.pid}/environ`, 'latin1').split('\0');
+  const known = variables.filter((one) => /^(PORT|URL)_/.test(one)).map((one) => one.split('=')[0]);
+  expect(known.sort()).toEqual(['PORT_DB', 'URL_DB']);
+  expect((await run('up lost')).stderr).toContain('${url.queue} has no value: queue has no port');
+});
+
 describe('the hooks of a stack', () => {
   /** A project whose hooks write what they do to `done`, outside of its folder. */
   async function withHooks(create: string) {

@@ -29,28 +29,28 @@ const WATCH_MS = 2_000;
 /** The owners of each port. Several may claim the same one; they are kept in the order of their claims. */
 class PortClaims {
   private readonly namesByPort = new Map<number, Set<string>>();
-  private readonly portByName = new Map<string, number>();
+  private readonly portByName = new Map<string, number | null>();
 
   /** `port` null: `name` has none. */
   claim(name: string, port: number | null): void {
     if (this.portByName.get(name) === port) return;
     this.release(name);
-    if (port === null) return;
     this.portByName.set(name, port);
+    if (port === null) return;
     this.namesByPort.set(port, (this.namesByPort.get(port) ?? new Set()).add(name));
   }
 
   release(name: string): void {
     const port = this.portByName.get(name);
-    if (port === undefined) return;
     this.portByName.delete(name);
+    if (port === undefined || port === null) return;
     const others = this.namesByPort.get(port);
     others?.delete(name);
     if (others?.size === 0) this.namesByPort.delete(port);
   }
 
   /** By name. */
-  withPrefix(prefix: string): [name: string, port: number][] {
+  withPrefix(prefix: string): [name: string, port: number | null][] {
     const found = [...this.portByName].filter(([name]) => name.startsWith(prefix));
     return found.sort(([a], [b]) => (a < b ? -1 : 1));
   }

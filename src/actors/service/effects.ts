@@ -30,7 +30,7 @@ import { SERVICE } from '../../settings/limits.ts';
 import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { HostQuestions } from './host_questions.ts';
-import { filledSpec, neighbourVariables, type StackPorts } from './placeholders.ts';
+import { filledSpec, neighbourVariables, type StackPorts, stackPorts } from './placeholders.ts';
 import { checkOfRun, type LiveRun, type Run } from './run.ts';
 import * as events from './run_events.ts';
 import { ownPort, type StopSettings } from './stop_settings.ts';
@@ -225,7 +225,9 @@ export class ServiceEffects {
   private async filled(spec: ServiceSpec): Promise<{ spec: ServiceSpec; ports: StackPorts }> {
     if (!spec.stack) return { spec, ports: [] };
     const { rows } = await this.ports.ask('claims', { prefix: nameInStack(spec.stack, '') });
-    return { spec: filledSpec(spec, rows), ports: rows };
+    const services = this.config.store.table('services');
+    const ports = stackPorts(rows, (name) => services.get(name)?.spec);
+    return { spec: filledSpec(spec, ports), ports };
   }
 
   /** Starts the process of a command in a terminal. Fails start_failed with the host's reason. */

@@ -3,34 +3,59 @@
 // the next start.
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { fail } from '../../protocol/errors.ts';
-import { localhostUrl } from '../../protocol/names.ts';
+import type { PortProtocol } from '../../protocol/port_protocol.ts';
 import type { ServiceSpec } from '../../protocol/service.ts';
 import { PLACEHOLDER, projectOfStack, shortName, slugOfStack, stackHostname } from '../../protocol/stacks.ts';
 
-/** The registered names and ports of a stack's services; a port is null for a service without one. */
-export type StackPorts = readonly (readonly [name: string, port: number | null])[];
+/** Where a service of the stack listens; `port` is null where it has none. */
+interface StackPort {
+  /** Its registered name. */
+  name: string;
+  port: number | null;
+  protocol: PortProtocol;
+}
+
+/** Those of all services of a stack. */
+export type StackPorts = readonly StackPort[];
 
 /** A stack with the ports of its services by their short names. */
 interface StackValues {
   stack: string;
-  ports: ReadonlyMap<string, number | null>;
+  ports: ReadonlyMap<string, StackPort>;
 }
 
 function valuesOf(stack: string, rows: StackPorts): StackValues {
-  const short = rows.flatMap(([name, port]): [string, number | null][] => {
-    const service = shortName(name, stack);
-    return service === null ? [] : [[service, port]];
+  const short = rows.flatMap((row): [string, StackPort][] => {
+    const service = shortName(row.name, stack);
+    return service === null ? [] : [[service, row]];
   });
   return { stack, ports: new Map(short) };
 }
 
+/** `tcp://localhost:<port>` of what speaks no HTTP, as tables and `berth url` say it too. */
+const urlOf = (port: number, protocol: PortProtocol): string => `${protocol}://localhost:${port}`;
+
+/**
+ * Where the services of a stack listen, of `claims` on ports. `specOf` knows no other owners, such as that of
+ * the port behind a door.
+ */
+export const stackPorts = (
+  claims: readonly (readonly [name: string, port: number | null])[],
+  specOf: (name: string) => ServiceSpec | undefined,
+): StackPorts =>
+  claims.flatMap(([name, port]) => {
+    const spec = specOf(name);
+    return spec ? { name, port, protocol: spec.protocol } : [];
+  });
+
 function addressOf(kind: string, service: string, { stack, ports }: StackValues): string {
-  const port = ports.get(service);
+  const found = ports.get(service);
   const refuse = (why: string) => fail('start_failed', `\${${kind}.${service}} has no value: ${why}`);
-  if (port === undefined) throw refuse(`there is no service ${service} in the stack ${stack}`);
+  if (!found) throw refuse(`there is no service ${service} in the stack ${stack}`);
   if (kind === 'host') return stackHostname(stack, service);
+  const { port, protocol } = found;
   if (port === null) throw refuse(`${service} has no port`);
-  return kind === 'url' ? localhostUrl(port) : String(port);
+  return kind === 'url' ? urlOf(port, protocol) : String(port);
 }
 
 /** `text` with every placeholder filled in. Fails start_failed for one without a value. */
@@ -69,13 +94,13 @@ export function filledSpec(spec: ServiceSpec, ports: StackPorts): ServiceSpec {
 /** The variables `PORT_<NAME>` and `URL_<NAME>` for all other services of the stack. */
 export function neighbourVariables({ name, stack }: ServiceSpec, ports: StackPorts): EnvironmentRows {
   if (!stack) return [];
-  return ports.flatMap(([other, port]): EnvironmentRows => {
+  return ports.flatMap(({ name: other, port, protocol }): EnvironmentRows => {
     const service = shortName(other, stack);
     if (service === null || other === name || port === null) return [];
     const suffix = service.toUpperCase().replaceAll('-', '_');
     return [
       [`PORT_${suffix}`, String(port)],
-      [`URL_${suffix}`, localhostUrl(port)],
+      [`URL_${suffix}`, urlOf(port, protocol)],
     ];
   });
 }

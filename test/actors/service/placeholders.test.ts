@@ -4,10 +4,10 @@ import { filledSpec, neighbourVariables } from '../../../src/actors/service/plac
 import { spec } from '../../kit/service_inputs.ts';
 
 const PORTS = [
-  ['shop--login--api', 3101],
-  ['shop--login--my_db-2', 3102],
-  ['shop--login--queue', null],
-  ['shop--login--web', 3100],
+  { name: 'shop--login--api', port: 3101, protocol: 'http' },
+  { name: 'shop--login--my_db-2', port: 3102, protocol: 'tcp' },
+  { name: 'shop--login--queue', port: null, protocol: 'http' },
+  { name: 'shop--login--web', port: 3100, protocol: 'http' },
 ] as const;
 const web = (more: Parameters<typeof spec>[0] = {}) =>
   spec({ name: 'shop--login--web', stack: 'shop--login', port: 3100, ...more });
@@ -15,7 +15,7 @@ const web = (more: Parameters<typeof spec>[0] = {}) =>
 describe('a placeholder', () => {
   it.each([
     ['serve ${port.api} $PORT $$ ${HOME}', 'serve 3101 $PORT $$ ${HOME}'],
-    ['${url.my_db-2}/x ${port.web}', 'http://localhost:3102/x 3100'],
+    ['${url.my_db-2}/x ${port.web} ${url.web}', 'tcp://localhost:3102/x 3100 http://localhost:3100'],
     ['${host.my_db-2} ${host.queue}', 'my-db-2.login.shop.localhost queue.login.shop.localhost'],
     ['createdb ${slug} ${stack}', 'createdb login shop--login'],
     ['$${port.api} $${slug}', '${port.api} ${slug}'],
@@ -40,7 +40,9 @@ describe('a placeholder', () => {
 
   it('has the name of the project for a slug in the main working tree', () => {
     const main = spec({ name: 'shop--web', stack: 'shop', cmd: '${slug}-${host.web}' });
-    expect(filledSpec(main, [['shop--web', 1]]).cmd).toBe('shop-web.shop.localhost');
+    expect(filledSpec(main, [{ name: 'shop--web', port: 1, protocol: 'http' }]).cmd).toBe(
+      'shop-web.shop.localhost',
+    );
   });
 
   it.each([
@@ -61,6 +63,6 @@ it('of a stack, each service has the addresses of the others', () => {
     ['PORT_API', '3101'],
     ['URL_API', 'http://localhost:3101'],
     ['PORT_MY_DB_2', '3102'],
-    ['URL_MY_DB_2', 'http://localhost:3102'],
+    ['URL_MY_DB_2', 'tcp://localhost:3102'],
   ]);
 });
