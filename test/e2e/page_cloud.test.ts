@@ -83,6 +83,10 @@ it.runIf(hasChromium)(
     await page.getByRole('searchbox', { name: 'workloads' }).fill(last);
     await row(last).getByRole('button', { name: 'wake' }).click();
     await row(last).getByText('wak').or(page.getByText('0 workloads')).first().waitFor();
+    // What it has saved is told, even if it is next to nothing.
+    await page.getByRole('button', { name: 'savings' }).click();
+    await page.locator(`.savings-row[data-namespace=${namespaceOf(WORKLOADS - 1)}]`).waitFor();
+    await page.getByText('Pod hours').waitFor();
     await page.getByRole('button', { name: 'events', exact: true }).click();
     await page.locator('.event-row', { hasText: 'sleepWorkload by token' }).waitFor();
     expect(await page.locator('.event-subject').first().textContent()).toContain(HOSTILE);

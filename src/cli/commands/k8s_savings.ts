@@ -1,27 +1,19 @@
 // berth k8s savings
 import type { Savings } from '../../client/records.ts';
+import { savingsTexts } from '../../presentation/savings_text.ts';
 import { isMonth, savingsCsv } from '../../protocol/savings.ts';
 import { defineCommand, flagOption, listOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 
-const HOUR_S = 3_600;
-const GIB = 2 ** 30;
-
-/** As in 12.5; whole from 100 on. */
-const hours = (seconds: number): string => {
-  const value = seconds / HOUR_S;
-  return value >= 100 ? String(Math.round(value)) : value.toFixed(1);
-};
-
 const COLUMNS: readonly Column<Savings>[] = [
   { title: 'MONTH', cell: ({ month }) => month },
   { title: 'CLUSTER', cell: ({ cluster }) => cluster, canShrink: true },
   { title: 'NAMESPACE', cell: ({ namespace }) => namespace, canShrink: true },
-  { title: 'POD HOURS', cell: (row) => hours(row.pod_seconds), alignRight: true },
-  { title: 'CPU HOURS', cell: (row) => hours(row.cpu_request_core_seconds), alignRight: true },
-  { title: 'GIB HOURS', cell: (row) => hours(row.memory_request_byte_seconds / GIB), alignRight: true },
+  { title: 'POD HOURS', cell: (row) => savingsTexts(row).pods, alignRight: true },
+  { title: 'CPU HOURS', cell: (row) => savingsTexts(row).cpu, alignRight: true },
+  { title: 'GIB HOURS', cell: (row) => savingsTexts(row).memory, alignRight: true },
 ];
 
 function monthOf(option: string, text: string | undefined): string | undefined {

@@ -1,7 +1,7 @@
 // Everything by its name: services, agents, views, and what can be done with them.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { actOn, actOnGroup } from '../state/actions.ts';
-import { serviceList } from '../state/daemon.ts';
+import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
+import { agentByName, serviceList } from '../state/daemon.ts';
 import { go, openPane, VIEWS } from '../state/place.ts';
 import { isAgent, sections } from '../state/sections.ts';
 import { nextTheme, theme } from '../state/theme.ts';
@@ -13,15 +13,24 @@ interface Command {
   /** What is searched and shown. */
   title: string;
   hint: string;
+  /** Its place while nothing is searched, the smallest first; absent: after all that have one. */
+  rank?: number;
   run: () => void;
 }
+
+const VIEW = 0;
+const URGENT = 1;
+const NAME = 2;
+const COMMON = 3;
 
 const MAX_SHOWN = 50;
 
 function serviceCommands(name: string, status: string): Command[] {
   const view = isAgent(name) ? 'agents' : 'services';
+  const state = agentByName.peek().get(name)?.state ?? status;
+  const rank = status === 'crashed' || state === 'blocked' ? URGENT : NAME;
   return [
-    { title: name, hint: `${view.slice(0, -1)}, ${status}`, run: () => go({ view, name }) },
+    { title: name, hint: `${view.slice(0, -1)}, ${state}`, rank, run: () => go({ view, name }) },
     { title: `${name} log`, hint: 'log below', run: () => showLog(name) },
     ...(view === 'agents'
       ? [
@@ -43,12 +52,20 @@ function serviceCommands(name: string, status: string): Command[] {
 function allCommands(): Command[] {
   const groups = sections.peek().flatMap(({ group }) => group ?? []);
   return [
-    ...VIEWS.map((view) => ({ title: view, hint: 'view', run: () => go({ view, name: null, query: {} }) })),
+    ...VIEWS.map((view) => ({
+      title: view,
+      hint: 'view',
+      rank: VIEW,
+      run: () => go({ view, name: null, query: {} }),
+    })),
     ...(serviceList.peek() ?? []).flatMap(({ name, status }) => serviceCommands(name, status)),
-    ...groups.flatMap((group) => [
-      { title: `start all of ${group}`, hint: 'group', run: () => void actOnGroup('startGroup', group) },
-      { title: `stop all of ${group}`, hint: 'group', run: () => void actOnGroup('stopGroup', group) },
-    ]),
+    ...groups.flatMap((group) =>
+      GROUP_ACTIONS.map((action) => ({
+        title: `${action} all of ${group}`,
+        hint: 'group',
+        run: () => void actOnGroup(action, group),
+      })),
+    ),
     {
       title: 'change the theme',
       hint: theme.peek(),
@@ -78,8 +95,13 @@ function fitness(title: string, words: readonly string[]): number | null {
   return score;
 }
 
+/** What fits `text`, the best first; without a text, the views and what needs a person first. */
 function wanted(commands: readonly Command[], text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0)
+    return [...commands]
+      .sort((one, other) => (one.rank ?? COMMON) - (other.rank ?? COMMON))
+      .slice(0, MAX_SHOWN);
   return commands
     .flatMap((command) => {
       const score = fitness(command.title, words);

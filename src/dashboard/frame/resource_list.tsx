@@ -29,18 +29,15 @@ function SectionHead({ section }: { section: Section }) {
       </span>
       {group !== null && (
         <span class="row-actions">
-          <Button
-            kind="quiet"
-            icon="start"
-            label={`start all of ${group}`}
-            onPress={() => void actOnGroup('startGroup', group)}
-          />
-          <Button
-            kind="quiet"
-            icon="stop"
-            label={`stop all of ${group}`}
-            onPress={() => void actOnGroup('stopGroup', group)}
-          />
+          {(['start', 'restart', 'stop'] as const).map((action) => (
+            <Button
+              key={action}
+              kind="quiet"
+              icon={action}
+              label={`${action} all of ${group}`}
+              onPress={() => void actOnGroup(action, group)}
+            />
+          ))}
         </span>
       )}
     </div>

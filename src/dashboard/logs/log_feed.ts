@@ -99,6 +99,14 @@ export class LogFeed {
     this.end.abort();
   }
 
+  /** Shows only what comes from now on. */
+  clear(): void {
+    this.chunks.length = 0;
+    this.pending = [];
+    this.older.value = 'none';
+    this.changed(-this.count.peek());
+  }
+
   /** Puts older lines before the first one. */
   async readOlder(): Promise<void> {
     const [first] = this.chunks[0]?.entries ?? [];

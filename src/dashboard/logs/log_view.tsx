@@ -28,8 +28,9 @@ function FeedState({ feed }: { feed: LogFeed }) {
   const isSearching = feed.older.value === 'searching';
   return (
     <span class="log-state soft number" role="status" data-state={word} title={detail}>
-      {isSearching ? 'reading older lines' : STATE_TEXTS[word]}
+      {STATE_TEXTS[word]}
       {word === 'failed' && `: ${detail}`} · {countText(count, 'line')}
+      {isSearching && ' · reading older ones'}
     </span>
   );
 }
@@ -106,6 +107,12 @@ export function LogPanel({ selection, startsAtTop = false, onSearch }: LogViewPr
             label="wrap long lines"
             isPressed={isWrapped}
             onPress={() => setWrapped(!isWrapped)}
+          />
+          <Button
+            kind="quiet"
+            icon="clear"
+            label="clear: show only what comes from now on"
+            onPress={() => feed.clear()}
           />
           <Button kind="quiet" icon="copy" label="copy the lines" onPress={() => void copyShown(feed)} />
           <Button

@@ -7,6 +7,17 @@ export interface ChartLook {
   fill: string;
   grid: string;
   text: string;
+  /** Of the marks of events. */
+  bad: string;
+  good: string;
+}
+
+/** An event on the time axis of a chart. */
+export interface ChartMark {
+  /** In seconds since the epoch. */
+  at: number;
+  /** A failure is a line with a cross, anything else a line alone. */
+  isBad: boolean;
 }
 
 /** What a chart shows. */
@@ -19,12 +30,14 @@ export interface ChartData {
 
 /** A chart in the page. */
 export interface PageChart {
-  setData(data: ChartData, from: number, to: number): void;
+  setData(data: ChartData, marks: readonly ChartMark[], from: number, to: number): void;
   setWidth(width: number): void;
   dispose(): void;
 }
 
 const HEIGHT = 110;
+/** Half the width of the cross of a mark. */
+const CROSS_PX = 3;
 const AXIS_WIDTH = 58;
 const FONT = '11px system-ui, sans-serif';
 
@@ -35,6 +48,30 @@ const hourText = (seconds: number): string => {
 
 const dataOf = ({ times, values }: ChartData): uPlot.AlignedData => [[...times], [...values]];
 
+/** Draws `marks` over the plot of `chart`. */
+function drawMarks({ ctx, bbox, valToPos }: uPlot, marks: readonly ChartMark[], look: ChartLook): void {
+  const { left, top, width, height } = bbox;
+  const cross = CROSS_PX * devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = devicePixelRatio;
+  for (const { at, isBad } of marks) {
+    const x = Math.round(valToPos(at, 'x', true));
+    if (x < left || x > left + width) continue;
+    ctx.strokeStyle = isBad ? look.bad : look.good;
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+    if (isBad) {
+      ctx.moveTo(x - cross, top - cross);
+      ctx.lineTo(x + cross, top + cross);
+      ctx.moveTo(x + cross, top - cross);
+      ctx.lineTo(x - cross, top + cross);
+    }
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
 /** Draws a chart into `parent`. `format` writes a value with its unit; `least`: of the top of its scale. */
 export function drawChart(
   parent: HTMLElement,
@@ -43,6 +80,7 @@ export function drawChart(
   least: number,
 ): PageChart {
   let range: [number, number] = [0, 1];
+  let marks: readonly ChartMark[] = [];
   const axis = {
     font: FONT,
     stroke: look.text,
@@ -56,6 +94,7 @@ export function drawChart(
       padding: [8, 20, 0, 0],
       cursor: { y: false, drag: { setScale: false } },
       legend: { show: false },
+      hooks: { draw: [(drawn) => drawMarks(drawn, marks, look)] },
       scales: {
         x: { time: true, range: () => range },
         y: { range: (_chart, _low, high) => [0, Math.max(least, high * 1.1)] },
@@ -73,8 +112,9 @@ export function drawChart(
     parent,
   );
   return {
-    setData: (data, from, to) => {
+    setData: (data, shown, from, to) => {
       range = [from, to];
+      marks = shown;
       chart.setData(dataOf(data));
     },
     setWidth: (width) => chart.setSize({ width, height: HEIGHT }),

@@ -43,7 +43,8 @@ export function notify(tone: PageNotice['tone'], title: string, text = ''): void
 export type ServiceAction = 'start' | 'stop' | 'restart' | 'sleep' | 'wake';
 
 /** What can be done with all services of a group. */
-export type GroupAction = 'startGroup' | 'stopGroup';
+export const GROUP_ACTIONS = ['start', 'stop', 'restart', 'sleep', 'wake'] as const;
+export type GroupAction = (typeof GROUP_ACTIONS)[number];
 
 /** Runs `work`, shown as `title` while it is under way; says why it failed. Resolves with its success. */
 export async function perform(title: string, work: () => Promise<unknown>): Promise<boolean> {
@@ -73,6 +74,6 @@ export const actOn = (action: ServiceAction, name: string): Promise<boolean> =>
 export const signalService = (name: string, signalName: string): Promise<boolean> =>
   perform(`${signalName} ${name}`, () => client.signal(name, signalName));
 
-/** Starts or stops every service of a group. */
+/** Does `action` with every service of a group. */
 export const actOnGroup = (action: GroupAction, name: string): Promise<boolean> =>
-  perform(`${action === 'startGroup' ? 'start' : 'stop'} all of ${name}`, () => client[action](name));
+  perform(`${action} all of ${name}`, () => client[`${action}Group`](name));

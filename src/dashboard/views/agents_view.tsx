@@ -12,7 +12,7 @@ import {
 import { StateLabel } from '../frame/status_mark.tsx';
 import { urgencyOf } from '../state/agent_state.ts';
 import { agentList, serviceList, usageOf } from '../state/daemon.ts';
-import { linkTo } from '../state/place.ts';
+import { linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { searchWords } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
 import { screenOf, watchScreen } from './agent_screens.ts';
@@ -39,11 +39,9 @@ function Card({ agent }: { agent: Agent }) {
   return (
     <a class="agent-card" ref={box} href={linkTo('agents', name)} data-state={state} data-name={name}>
       <span class="card-head">
-        <strong>{name}</strong>
+        <strong title={name}>{name}</strong>
+        <span class="card-title soft">{[visibleLine(title), type, stack].filter(Boolean).join(' · ')}</span>
         <StateLabel state={state} />
-      </span>
-      <span class="card-title soft">
-        {[visibleLine(title), type, stack].filter(Boolean).join(' · ') || ' '}
       </span>
       {question.length > 0 ? (
         <span class="card-screen card-question">{question.map((line) => `${visibleLine(line)}\n`)}</span>
@@ -60,8 +58,8 @@ function Card({ agent }: { agent: Agent }) {
   );
 }
 
-/** The agents that the search wants, in the order of who waits. */
-function wantedAgents(): readonly Agent[] {
+/** The agents that the search wants, in any state, in the order of who waits. */
+function foundAgents(): readonly Agent[] {
   const words = searchWords.value;
   return agentList.value
     .filter((agent) => {
@@ -74,22 +72,53 @@ function wantedAgents(): readonly Agent[] {
     );
 }
 
+/** How many are in each state, in the order of who waits; each shows these alone. */
+function Counts({ found }: { found: readonly Agent[] }) {
+  const chosen = shownPlace.value.query['state'] ?? '';
+  const counts = new Map<Agent['state'], number>();
+  for (const { state } of found) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return (
+    <fieldset class="counts" aria-label="agents by state">
+      {[...counts].map(([state, count]) => (
+        <button
+          type="button"
+          key={state}
+          class="count"
+          aria-pressed={chosen === state}
+          onClick={() => setFilter('state', chosen === state ? '' : state)}
+        >
+          <span class="number">{count}</span> <StateLabel state={state} />
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function NoAgents() {
+  if (serviceList.value === null) return <p class="empty soft">Reading the list …</p>;
+  if (agentList.value.length > 0) return <p class="empty soft">No agent fits.</p>;
+  return (
+    <div class="empty">
+      <p>No agents.</p>
+      <p class="soft">
+        <code>berth agent spinup bot --cmd claude</code> starts one in a terminal of its own.
+      </p>
+    </div>
+  );
+}
+
 /** The view of all agents. */
 export function AgentsView() {
-  const shown = wantedAgents();
+  const found = foundAgents();
+  const chosen = shownPlace.value.query['state'] ?? '';
+  const shown = chosen === '' ? found : found.filter(({ state }) => state === chosen);
   return (
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">Agents</h1>
+        <Counts found={found} />
       </header>
-      {shown.length === 0 && serviceList.value !== null && (
-        <div class="empty">
-          <p>No agents.</p>
-          <p class="soft">
-            <code>berth agent spinup bot --cmd claude</code> starts one in a terminal of its own.
-          </p>
-        </div>
-      )}
+      {shown.length === 0 && <NoAgents />}
       <div class="wall">
         {shown.map((agent) => (
           <Card key={agent.name} agent={agent} />

@@ -1,6 +1,13 @@
 // What the cloud API says, while its view is in sight.
 import { batch, signal } from '@preact/signals';
-import type { CloudEvent, ClusterDetail, Policy, PolicyPreview, Tether } from '../../client/browser.ts';
+import type {
+  CloudEvent,
+  ClusterDetail,
+  Policy,
+  PolicyPreview,
+  Savings,
+  Tether,
+} from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { client, errorText, forgetCloudToken } from '../state/session.ts';
@@ -15,6 +22,8 @@ export const cloudEventList = signal<readonly CloudEvent[] | null>(null);
 export const policyList = signal<readonly Policy[] | null>(null);
 /** What the policy that is selected will do; null: none is, or it is not read yet. */
 export const chosenPreview = signal<PolicyPreview | null>(null);
+/** What workloads have saved, by month, cluster and namespace. null: not read yet. */
+export const savingsList = signal<readonly Savings[] | null>(null);
 /** Why the last reading has failed; '' if it has not. */
 export const cloudError = signal('');
 
@@ -57,6 +66,13 @@ async function readPolicies(): Promise<void> {
   });
 }
 
+/** Whether the savings are in sight. */
+let hasSavingsInSight = false;
+
+async function readSavings(): Promise<void> {
+  if (hasSavingsInSight) savingsList.value = await client.cloud.savings();
+}
+
 /** Reads what is in sight. Resolves with true in any case: `followCloud` reads again. */
 async function readCloud(): Promise<boolean> {
   const { cloud } = client;
@@ -69,6 +85,7 @@ async function readCloud(): Promise<boolean> {
     });
     await readEvents();
     await readPolicies();
+    await readSavings();
     await workloadPages.refresh(workloadsInSight);
     cloudError.value = '';
   } catch (error) {
@@ -87,6 +104,15 @@ export function watchCloudEvents(): () => void {
   void refreshCloud();
   return () => {
     hasEventsInSight = false;
+  };
+}
+
+/** Reads the savings too until the returned function is called. */
+export function watchSavings(): () => void {
+  hasSavingsInSight = true;
+  void refreshCloud();
+  return () => {
+    hasSavingsInSight = false;
   };
 }
 

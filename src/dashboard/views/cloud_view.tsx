@@ -1,8 +1,8 @@
 // Clusters, their workloads, the tethers to them, and what has happened there.
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { ClusterDetail, Tether } from '../../client/browser.ts';
-import { countText, visibleLine } from '../../presentation/format.ts';
+import type { ClusterDetail } from '../../client/browser.ts';
+import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
 import { StateLabel } from '../frame/status_mark.tsx';
 import { underWay } from '../state/actions.ts';
@@ -11,6 +11,8 @@ import { client, hasCloudToken, loginCloud } from '../state/session.ts';
 import { cloudError, clusterList, followCloud, policyList, tetherList, workloadPages } from './cloud_data.ts';
 import { CloudEvents } from './cloud_events_list.tsx';
 import { PolicySection } from './policy_section.tsx';
+import { SavingsSection } from './savings_section.tsx';
+import { TetherSection } from './tether_section.tsx';
 import { agoText, changeCloud, WorkloadSection } from './workload_rows.tsx';
 
 function CloudLogin() {
@@ -74,44 +76,14 @@ function ClusterCard({ cluster }: { cluster: ClusterDetail }) {
   );
 }
 
-const BYTES = ['B', 'kB', 'MB', 'GB'];
-
-function bytesText(bytes: number): string {
-  const unit = Math.min(BYTES.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  return `${(bytes / 1_000 ** unit).toFixed(unit === 0 ? 0 : 1)} ${BYTES[unit]}`;
-}
-
-function TetherRow({ tether }: { tether: Tether }) {
-  const { tether_id: id, workload_id: of, container_port: port, local_port: local, state, label } = tether;
-  const workload = workloadPages.rows.value.find((one) => one.id === of);
-  const name = label ?? `${workload?.name ?? of}:${port}`;
-  const action = state === 'active' ? 'deactivate' : 'activate';
-  return (
-    <div class="table-row tether-row">
-      <StateLabel state={state} />
-      <span class="cell-name">{visibleLine(name)}</span>
-      <span class="number">{local === null ? '' : `localhost:${local} → ${port}`}</span>
-      <span class="number soft">
-        {countText(tether.connections, 'connection')} · {bytesText(tether.bytes_in)} in ·{' '}
-        {bytesText(tether.bytes_out)} out
-      </span>
-      <span class="bad">{visibleLine(tether.last_error ?? '')}</span>
-      <Button
-        text={action}
-        label={`${action} ${name}`}
-        onPress={() => void changeCloud(`${action} ${name}`, () => client.cloud[action](id))}
-      />
-    </div>
-  );
-}
-
 /** The parts of the view. */
-const TABS = ['workloads', 'policies', 'tethers', 'events'] as const;
+const TABS = ['workloads', 'policies', 'tethers', 'savings', 'events'] as const;
 
-const PARTS: Readonly<Record<string, () => JSX.Element>> = {
+const PARTS: Readonly<Record<string, () => JSX.Element | null>> = {
   workloads: WorkloadSection,
   policies: PolicySection,
-  tethers: TetherList,
+  tethers: TetherSection,
+  savings: SavingsSection,
   events: CloudEvents,
 };
 
@@ -120,6 +92,7 @@ function Tabs({ shown }: { shown: string }) {
     workloads: workloadPages.rows.value.length,
     policies: policyList.value?.length ?? 0,
     tethers: tetherList.value.length,
+    savings: 0,
     events: 0,
   };
   return (
@@ -136,21 +109,6 @@ function Tabs({ shown }: { shown: string }) {
         </button>
       ))}
     </fieldset>
-  );
-}
-
-function TetherList() {
-  return (
-    <section aria-label="tethers" class="tethers">
-      {tetherList.value.map((tether) => (
-        <TetherRow key={tether.tether_id} tether={tether} />
-      ))}
-      {tetherList.value.length === 0 && (
-        <p class="empty soft">
-          No tether. <code>berth k8s tether</code> opens a local port to a workload.
-        </p>
-      )}
-    </section>
   );
 }
 

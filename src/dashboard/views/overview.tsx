@@ -8,10 +8,11 @@ import { ClippedName } from '../frame/clipped_name.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
 import { VirtualRows } from '../frame/virtual_rows.tsx';
 import { actOn, type ServiceAction, underWay } from '../state/actions.ts';
-import { usageOf } from '../state/daemon.ts';
+import { serviceList, usageOf } from '../state/daemon.ts';
 import { linkTo, setFilter, shownPlace } from '../state/place.ts';
 import { sections, statusCounts } from '../state/sections.ts';
 import { tenSeconds } from '../state/ticker.ts';
+import { BulkActions, BulkQuestion } from './bulk_actions.tsx';
 
 const ROW_HEIGHT = 36;
 const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed', 'sleeping']);
@@ -151,7 +152,6 @@ const COLUMNS: readonly Column[] = [
   { title: 'CPU', class: 'cell-cpu', sort: byNumber(({ name }) => usageOf(name).peek()?.cpu ?? -1) },
   { title: 'Memory', class: 'cell-memory', sort: byNumber(({ name }) => usageOf(name).peek()?.rssMB ?? -1) },
   { title: 'Address', class: '' },
-  { title: '', class: '' },
 ];
 
 /** The head of a column. A second click turns its order round, a third ends it. */
@@ -171,6 +171,41 @@ function ColumnHead({ column: { title, class: name, sort } }: { column: Column }
       {title}
       {isChosen && <span aria-hidden="true">{chosen === title ? ' ↓' : ' ↑'}</span>}
     </button>
+  );
+}
+
+function Head({ services }: { services: readonly Service[] }) {
+  return (
+    <div class="table-row table-head">
+      {COLUMNS.map((column) => (
+        <ColumnHead key={column.title} column={column} />
+      ))}
+      <BulkActions services={services} />
+    </div>
+  );
+}
+
+/** Ways to begin, with what each makes. */
+const BEGINNINGS: readonly (readonly [command: string, does: string])[] = [
+  ['berth up', 'in a project: starts what its berth.yaml, Procfile or package.json names'],
+  ['berth add web npm run dev', 'registers one command as a service'],
+  ['berth agent spinup bot --cmd claude', 'starts an agent in a terminal of its own'],
+  ['berth k8s add', 'shows the workloads of a cluster, which can sleep and wake'],
+];
+
+/** What a page without services says. */
+function Welcome() {
+  return (
+    <dl class="welcome">
+      {BEGINNINGS.map(([command, does]) => (
+        <div key={command}>
+          <dt>
+            <code>{command}</code>
+          </dt>
+          <dd class="soft">{does}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -194,17 +229,15 @@ export function Overview() {
       ),
     [shown, chosen],
   );
+  const services = useMemo(() => rows.map(({ service }) => service), [rows]);
   return (
     <section class="view" aria-labelledby="view-title">
       <header class="view-head">
         <h1 id="view-title">Services</h1>
         <Counts />
       </header>
-      <div class="table-row table-head">
-        {COLUMNS.map((column) => (
-          <ColumnHead key={column.title} column={column} />
-        ))}
-      </div>
+      {rows.length > 0 && <Head services={services} />}
+      {serviceList.value?.length === 0 && <Welcome />}
       <VirtualRows
         label="Services"
         items={rows}
@@ -212,6 +245,7 @@ export function Overview() {
         keyOf={({ service }) => service.name}
         row={({ service, title }) => <Row service={service} title={title} />}
       />
+      <BulkQuestion />
     </section>
   );
 }

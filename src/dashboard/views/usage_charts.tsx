@@ -1,8 +1,10 @@
 // CPU and memory of the last hour or day: what the daemon has kept, and what comes.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { eventState, eventSubject } from '../../presentation/event_text.ts';
 import { cpuText, memoryText } from '../../presentation/format.ts';
-import type { ChartData, PageChart } from '../parts/chart.ts';
-import { usageOf } from '../state/daemon.ts';
+import { toneOf } from '../../presentation/state_tone.ts';
+import type { ChartData, ChartMark, PageChart } from '../parts/chart.ts';
+import { recentEvents, usageOf } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
 import { themeChanges, tokenColour } from '../state/theme.ts';
 
@@ -62,10 +64,26 @@ function useHistory(name: string, range: Range) {
   return history;
 }
 
+/** The starts, ends and failures of `name` among the events that the page has. */
+function useMarks(name: string): readonly ChartMark[] {
+  const events = recentEvents.value;
+  return useMemo(
+    () =>
+      events.flatMap((event): ChartMark[] => {
+        const state = eventState(event);
+        const { at } = event.data;
+        if (state === '' || at === undefined || eventSubject(event) !== name) return [];
+        return [{ at: Date.parse(at) / 1_000, isBad: toneOf(state) === 'bad' }];
+      }),
+    [events, name],
+  );
+}
+
 interface ChartProps {
   title: string;
   now: string;
   data: ChartData;
+  marks: readonly ChartMark[];
   seconds: number;
   format: (value: number) => string;
   /** The smallest top of the scale. */
@@ -74,7 +92,7 @@ interface ChartProps {
 
 const ignore = (): void => undefined;
 
-function Chart({ title, now, data, seconds, format, least }: ChartProps) {
+function Chart({ title, now, data, marks, seconds, format, least }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [chart, setChart] = useState<PageChart | null>(null);
   const theme = themeChanges.value;
@@ -88,6 +106,8 @@ function Chart({ title, now, data, seconds, format, least }: ChartProps) {
         fill: tokenColour('--accent-soft'),
         grid: tokenColour('--line'),
         text: tokenColour('--soft'),
+        bad: tokenColour('--bad'),
+        good: tokenColour('--good'),
       };
       made = drawChart(box.current, look, format, least);
       setChart(made);
@@ -104,10 +124,10 @@ function Chart({ title, now, data, seconds, format, least }: ChartProps) {
   }, [theme]);
   useEffect(() => {
     const end = Date.now() / 1_000;
-    chart?.setData(data, end - seconds, end);
-  }, [chart, data, seconds]);
+    chart?.setData(data, marks, end - seconds, end);
+  }, [chart, data, marks, seconds]);
   return (
-    <figure class="chart">
+    <figure class="chart" data-marks={marks.length}>
       <figcaption>
         {title} <span class="number">{now}</span>
       </figcaption>
@@ -121,7 +141,7 @@ export function UsageCharts({ name }: { name: string }) {
   const [range, setRange] = useState<Range>('hour');
   const { points, stepMs } = useHistory(name, range);
   const usage = usageOf(name).value;
-  const common = { seconds: SECONDS[range] };
+  const common = { marks: useMarks(name), seconds: SECONDS[range] };
   const [cpu, memory] = useMemo(
     () =>
       [

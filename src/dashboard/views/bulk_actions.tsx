@@ -1,0 +1,70 @@
+// What is done to every service that the table shows, once a person has said yes to its number.
+import { signal } from '@preact/signals';
+import type { Service } from '../../client/browser.ts';
+import { countText } from '../../presentation/format.ts';
+import { isOfAgents } from '../../presentation/sections.ts';
+import { Button } from '../frame/button.tsx';
+import { ModalDialog } from '../frame/modal_dialog.tsx';
+import { actOn } from '../state/actions.ts';
+
+const ACTIONS = ['start', 'stop', 'restart'] as const;
+type BulkAction = (typeof ACTIONS)[number];
+
+const NAMES_SHOWN = 6;
+
+const isAsking = signal(false);
+const asked = signal<{ action: BulkAction; names: readonly string[] }>({ action: 'start', names: [] });
+
+/** Those of `services` on which `action` has an effect. Agents are left alone: each has work of its own. */
+const namesFor = (action: BulkAction, services: readonly Service[]): string[] =>
+  services
+    .filter((service) => !isOfAgents(service) && (action === 'start') === (service.pid === undefined))
+    .map(({ name }) => name);
+
+/** The buttons over the column of buttons. */
+export function BulkActions({ services }: { services: readonly Service[] }) {
+  return (
+    <span class="cell-actions">
+      {ACTIONS.map((action) => {
+        const names = namesFor(action, services);
+        return (
+          <Button
+            key={action}
+            kind="quiet"
+            icon={action}
+            label={`${action} ${countText(names.length, 'shown service')}`}
+            isOff={names.length === 0}
+            onPress={() => {
+              asked.value = { action, names };
+              isAsking.value = true;
+            }}
+          />
+        );
+      })}
+    </span>
+  );
+}
+
+/** The question, while it is asked. */
+export function BulkQuestion() {
+  const { action, names } = asked.value;
+  const what = `${action} ${countText(names.length, 'service')}`;
+  const rest = names.length - NAMES_SHOWN;
+  const answer = (isYes: boolean): void => {
+    isAsking.value = false;
+    if (isYes) for (const name of names) void actOn(action, name);
+  };
+  return (
+    <ModalDialog isOpen={isAsking} class="dialog" label={what}>
+      <h1>{`${what[0]?.toUpperCase()}${what.slice(1)}?`}</h1>
+      <p class="soft">
+        {names.slice(0, NAMES_SHOWN).join(', ')}
+        {rest > 0 && ` and ${rest} more`}
+      </p>
+      <div class="actions">
+        <Button kind="main" text={what} label={what} onPress={() => answer(true)} />
+        <Button text="cancel" label="cancel" onPress={() => answer(false)} />
+      </div>
+    </ModalDialog>
+  );
+}

@@ -1,0 +1,71 @@
+// Tethers: local ports of workloads.
+import type { Tether } from '../../client/browser.ts';
+import { visibleLine } from '../../presentation/format.ts';
+import { Button } from '../frame/button.tsx';
+import { StateLabel } from '../frame/status_mark.tsx';
+import { client } from '../state/session.ts';
+import { tetherList, workloadPages } from './cloud_data.ts';
+import { changeCloud } from './workload_rows.tsx';
+
+const BYTES = ['B', 'kB', 'MB', 'GB'];
+
+function bytesText(bytes: number): string {
+  const unit = Math.min(BYTES.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  return `${(bytes / 1_000 ** unit).toFixed(unit === 0 ? 0 : 1)} ${BYTES[unit]}`;
+}
+
+function TetherRow({ tether }: { tether: Tether }) {
+  const { tether_id: id, workload_id: of, container_port: port, local_port: local, state, label } = tether;
+  const workload = workloadPages.rows.value.find((one) => one.id === of);
+  const name = label ?? `${workload?.name ?? of}:${port}`;
+  const error = visibleLine(tether.last_error ?? '');
+  const action = state === 'active' ? 'deactivate' : 'activate';
+  return (
+    <div class="table-row tether-row" data-name={name}>
+      <StateLabel state={state} />
+      <span class="cell-name" title={name}>
+        {visibleLine(name)}
+      </span>
+      <span class="number tether-address">{local === null ? '' : `localhost:${local} → ${port}`}</span>
+      <span class="number soft cell-figure">{tether.connections}</span>
+      <span class="number soft cell-figure">{bytesText(tether.bytes_in)}</span>
+      <span class="number soft cell-figure">{bytesText(tether.bytes_out)}</span>
+      <span class="tether-error" title={error}>
+        {error}
+      </span>
+      <Button
+        text={action}
+        label={`${action} ${name}`}
+        onPress={() => void changeCloud(`${action} ${name}`, () => client.cloud[action](id))}
+      />
+    </div>
+  );
+}
+
+/** The tethers: where each is reached, and what it carries. */
+export function TetherSection() {
+  return (
+    <section aria-label="tethers" class="tethers">
+      {tetherList.value.length > 0 && (
+        <div class="table-row table-head tether-row">
+          <span>State</span>
+          <span>Tether</span>
+          <span class="tether-address">Local address</span>
+          <span class="cell-figure">Connections</span>
+          <span class="cell-figure">In</span>
+          <span class="cell-figure">Out</span>
+          <span class="tether-error">Last error</span>
+          <span />
+        </div>
+      )}
+      {tetherList.value.map((tether) => (
+        <TetherRow key={tether.tether_id} tether={tether} />
+      ))}
+      {tetherList.value.length === 0 && (
+        <p class="empty soft">
+          No tether. <code>berth k8s tether</code> opens a local port to a workload.
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,89 @@
+// What the page does with many at once, and the small tools beside its lists, on the real daemon.
+import { writeFile } from 'node:fs/promises';
+import { expect, it } from 'vitest';
+import { eventually } from '../kit/daemon.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { add, ask, openBerth, withServices } from './page_services.ts';
+
+it.runIf(hasChromium)(
+  browserTest('what the table shows is stopped at once after a question, agents are left alone'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    await add(daemon, { name: 'api', group: 'site' });
+    const page = await openBerth(daemon);
+    const state = (name: string, word: string) =>
+      page.locator(`.table-row[data-name=${name}] .state`, { hasText: word }).waitFor();
+    await Promise.all([state('web', 'running'), state('api', 'running'), state('my_bot', 'running')]);
+    await page.getByRole('button', { name: 'stop 2 shown services' }).click();
+    await page.getByRole('dialog').getByText('api, web').waitFor();
+    await page.getByRole('button', { name: 'cancel' }).click();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await page.getByRole('button', { name: 'stop 2 shown services' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'stop 2 services' }).click();
+    await Promise.all([state('web', 'stopped'), state('api', 'stopped')]);
+    await state('my_bot', 'running');
+    // Only what the search leaves.
+    await page.getByRole('searchbox').fill('site');
+    await page.getByRole('button', { name: 'start 2 shown services' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'start 2 services' }).click();
+    await Promise.all([state('web', 'running'), state('api', 'running')]);
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('the palette begins with views and what needs a person; agents are shown by state'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    await add(daemon, { name: 'zz-broken', cmd: 'exit 3' });
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'asker', cmd: 'sleep 600' });
+    await ask(daemon, 'POST', '/v1/agents/asker/state', { state: 'blocked', message: 'May I?' });
+    const page = await openBerth(daemon, '#/agents');
+    await page.getByRole('button', { name: '1 blocked' }).click();
+    await eventually(async () => (await page.locator('.agent-card').count()) === 1);
+    expect(await page.evaluate('location.hash')).toBe('#/agents?state=blocked');
+    await page.locator('.card-question', { hasText: 'May I?' }).waitFor();
+    await page.locator('.list-row[data-name=zz-broken]', { hasText: 'exit 3' }).waitFor();
+    await page.keyboard.press('Control+k');
+    const titles = await page.getByRole('option').allTextContents();
+    expect(titles.slice(0, 7)).toEqual([
+      'servicesview',
+      'agentsview',
+      'logsview',
+      'eventsview',
+      'cloudview',
+      'askeragent, blocked',
+      'zz-brokenservice, crashed',
+    ]);
+  },
+);
+
+it.runIf(hasChromium)(
+  browserTest('a log is cleared, events are marked on the charts, a phone restarts a whole group'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const { stateDir } = daemon;
+    const cmd = 'echo before; mkfifo wire; while read line; do echo "$line"; done < wire; exit 4';
+    await add(daemon, { name: 'chatty', group: 'talk', cmd, cwd: stateDir });
+    const page = await openBerth(daemon, '#/services/chatty');
+    await page.locator('.log-text', { hasText: 'before' }).waitFor();
+    await page.getByRole('button', { name: /^clear/ }).click();
+    await eventually(async () => (await page.locator('.log-line').count()) === 0);
+    await writeFile(`${stateDir}/wire`, 'after\n');
+    await page.locator('.log-text', { hasText: 'after' }).waitFor();
+    await page.locator('.log-run', { hasText: 'exit 4' }).waitFor();
+    expect(await page.locator('.log-text').allTextContents()).toEqual(['after']);
+    // Its start and its crash.
+    await page.locator('.chart[data-marks="2"]').nth(1).waitFor();
+    await page.context().close();
+    const phone = await openBerth(daemon, '', { isPhone: true });
+    const { pid: before } = await ask(daemon, 'GET', '/v1/services/web');
+    await phone.getByRole('button', { name: 'restart all of site' }).tap();
+    await eventually(async () => {
+      const { pid, status } = await ask(daemon, 'GET', '/v1/services/web');
+      return status === 'running' && pid !== before;
+    });
+  },
+);
