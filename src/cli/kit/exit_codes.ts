@@ -25,8 +25,8 @@ const MEANINGS: Record<keyof typeof EXIT_CODE, string> = {
   unknown: 'status: there is no such service',
   noDaemon: 'no daemon is running',
   unauthorized: 'the token is missing or wrong, or does not reach that far',
-  notReady: 'a service was not ready in time, or an agent not in the state that was waited for',
-  conflict: 'a port is in use, a service is already running, or an agent takes no prompt now',
+  notReady: 'a service was not ready, or an agent not in the awaited state, in time',
+  conflict: 'a port is in use, a service runs already, or an agent takes no prompt',
   interrupted: 'Ctrl-C',
   terminated: 'SIGTERM',
 };

@@ -42,8 +42,12 @@ const DESCRIPTION =
   'Berth runs and supervises your local services and AI agents. ' +
   'It also puts Kubernetes workloads to sleep, wakes them, and connects local ports to them.';
 
+/** The width of a terminal in which every help can be read. */
+const HELP_COLUMNS = 80;
+
 const EPILOGUE = `
-\`berth help <command>\` describes a command. Every command takes the options above.
+\`berth help <command>\` describes a command.
+Every command takes the options above.
 
 Exit codes:
 ${exitCodesHelp()}
@@ -117,7 +121,12 @@ function examplesText(command: Command): string {
   const rows = command.examples ?? [];
   if (rows.length === 0) return '';
   const width = Math.max(...rows.map(([line]) => line.length));
-  return `\nExamples:\n${rows.map(([line, about]) => `  ${line.padEnd(width)}  ${about}`).join('\n')}\n`;
+  const isWide = rows.some(([, about]) => `  ${' '.repeat(width)}  ${about}`.length > HELP_COLUMNS);
+  // Commands are never broken: they are copied.
+  const lines = rows.map(([line, about]) =>
+    isWide ? `  ${line}\n      ${about}` : `  ${line.padEnd(width)}  ${about}`,
+  );
+  return `\nExamples:\n${lines.join('\n')}\n`;
 }
 
 function addArguments(made: CommanderCommand, { args = [] }: Command): void {

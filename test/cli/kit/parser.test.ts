@@ -48,6 +48,12 @@ describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => 
     const help = 'help' in outcome ? outcome.help : '';
     for (const { about } of one.command.args ?? []) expect(help.replace(/\s+/g, ' ')).toContain(about);
     for (const { flags } of Object.values(one.command.options ?? {})) expect(help).toContain(flags);
+    // Commands of examples are whole, to be copied, with what they do below them.
+    expect(help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S/.test(line))).toEqual([]);
+    for (const [line, about] of one.command.examples ?? []) {
+      const shown = help.split('\n').find((text) => text.includes(line) && !text.startsWith('Usage'));
+      if ((shown?.length ?? 0) > 80) expect(shown).not.toContain(about);
+    }
   });
 });
 
@@ -133,6 +139,7 @@ it('lists every command with its arguments', async () => {
   expect(help).toMatch(/^ {2}start \[names\.\.\.\]/m);
   expect(help).toMatch(/^ {2}url <name>/m);
   expect(help).not.toContain('__complete');
+  expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
 });
 
 it.each([
