@@ -56,7 +56,11 @@ export function SavingsSection() {
   const rows = savingsList.value;
   if (rows === null) return cloudError.value === '' ? <p class="empty soft">Reading …</p> : null;
   if (rows.length === 0)
-    return <p class="empty soft">No workload has slept yet: what one saves from then on is counted here.</p>;
+    return (
+      <p class="empty soft">
+        Nothing is saved yet: counted is the time for which Berth itself has put a workload to sleep.
+      </p>
+    );
   return (
     <>
       <Totals rows={rows} />
