@@ -3,6 +3,7 @@
 // docs/reference.md "Login".
 import * as oauth from 'oauth4webapi';
 import { isBerthAddress } from '../settings/config.ts';
+import { boundedBody } from './bounded_body.ts';
 
 /** The issuer, and the client that requests tokens. */
 export interface IssuerClient {
@@ -68,24 +69,6 @@ const MAX_LIFETIME_MS = 31_536_000_000;
 const quoted = (text: string, secret = ''): string =>
   JSON.stringify((secret === '' ? text : text.replaceAll(secret, '...')).slice(0, MAX_TEXT_LENGTH));
 
-/** Reads a body up to a maximum size. */
-async function boundedBody(answer: Response): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of answer.body ?? []) {
-    size += part.length;
-    if (size > MAX_ANSWER_BYTES) throw new NoTokensError('broken', 'its answer is too large');
-    parts.push(part);
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Like `fetch`, but with limits and without redirects, because a request may contain a token. */
@@ -102,7 +85,7 @@ const boundedFetch = async (
     await answer.body?.cancel();
     throw new NoTokensError('broken', 'it answers with a redirect, which is not followed');
   }
-  const bytes = await boundedBody(answer);
+  const bytes = await boundedBody(answer, MAX_ANSWER_BYTES);
   const { status, headers } = answer;
   return new Response(BODILESS.has(status) ? null : bytes, { status, headers });
 };

@@ -1,7 +1,15 @@
 // The tokens of an OpenID Connect issuer: docs/reference.md "People by OpenID Connect". The only file that
 // imports jose.
-import { createRemoteJWKSet, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import {
+  createRemoteJWKSet,
+  customFetch,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  jwtVerify,
+} from 'jose';
 import { isBerthAddress } from '../settings/config.ts';
+import { boundedBody } from './bounded_body.ts';
 
 export interface OidcSettings {
   /** Its URL, without a trailing slash. */
@@ -46,10 +54,21 @@ const CLOCK_TOLERANCE_S = 5;
 /** The codes for errors of the issuer rather than a token. */
 const OF_ISSUER: ReadonlySet<string> = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID']);
 
+/** As `fetch`: jose bounds the time of an answer alone. */
+async function boundedFetch(url: string, options: RequestInit): Promise<Response> {
+  const answer = await fetch(url, options);
+  const { status } = answer;
+  const bytes = await boundedBody(answer, MAX_DOCUMENT_BYTES);
+  return new Response(status === 200 ? bytes : null, { status });
+}
+
 type Keys = ReturnType<typeof createRemoteJWKSet>;
 
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(value);
+
+/** Some issuers send the claim as text, and some not at all. */
+const isConfirmed = (claim: unknown): boolean => claim === undefined || claim === true || claim === 'true';
 
 /** The user named in verified claims; null: they name none. */
 function userOf(claims: JWTPayload, { subjectClaim, groupsClaim }: OidcSettings): OidcUser | null {
@@ -57,7 +76,7 @@ function userOf(claims: JWTPayload, { subjectClaim, groupsClaim }: OidcSettings)
   const groups = claims[groupsClaim];
   if (!isName(subject) || claims.exp === undefined) return null;
   // An unverified address may be anyone's.
-  if (subjectClaim === 'email' && claims['email_verified'] === false) return null;
+  if (subjectClaim === 'email' && !isConfirmed(claims['email_verified'])) return null;
   const known = Array.isArray(groups) ? groups.filter(isName).slice(0, MAX_GROUPS) : [];
   return { subject, groups: known, expiresAt: claims.exp * 1_000 };
 }
@@ -117,21 +136,23 @@ export class OidcIssuer {
     const { issuer: named, jwks_uri: keysUrl } = document;
     if (named !== issuer && named !== `${issuer}/`)
       throw new IssuerError(`${issuer} says that it is another issuer`);
-    if (typeof keysUrl !== 'string' || !isBerthAddress(new URL(keysUrl).origin))
+    const isUrl = typeof keysUrl === 'string' && URL.canParse(keysUrl);
+    if (!isUrl || !isBerthAddress(new URL(keysUrl).origin))
       throw new IssuerError(`${issuer} names no address of its keys`);
     return createRemoteJWKSet(new URL(keysUrl), {
       timeoutDuration: TIMEOUT_MS,
       cooldownDuration: this.keysCooldownMs,
       cacheMaxAge: KEYS_MAX_AGE_MS,
+      [customFetch]: boundedFetch,
     });
   }
 
   private async fetchDocument(url: string): Promise<Record<string, unknown>> {
     try {
       const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) });
-      const text = await answer.text();
-      if (answer.status !== 200 || text.length > MAX_DOCUMENT_BYTES) throw new Error(`${answer.status}`);
-      return JSON.parse(text);
+      const bytes = await boundedBody(answer, MAX_DOCUMENT_BYTES);
+      if (answer.status !== 200) throw new Error(`${answer.status}`);
+      return Object(JSON.parse(Buffer.from(bytes).toString()));
     } catch (error) {
       throw new IssuerError(`${url} cannot be read: ${(error as Error).message}`);
     }

@@ -18,6 +18,7 @@ import type { AppContext, DaemonInfo, DocumentBuilder } from './api/app_context.
 import { CloudGate, type CloudPart, noCloud } from './api/cloud_gate.ts';
 import { CommandOwners } from './api/command_owners.ts';
 import { type AllowedCallers, Guard, isCloudPath } from './api/guard.ts';
+import { isPublicPath } from './api/public_paths.ts';
 import { RedirectPages } from './api/redirect_pages.ts';
 import { HttpReply } from './api/reply.ts';
 import { RequestHandler } from './api/request_handler.ts';
@@ -162,7 +163,8 @@ class HttpFront implements Front {
     const { node, token, allowedExtensions, allowedOrigins, cloud, daemonInfo } = options;
     this.options = options;
     const holder = () => cloud?.views.holder() ?? null;
-    this.forwarder = options.serves === 'cloud' ? new Forwarder(holder, isCloudPath) : null;
+    const paths = { passes: isCloudPath, isPublic: isPublicPath };
+    this.forwarder = options.serves === 'cloud' ? new Forwarder(holder, paths) : null;
     this.callers = { allowedExtensions, allowedOrigins };
     const subscribe = () => node.ref('events').ask('subscribe', {});
     this.events = new EventFeed(

@@ -6,6 +6,9 @@ import type { StoredGrant } from './grants.ts';
 import type { StoredToken } from './principals.ts';
 import type { TetherRow } from './tethers.ts';
 
+/** The header of a request that another Berth has forwarded; it is not forwarded again. */
+export const PASSED_ON = 'berth-passed-on';
+
 /** Where the Berth that holds the clusters of a shared database listens. */
 export interface HolderAddress {
   host: string;

@@ -34,6 +34,17 @@ export interface StoredGrant extends GrantScope {
   readonly createdBy: string;
 }
 
+/** Grants by subject. Searching thousands of grants for each subject would block the thread. */
+export function grantsBySubject(grants: Iterable<StoredGrant>): ReadonlyMap<string, readonly StoredGrant[]> {
+  const found = new Map<string, StoredGrant[]>();
+  for (const grant of grants) {
+    const known = found.get(grant.subject);
+    if (known) known.push(grant);
+    else found.set(grant.subject, [grant]);
+  }
+  return found;
+}
+
 /** The attributes of a workload that scopes depend on. */
 export interface PlacedWorkload {
   readonly clusterId: string;

@@ -17,11 +17,14 @@ export interface StoredToken {
   lastUsedAt: number | null;
 }
 
-/** The subject under which grants to a token are stored. */
-export const tokenSubject = (id: string): string => `token:${id}`;
+const TOKEN_SUBJECT = 'token:';
 
-/** Whether `subject` is a token rather than a person or a group. */
-export const isTokenSubject = (subject: string): boolean => subject.startsWith('token:');
+/** The subject under which grants to a token are stored. */
+export const tokenSubject = (id: string): string => TOKEN_SUBJECT + id;
+
+/** The id of the token that `subject` stands for; null: it stands for a person or a group. */
+export const tokenIdOf = (subject: string): string | null =>
+  subject.startsWith(TOKEN_SUBJECT) ? subject.slice(TOKEN_SUBJECT.length) : null;
 
 /** The receiver of a grant: a token of this name, or a person or group of the issuer. */
 export interface Grantee {

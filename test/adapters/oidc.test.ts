@@ -1,6 +1,7 @@
 // An issuer whose keys change: docs/reference.md "People by OpenID Connect".
 import { expect, it } from 'vitest';
 import { IssuerError, OidcIssuer } from '../../src/adapters/oidc.ts';
+import { MIB } from '../../src/settings/limits.ts';
 import { type Issuer, jwt, newKey, startIssuer } from '../kit/oidc_issuer.ts';
 
 const settingsOf = ({ url }: Issuer) => ({
@@ -32,6 +33,26 @@ it('believes no document of another issuer, and reads it again once it is right'
   issuer.url = 'https://evil.example';
   await expect(known.verify(jwt(key, claimsOf({ ...issuer, url })))).rejects.toThrow(IssuerError);
   issuer.url = url;
+  expect(await known.verify(jwt(key, claimsOf(issuer)))).not.toBeNull();
+});
+
+it.each<[what: string, path: string, answer: (issuer: Issuer) => unknown]>([
+  ['a document that is nothing', '/.well-known/openid-configuration', () => null],
+  [
+    'no address of its keys',
+    '/.well-known/openid-configuration',
+    ({ url }) => ({ issuer: url, jwks_uri: 'x' }),
+  ],
+  ['a document without end', '/.well-known/openid-configuration', () => `{"a":"${'x'.repeat(2 * MIB)}"}`],
+  ['keys without end', '/keys', () => `{"keys":[],"a":"${'x'.repeat(2 * MIB)}"}`],
+  ['other than keys', '/keys', () => '<html>'],
+])('says so where it gives %s, and reads no more than it must', async (_, path, answer) => {
+  const key = newKey('one');
+  const issuer = await startIssuer(key);
+  const known = new OidcIssuer(settingsOf(issuer));
+  issuer.routes.set(path, () => ({ status: 200, body: answer(issuer) }));
+  await expect(known.verify(jwt(key, claimsOf(issuer)))).rejects.toThrow(IssuerError);
+  issuer.routes.clear();
   expect(await known.verify(jwt(key, claimsOf(issuer)))).not.toBeNull();
 });
 

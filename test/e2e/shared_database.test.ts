@@ -320,12 +320,18 @@ describe(`a database that does not fit${NO_POSTGRES}`, () => {
     ['missing', (url: string) => `${url}_x`, /database ".*_x" does not exist/],
     ['of another user', (url: string) => url.replace('postgres@', 'nobody@'), /role "nobody" does not exist/],
     ['read-only', (url: string) => url, /it is read-only/],
+    ['of another encoding', (url: string) => `${url}_latin1`, /its encoding is LATIN1; UTF8 is needed/],
   ])('is named when it is %s, without a password', async (kind, change, reason) => {
     const url = await must(postgres).createDatabase();
     if (kind === 'read-only')
       await must(postgres).run(
         url,
         `ALTER DATABASE ${url.split('/').at(-1)} SET default_transaction_read_only = on`,
+      );
+    if (kind === 'of another encoding')
+      await must(postgres).run(
+        url,
+        `CREATE DATABASE ${url.split('/').at(-1)}_latin1 ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`,
       );
     const { code, said } = migrate(change(url).replace('@', ':geheim@'));
     expect([code, said]).toEqual([1, expect.stringMatching(reason)]);

@@ -4,13 +4,13 @@ import type { CloudStore } from '../../adapters/storage/cloud_store.ts';
 import { formatApiToken } from '../../protocol/api_token.ts';
 import type { CloudEventType } from '../../protocol/cloud_events.ts';
 import { fail } from '../../protocol/errors.ts';
-import { Principal, type StoredGrant } from '../../protocol/grants.ts';
+import { grantsBySubject, Principal, type StoredGrant } from '../../protocol/grants.ts';
 import {
   type Asker,
   type GrantInput,
-  isTokenSubject,
   type PrincipalsProtocol,
   type StoredToken,
+  tokenIdOf,
   tokenSubject,
 } from '../../protocol/principals.ts';
 import { newUlid } from '../../protocol/ulid.ts';
@@ -41,6 +41,8 @@ class Principals {
   /** By id. */
   private readonly tokens = new Map<string, StoredToken>();
   private readonly grants = new Map<string, StoredGrant>();
+  /** null: the grants have changed since. */
+  private grantsOf: ReturnType<typeof grantsBySubject> | null = null;
   private cancelExpiry: () => void = () => undefined;
 
   constructor(context: Context, config: PrincipalsConfig) {
@@ -136,14 +138,16 @@ class Principals {
   /** The principal for the subjects that still exist; null: none of them does. */
   private principalOf(subjects: readonly string[]): Principal | null {
     const live = subjects.filter((subject) => this.isLive(subject));
-    const grants = [...this.grants.values()].filter(({ subject }) => live.includes(subject));
+    this.grantsOf ??= grantsBySubject(this.grants.values());
+    const { grantsOf } = this;
+    const grants = live.flatMap((subject) => grantsOf.get(subject) ?? []);
     return live.length === 0
       ? null
       : new Principal({ subjects: live, who: '', since: 0, until: null }, grants);
   }
 
   private tokenOf(subject: string): StoredToken | undefined {
-    return [...this.tokens.values()].find(({ id }) => tokenSubject(id) === subject);
+    return this.tokens.get(tokenIdOf(subject) ?? '');
   }
 
   private textOf(subject: string): string {
@@ -153,7 +157,7 @@ class Principals {
 
   /** Whether a subject still exists. People and groups are managed by the issuer, so they always count. */
   private isLive(subject: string): boolean {
-    if (!isTokenSubject(subject)) return true;
+    if (tokenIdOf(subject) === null) return true;
     const token = this.tokenOf(subject);
     return token !== undefined && (token.expiresAt ?? Number.POSITIVE_INFINITY) > this.context.clock.now();
   }
@@ -219,7 +223,9 @@ class Principals {
     for (const { id } of expired) await this.applyLoss(tokenSubject(id));
   }
 
+  /** To be called in the turn of a change. */
   private tellViews(): void {
+    this.grantsOf = null;
     const rows = { tokens: [...this.tokens.values()], grants: [...this.grants.values()] };
     this.context.ref('cloudviews').tell('principals', rows);
   }

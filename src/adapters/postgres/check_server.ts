@@ -7,6 +7,7 @@ import { DatabaseConnection, DatabaseError } from './connection.ts';
 
 interface ServerFacts {
   version: number;
+  encoding: string;
   readonly: boolean;
 }
 
@@ -17,12 +18,16 @@ interface ServerFacts {
 export async function checkServer(address: DatabaseAddress, connection: DatabaseConnection): Promise<void> {
   const [facts] = await connection.query<ServerFacts>(
     "SELECT current_setting('server_version_num')::int AS version, " +
+      "current_setting('server_encoding') AS encoding, " +
       "(pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on') AS readonly",
   );
   if (!facts || facts.version < DATABASE.minVersion * 10_000) {
     const major = Math.floor((facts?.version ?? 0) / 10_000);
     throw new DatabaseError('never', `it is Postgres ${major}; ${DATABASE.minVersion} or newer is needed`);
   }
+  // Names and reasons have any characters.
+  if (facts.encoding !== 'UTF8')
+    throw new DatabaseError('never', `its encoding is ${facts.encoding}; UTF8 is needed`);
   if (facts.readonly) throw new DatabaseError('again', 'it is read-only: a standby, or set so');
   await checkNotices(address, connection);
 }

@@ -3,6 +3,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { PASSED_ON } from '../../protocol/cloud_views.ts';
 import type { Clock } from '../../runtime/actor.ts';
 import { FORWARDING, RELAY } from '../../settings/cloud_limits.ts';
 import { DESCRIPTORS, HTTP } from '../../settings/limits.ts';
@@ -120,7 +121,7 @@ function passUpgrade(
     other.destroy();
   });
   const headers = rawHeaders.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
-  other.write(`${method} ${url} HTTP/1.1\r\n${headers}\r\n`);
+  other.write(`${method} ${url} HTTP/1.1\r\n${headers}${PASSED_ON}: 1\r\n\r\n`);
   other.write(head);
   client.pipe(other);
   other.pipe(client);
@@ -205,6 +206,11 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
     }
     strangers.remove(request.socket);
     const target = options.passesTo();
+    // Two that take each other for the one that has the clusters would pass it on for ever.
+    if (target && request.headers[PASSED_ON] !== undefined) {
+      refuse(socket, 503);
+      return;
+    }
     if (target) {
       passUpgrade(target, request, socket, head, passed);
       return;

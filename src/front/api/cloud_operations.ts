@@ -45,8 +45,9 @@ export function operationKey(exchange: HttpExchange, principal: Principal | null
     const message = `the header Idempotency-Key ${rule}`;
     throw fail('invalid_spec', message, { details: [{ path: 'Idempotency-Key', message }] });
   }
-  // Keys are separate for each principal, so no one gets an answer meant for another.
-  const of = principal ? `${principal.subjects[0]}/` : '';
+  // Keys are separate for each principal, so no one gets an answer meant for another. The blank separates:
+  // neither names nor keys contain one.
+  const of = principal ? `${principal.subjects[0]} ` : '';
   return { key: key === '' ? null : of + key };
 }
 

@@ -1,5 +1,6 @@
 // Forwards requests to another Berth unchanged, and its answers back: docs/reference.md "Shared database".
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { PASSED_ON } from '../../protocol/cloud_views.ts';
 import { ERRORS } from '../../protocol/errors.ts';
 import { FORWARDING } from '../../settings/cloud_limits.ts';
 
@@ -9,11 +10,14 @@ export interface ForwardTarget {
   port: number;
 }
 
-/** Marks a request that another Berth has forwarded. */
-const PASSED_ON = 'berth-passed-on';
-
 /** Headers of a single connection; the next one sets its own. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'proxy-connection', 'expect']);
+
+/** Without a length, Node would send an empty body in chunks. */
+const WITHOUT_BODY: readonly string[] = ['Content-Length', '0'];
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 /** Header names and values in turn, as Node reads and writes them, without those in `without`. */
 function passedHeaders(raw: readonly string[], without: ReadonlySet<string> = OF_CONNECTION): string[] {
@@ -27,9 +31,17 @@ function passedHeaders(raw: readonly string[], without: ReadonlySet<string> = OF
 
 const ANSWER_WITHOUT: ReadonlySet<string> = new Set([...OF_CONNECTION, 'transfer-encoding']);
 
+/** What is known of paths. */
+export interface ForwardedPaths {
+  /** Whether requests for it are passed on. */
+  passes(path: string): boolean;
+  /** Whether it is served without a token. */
+  isPublic(path: string): boolean;
+}
+
 export class Forwarder {
   private readonly target: () => ForwardTarget | null;
-  private readonly passes: (path: string) => boolean;
+  private readonly paths: ForwardedPaths;
   private readonly agent = new http.Agent({
     keepAlive: true,
     maxSockets: FORWARDING.maxConnections,
@@ -40,25 +52,25 @@ export class Forwarder {
   /** Requests whose answer is not complete yet. */
   private readonly open = new Set<http.ClientRequest>();
 
-  /** `target`: null while requests are answered here. `passes`: whether requests for a path are forwarded. */
-  constructor(target: () => ForwardTarget | null, passes: (path: string) => boolean) {
+  /** `target`: null while requests are answered here. */
+  constructor(target: () => ForwardTarget | null, paths: ForwardedPaths) {
     this.target = target;
-    this.passes = passes;
+    this.paths = paths;
   }
 
-  /** Forwards a request; false: it must be answered here. `onTrusted`: the other Berth has accepted it. */
+  /** Forwards a request; false: it must be answered here. `onTrusted`: the other Berth knows its token. */
   forward(req: IncomingMessage, res: ServerResponse, onTrusted: () => void): boolean {
     const target = this.target();
     const [path = ''] = (req.url ?? '').split('?');
     // Two Berths that each take the other for the holder of the clusters would forward a request forever.
     const isPassedOn = req.headers[PASSED_ON] !== undefined;
-    if (target === null || isPassedOn || !this.passes(path)) return false;
+    if (target === null || isPassedOn || !this.paths.passes(path)) return false;
     const upstream = http.request({
       ...target,
       agent: this.agent,
       method: req.method ?? 'GET',
       path: req.url ?? '/',
-      headers: [...passedHeaders(req.rawHeaders), PASSED_ON, '1'],
+      headers: [...passedHeaders(req.rawHeaders), ...(hasBody(req) ? [] : WITHOUT_BODY), PASSED_ON, '1'],
       setHost: false,
     });
     // Only limits connecting, in case the peer is gone; an answer may take long.
@@ -67,8 +79,13 @@ export class Forwarder {
     });
     upstream.on('response', (answer) => {
       const { statusCode: status = 502 } = answer;
-      if (status !== 401 && status !== 403) onTrusted();
-      res.writeHead(status, passedHeaders(answer.rawHeaders, ANSWER_WITHOUT));
+      // Anyone may get any other answer, an answer on a public path, or one to a preflight.
+      const isTrusting = status < 300 && req.method !== 'OPTIONS' && !this.paths.isPublic(path);
+      if (isTrusting) onTrusted();
+      const headers = passedHeaders(answer.rawHeaders, ANSWER_WITHOUT);
+      // The rest of a refused body is not read, so no other request can follow it.
+      if (!req.complete) headers.push('Connection', 'close');
+      res.writeHead(status, headers);
       // The head of an event stream must be sent before the first event.
       res.flushHeaders();
       answer.on('error', () => res.destroy());

@@ -2,8 +2,8 @@
 // it. docs/reference.md "API tokens".
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { apiTokenId } from '../../protocol/api_token.ts';
-import { Principal, type StoredGrant } from '../../protocol/grants.ts';
-import { type StoredToken, tokenSubject, tokenWho } from '../../protocol/principals.ts';
+import { grantsBySubject, Principal, type StoredGrant } from '../../protocol/grants.ts';
+import { type StoredToken, tokenIdOf, tokenSubject, tokenWho } from '../../protocol/principals.ts';
 import { PRINCIPALS } from '../../settings/cloud_limits.ts';
 
 interface KnownToken {
@@ -65,6 +65,7 @@ export class Principals {
   /** In order of creation. */
   private known = new Map<string, KnownToken>();
   private grantRows: readonly StoredGrant[] = [];
+  private grantsOf = grantsBySubject([]);
   /** When the last use of each was reported (epoch milliseconds). */
   private readonly toldAt = new Map<string, number>();
   private readonly lastUsed = new Map<string, number>();
@@ -76,6 +77,7 @@ export class Principals {
   set({ tokens, grants }: { tokens: readonly StoredToken[]; grants: readonly StoredGrant[] }): void {
     const before = this.known;
     this.grantRows = grants;
+    this.grantsOf = grantsBySubject(grants);
     this.known = new Map(tokens.map((row) => [row.id, this.knownToken(row, before.get(row.id))]));
     this.users = new Map(
       [...this.users].map(([hash, { user }]) => [hash, this.knownUser(user, this.users.get(hash))]),
@@ -117,7 +119,9 @@ export class Principals {
     if (!user) return;
     const [oldest] = this.users.keys();
     if (oldest !== undefined && this.users.size >= MAX_USERS) this.users.delete(oldest);
-    this.users.set(sha256(given).toString('base64url'), this.knownUser(user, undefined));
+    const hash = sha256(given).toString('base64url');
+    // Several requests at once each verify it. Streams opened by the first one must stay open.
+    this.users.set(hash, this.knownUser(user, this.users.get(hash)));
   }
 
   /** The principal for the verified issuer token `given`; null: unknown or expired. */
@@ -158,8 +162,7 @@ export class Principals {
 
   /** The name of the token with grant subject `subject`; null: there is none. */
   tokenNameOf(subject: string): string | null {
-    for (const { row } of this.known.values()) if (tokenSubject(row.id) === subject) return row.name;
-    return null;
+    return this.known.get(tokenIdOf(subject) ?? '')?.row.name ?? null;
   }
 
   private isStale(principal: Principal): boolean {
@@ -181,9 +184,9 @@ export class Principals {
   }
 
   private knownUser(user: IssuedUser, before: KnownUser | undefined): KnownUser {
-    const subjects = [`user:${user.subject}`, ...user.groups.map((group) => `group:${group}`)];
-    const wanted = new Set(subjects);
-    const grants = this.grantRows.filter(({ subject }) => wanted.has(subject));
+    const groups = new Set(user.groups);
+    const subjects = [`user:${user.subject}`, ...[...groups].map((group) => `group:${group}`)];
+    const grants = subjects.flatMap((subject) => this.grantsOf.get(subject) ?? []);
     const rights = JSON.stringify(grants);
     if (before?.rights === rights) return before;
     const who = `user:${user.subject}`;
@@ -193,7 +196,7 @@ export class Principals {
 
   private knownToken(row: StoredToken, before: KnownToken | undefined): KnownToken {
     const subject = tokenSubject(row.id);
-    const grants = this.grantRows.filter((grant) => grant.subject === subject);
+    const grants = this.grantsOf.get(subject) ?? [];
     const rights = JSON.stringify([row.name, row.expiresAt, grants]);
     const principal =
       before?.rights === rights

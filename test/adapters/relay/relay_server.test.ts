@@ -79,6 +79,26 @@ function answerTo(port: number, request: string): Promise<string> {
   });
 }
 
+it('passes nobody on to a relay that passes them back', async () => {
+  const targets: { host: string; port: number }[] = [];
+  const relay = (at: number) =>
+    listenForRelays({
+      ...{ bind: '127.0.0.1', port: 0, clock: realTime },
+      passesTo: () => targets[at] ?? null,
+      readTicket: (ticket) => readTicket(TOKEN, ticket, Date.now()),
+      eventsOf: () => ({ onStream: ignore }),
+    });
+  const relays = [await relay(0), await relay(1)];
+  for (const one of relays) afterThisTest(() => one.close());
+  for (const { port } of relays) targets.unshift({ host: '127.0.0.1', port });
+  const url = `ws://127.0.0.1:${relays[0]?.port}${RELAY_PATH}`;
+  const dialling = dialRelay(url, ticketOf(TOKEN, Date.now()), realTime, ignore);
+  await expect(dialling).rejects.toMatchObject({
+    code: 'remote_unreachable',
+    message: expect.stringContaining('503'),
+  });
+});
+
 it('passes clients on to the relay that has the workloads, with every byte', async () => {
   const there = await echoing();
   const target = { host: '127.0.0.1', port: there.server.port };

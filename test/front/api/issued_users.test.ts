@@ -5,7 +5,7 @@ import { userVerifier } from '../../../src/daemon/user_verifier.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';
 import type { Settings } from '../../../src/settings/config.ts';
 import { afterThisTest } from '../../kit/actors.ts';
-import { cloud } from '../../kit/cloud.ts';
+import { cloud, eventually } from '../../kit/cloud.ts';
 import { type Json, kubeDouble, workload } from '../../kit/kube_double.ts';
 import {
   hmacJwt,
@@ -101,6 +101,37 @@ describe('a person with a token of the issuer', () => {
     expect((await call('GET', '/k8s/workloads', short)).status).toBe(401);
   });
 
+  it('keeps what it opens at the same time with a token that nobody has seen before', async () => {
+    const { issuer, port, call, grant } = await api();
+    await grant({ user: 'anna@example.com', role: 'viewer' });
+    const headers = { Authorization: `Bearer ${jwt(KEY, claimsOf(issuer))}` };
+    const streams = await Promise.all([1, 2, 3].map(() => sse(port, '/k8s/events', headers)));
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);
+    // Whatever is open by rights that have changed is cut by it.
+    await call('POST', '/k8s/tokens', 'secret', { name: 'other' });
+    const isTold = ({ frames }: (typeof streams)[0]) => frames.some(({ event }) => event === 'token.created');
+    await eventually(() => streams.every(isTold));
+  });
+
+  it('is not answered with what somebody else was, whatever their names and keys', async () => {
+    const { here, issuer, port, call, front, grant } = await api();
+    const sleep = async (email: string, key: string) => {
+      await grant({ user: email, role: 'sleeper' });
+      const headers = {
+        Authorization: `Bearer ${jwt(KEY, claimsOf(issuer, { email }))}`,
+        'Idempotency-Key': key,
+      };
+      const path = `/k8s/workloads/${here.find('web/hello').id}/sleep`;
+      const answer = await front.request('POST', path, { port, headers });
+      expect(answer.status).toBe(200);
+      return answer.headers['idempotent-replayed'];
+    };
+    await call('GET', '/k8s/clusters', 'secret');
+    expect(await sleep('anna', 'b/c')).toBeUndefined();
+    expect(await sleep('anna/b', 'c')).toBeUndefined();
+    expect(await sleep('anna/b', 'c')).toBe('true');
+  });
+
   it('may not have the keys of the issuer read again and again', async () => {
     const { issuer, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'viewer' });
@@ -144,6 +175,8 @@ const WRONG: readonly [what: string, make: (issuer: Issuer) => string][] = [
   ['of nobody', (issuer) => jwt(KEY, claimsOf(issuer, { email: undefined }))],
   ['of an address with blanks', (issuer) => jwt(KEY, claimsOf(issuer, { email: 'anna example' }))],
   ['of an address that is not confirmed', (issuer) => jwt(KEY, claimsOf(issuer, { email_verified: false }))],
+  ['of one that says so in text', (issuer) => jwt(KEY, claimsOf(issuer, { email_verified: 'false' }))],
+  ['of one with anything else there', (issuer) => jwt(KEY, claimsOf(issuer, { email_verified: null }))],
   ['with another algorithm in its head', (issuer) => jwt(KEY, claimsOf(issuer), { alg: 'RS256' })],
   ['with something that must be understood', (issuer) => jwt(KEY, claimsOf(issuer), { crit: ['x'], x: 1 })],
   ['that is huge', (issuer) => jwt(KEY, claimsOf(issuer, { more: 'x'.repeat(9_000) }))],

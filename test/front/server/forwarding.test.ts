@@ -1,9 +1,10 @@
 // Requests that another Berth answers: docs/reference.md "Shared database".
 import http from 'node:http';
 import net from 'node:net';
+import { text as read } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { Forwarder, type ForwardTarget } from '../../../src/front/server/forwarding.ts';
-import type { HttpExchange } from '../../../src/front/server/http_server.ts';
+import type { HttpExchange, ServerOptions } from '../../../src/front/server/http_server.ts';
 import { afterThisTest } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { send } from '../../kit/http_request.ts';
@@ -12,7 +13,7 @@ import { serve, text } from './raw_server.ts';
 const here = (exchange: HttpExchange): void => text(exchange, 'here');
 
 /** A server that passes /k8s on to the one that `handle` answers, as long as `isAway`. */
-async function passing(handle: http.RequestListener) {
+async function passing(handle: http.RequestListener, more: Partial<ServerOptions> = {}) {
   const other = http.createServer(handle);
   await new Promise<void>((resolve) => void other.listen(0, '127.0.0.1', resolve));
   afterThisTest(() => {
@@ -21,12 +22,12 @@ async function passing(handle: http.RequestListener) {
   });
   const { port: otherPort } = other.address() as net.AddressInfo;
   const state = { target: { host: '127.0.0.1', port: otherPort } as ForwardTarget | null };
-  const forwarder = new Forwarder(
-    () => state.target,
-    (path) => path.startsWith('/k8s'),
-  );
+  const forwarder = new Forwarder(() => state.target, {
+    passes: (path) => path.startsWith('/k8s'),
+    isPublic: (path) => path === '/k8s/login',
+  });
   afterThisTest(() => forwarder.close());
-  const served = await serve('node:http', here, { forwarder });
+  const served = await serve('node:http', here, { forwarder, ...more });
   return { ...served, other, state };
 }
 
@@ -90,30 +91,59 @@ it('fail with 503 where the other one has gone, before and during its answer', a
   expect((await send(port, 'GET', '/k8s/x')).status).toBe(200);
 });
 
-it('count as those of strangers until the other one accepts them', async () => {
-  const other = http.createServer((req, res) => res.writeHead(req.headers.authorization ? 200 : 401).end());
-  await new Promise<void>((resolve) => void other.listen(0, '127.0.0.1', resolve));
-  afterThisTest(() => void other.close());
-  const target = { host: '127.0.0.1', port: (other.address() as net.AddressInfo).port };
-  const forwarder = new Forwarder(
-    () => target,
-    () => true,
-  );
-  afterThisTest(() => forwarder.close());
-  const { port } = await serve('node:http', here, { forwarder, maxStrangers: 1 });
-  const connect = async (head: string) => {
+it('without a body have none at the other one, whatever the method', async () => {
+  const { port } = await passing((req, res) => {
+    const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
+    res.end(JSON.stringify({ method: req.method, length, coding }));
+  });
+  // As curl sends them: Node would add a length itself.
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+    const head = `${method} /k8s/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+    const [, body = ''] = (await answersTo(port, head)).split('\r\n\r\n');
+    expect(JSON.parse(body)).toEqual({ method, length: '0' });
+  }
+});
+
+/** All bytes that come back. */
+async function answersTo(port: number, request: string): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1');
+  socket.write(request);
+  return read(socket);
+}
+
+it('end the connection where the answer comes before the whole body', async () => {
+  const { port } = await passing((_req, res) => res.writeHead(413).end('too large'));
+  const answer = await answersTo(port, 'POST /k8s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc');
+  expect(answer).toMatch(/^HTTP\/1.1 413 /);
+  expect(answer).toContain('\r\nConnection: close\r\n');
+  expect(answer.split('HTTP/1.1'), 'one answer').toHaveLength(2);
+});
+
+it('count as those of strangers until the other one has accepted a token', async () => {
+  const answers: Record<string, number> = { '/k8s/refused': 401, '/k8s/broken': 400, '/k8s/starting': 503 };
+  const { port } = await passing((req, res) => res.writeHead(answers[req.url ?? ''] ?? 200).end(), {
+    maxStrangers: 1,
+  });
+  const connect = async (method: string, path: string) => {
     const socket = net.connect(port, '127.0.0.1');
     afterThisTest(() => void socket.destroy());
     const state = { isOpen: true };
     socket.on('close', () => {
       state.isOpen = false;
     });
-    socket.write(`GET /k8s/x HTTP/1.1\r\nHost: x\r\n${head}\r\n`);
+    socket.write(`${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
     await new Promise((resolve) => socket.once('data', resolve));
     return state;
   };
-  const known = await connect('Authorization: Bearer t\r\n');
-  const strangers = [await connect(''), await connect('')];
-  await eventually(() => strangers[0]?.isOpen === false);
-  expect([known.isOpen, strangers[1]?.isOpen]).toEqual([true, true]);
+  const known = await connect('GET', '/k8s/x');
+  const strangers = [
+    await connect('GET', '/k8s/refused'),
+    await connect('GET', '/k8s/broken'),
+    await connect('GET', '/k8s/starting'),
+    await connect('GET', '/k8s/login'),
+    await connect('OPTIONS', '/k8s/x'),
+  ];
+  const last = await connect('GET', '/k8s/refused');
+  await eventually(() => strangers.every(({ isOpen }) => !isOpen));
+  expect([known.isOpen, last.isOpen]).toEqual([true, true]);
 });

@@ -2,7 +2,7 @@
 import type { principals } from '../../../api/principals.ts';
 import type { ApiToken, Grant } from '../../../api/principals_shapes.ts';
 import type { StoredGrant } from '../../../protocol/grants.ts';
-import { type Asker, isTokenSubject, type StoredToken } from '../../../protocol/principals.ts';
+import type { Asker, StoredToken } from '../../../protocol/principals.ts';
 import { utcTime } from '../../../protocol/timestamps.ts';
 import type { AppContext } from '../app_context.ts';
 import { assertCluster } from '../cloud_rights.ts';
@@ -22,7 +22,7 @@ function grantItem({ cloud: { views } }: AppContext, grant: StoredGrant): Grant 
   const { id, subject, role, clusterId, namespace, labels, createdAt, createdBy } = grant;
   return {
     id,
-    token: isTokenSubject(subject) ? views.principals.tokenNameOf(subject) : null,
+    token: views.principals.tokenNameOf(subject),
     user: nameIn(subject, 'user:'),
     group: nameIn(subject, 'group:'),
     role,
