@@ -315,6 +315,8 @@ export const RELAY = {
   ticketMs: 60_000,
   /** The most workload ports in use: each costs memory, a timer and two events in the audit log. */
   maxPorts: 1_024,
+  /** The most connections of one user or token, and the most ports: no one can lock others out. */
+  maxOfOne: 256,
   /** A workload port without connections is dropped after this time. */
   idlePortMs: 60_000,
   /** The pause before a taken port is tried again. */

@@ -3,7 +3,7 @@
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import { readOpenRequest } from '../../adapters/relay/open_request.ts';
 import { listenForRelays, type RelayAddress, type RelayServer } from '../../adapters/relay/relay_server.ts';
-import { newTicket, readTicket, type TicketHolder } from '../../adapters/relay/ticket.ts';
+import { newTicket, type ReadTicket, readTicket, type TicketHolder } from '../../adapters/relay/ticket.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { RelayHolder, RelayProtocol } from '../../protocol/relay.ts';
 import { actor, type Context, tolerateFailure } from '../../runtime/actor.ts';
@@ -31,6 +31,25 @@ async function mayTether(
   if (expiresAt !== null && expiresAt <= context.clock.now()) return false;
   const answer = context.ref('principals').ask('mayTether', { subjects, workloadId });
   return (await tolerateFailure(answer, () => null))?.isAllowed ?? false;
+}
+
+/** Tickets that were made before the rights of their holder have changed. They are short-lived. */
+class EndedTickets {
+  /** When the rights of each subject have changed (epoch milliseconds), in that order. */
+  private readonly changedAt = new Map<string, number>();
+
+  note(subject: string, now: number): void {
+    this.changedAt.delete(subject);
+    this.changedAt.set(subject, now);
+    for (const [old, at] of this.changedAt) {
+      if (at >= now - RELAY.ticketMs) return;
+      this.changedAt.delete(old);
+    }
+  }
+
+  has({ holder, madeAt }: ReadTicket): boolean {
+    return holder?.subjects.some((subject) => madeAt <= (this.changedAt.get(subject) ?? -1)) ?? false;
+  }
 }
 
 interface RelayClient {
@@ -72,6 +91,7 @@ function quotaRefusal(
 export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (context, config) => {
   const { clock, scope } = context;
   let server: RelayServer | null = null;
+  const ended = new EndedTickets();
   let other: { host: string; port: number } | null = null;
   // Comes after the ports are closed, which tell their clients the reason.
   scope.defer(async () => server?.close());
@@ -83,7 +103,10 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
         ...config.address,
         clock: config.networkClock,
         passesTo: () => other,
-        readTicket: (ticket) => readTicket(config.cloudToken, ticket, clock.now()),
+        readTicket: (ticket) => {
+          const found = readTicket(config.cloudToken, ticket, clock.now());
+          return found && !ended.has(found) ? found : null;
+        },
         eventsOf: (holder) => ({
           onStream: (stream, request) => {
             accept({ context, ports, holder, refusal }, stream, request).catch((error: unknown) =>
@@ -121,6 +144,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
       return null;
     },
     rightsChanged({ subject }) {
+      ended.note(subject, clock.now());
       server?.end(subject);
       return null;
     },

@@ -13,6 +13,8 @@ interface RelayPort {
   readonly clients: TetherClients;
   /** Its id in the audit log. */
   readonly tetherId: string;
+  /** Who opened it; null: someone without limits. */
+  readonly owner: string | null;
   /** null: not known yet, or the workload is unknown. */
   clusterId: string | null;
   /** Monotonic time since when there have been no connections; null: there are some. */
@@ -39,13 +41,22 @@ export class RelayPorts {
   accept(stream: MuxStream, request: OpenRequest, owners: readonly string[] | undefined): void {
     const key = JSON.stringify([request, owners?.[0]]);
     const known = this.ports.get(key);
-    if (!known && this.ports.size >= RELAY.maxPorts) {
-      stream.reset('refused', `${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
+    const most = this.mostFor(owners?.[0] ?? null);
+    if (!known && most !== null) {
+      stream.reset('refused', `${most} ports of workloads are in use, or were a moment ago`);
       return;
     }
     const port = known ?? this.open(key, request, owners);
     port.idleSince = null;
     port.clients.accept(new StreamClient(stream));
+  }
+
+  /** The bound that `owner` has reached; null: none. */
+  private mostFor(owner: string | null): number | null {
+    if (this.ports.size >= RELAY.maxPorts) return RELAY.maxPorts;
+    if (owner === null) return null;
+    const own = [...this.ports.values()].filter((port) => port.owner === owner);
+    return own.length >= RELAY.maxOfOne ? RELAY.maxOfOne : null;
   }
 
   noteSleep(workloadId: string, isSleeping: boolean): void {
@@ -72,6 +83,7 @@ export class RelayPorts {
       request,
       clients,
       tetherId: newUlid(context.clock.now()),
+      owner: owners?.[0] ?? null,
       clusterId: null,
       idleSince: null,
     };

@@ -164,6 +164,13 @@ class Admission {
 const isSameHolder = (one: TicketHolder, other: TicketHolder): boolean =>
   JSON.stringify(one && [...one.subjects].sort()) === JSON.stringify(other && [...other.subjects].sort());
 
+/** Whether `holder` has as many connections as one user or token may have. */
+function isEnough(holder: TicketHolder, connections: Map<RelayConnection, Admission>): boolean {
+  if (holder === null) return false;
+  const own = [...connections.values()].filter((other) => other.holder?.subjects[0] === holder.subjects[0]);
+  return own.length >= RELAY.maxOfOne;
+}
+
 /** Carries the streams of a client as long as it is admitted. */
 function admit(
   webSocket: WebSocket,
@@ -213,6 +220,10 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
     }
     if (target) {
       passUpgrade(target, request, socket, head, passed);
+      return;
+    }
+    if (isEnough(found.holder, connections)) {
+      refuse(socket, 429);
       return;
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) =>

@@ -22,11 +22,20 @@ export function newTicket(
   return { ticket: `${claims}.${sign(cloudToken, claims).toString('base64url')}`, until };
 }
 
-/** The holder of the ticket, if it was made with this token and is valid at `now` (epoch milliseconds). */
-export function readTicket(cloudToken: string, ticket: string, now: number): { holder: TicketHolder } | null {
+/** The holder of a ticket, and when it was made (epoch milliseconds). */
+export interface ReadTicket {
+  holder: TicketHolder;
+  madeAt: number;
+}
+
+/** What the ticket says, if it was made with this token and is valid at `now` (epoch milliseconds). */
+export function readTicket(cloudToken: string, ticket: string, now: number): ReadTicket | null {
   const [, until = '', holder = '', signature = ''] = TICKET.exec(ticket) ?? [];
   if (signature === '' || Number(until) < now || Number(until) > now + 2 * RELAY.ticketMs) return null;
   const isOurs = timingSafeEqual(Buffer.from(signature, 'base64url'), sign(cloudToken, `${until}.${holder}`));
   if (!isOurs) return null;
-  return { holder: holder === '' ? null : JSON.parse(Buffer.from(holder, 'base64url').toString()) };
+  return {
+    holder: holder === '' ? null : JSON.parse(Buffer.from(holder, 'base64url').toString()),
+    madeAt: Number(until) - RELAY.ticketMs,
+  };
 }

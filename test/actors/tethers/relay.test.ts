@@ -37,7 +37,7 @@ async function relay({
   const peers = await openLoopbackPeers();
   afterThisTest(() => peers.close());
   let port = 0;
-  await space.start('relay', relayActor, {
+  const actor = await space.start('relay', relayActor, {
     ...{ rule: RULE, peers, networkClock: realTime, held: heldConnections() },
     ...{ address: { bind: '127.0.0.1', port: 0 }, isBehindProxy: false, cloudToken: TOKEN, maxStreams },
     onListening: (result) => {
@@ -46,13 +46,14 @@ async function relay({
   });
   await eventually(() => port > 0);
   await space.stand<PrincipalsProtocol>('principals', { mayTether: () => ({ isAllowed: true }) });
-  const dial = async (by: RelayHolder | null): Promise<Mux> => {
-    const { ticket } = newTicket(TOKEN, space.clock.now(), by);
+  const dialWith = async (ticket: string): Promise<Mux> => {
     const connection = await dialRelay(`ws://127.0.0.1:${port}${RELAY_PATH}`, ticket, realTime, ignore);
     afterThisTest(() => connection.close('the test ends'));
     return connection.mux;
   };
-  return { mux: await dial(holder), workloads, dial };
+  const ticketOf = (by: RelayHolder | null): string => newTicket(TOKEN, space.clock.now(), by).ticket;
+  const dial = (by: RelayHolder | null): Promise<Mux> => dialWith(ticketOf(by));
+  return { mux: await dial(holder), workloads, dial, dialWith, ticketOf, actor, clock: space.clock };
 }
 
 /** Opens a stream; its end follows. */
@@ -76,6 +77,20 @@ it('leads to so many ports and no more, however many a client names', async () =
   const { found } = opened(mux, { containerPort: RELAY.maxPorts + 1 });
   await eventually(() => found.end !== '');
   expect(found.end).toBe(`refused: ${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
+});
+
+it('leaves ports to others, whoever names as many as there may be', async () => {
+  const { dial } = await relay();
+  const muxOf = (subject: string): Promise<Mux> => dial({ subjects: [subject], expiresAt: null });
+  const mux = await muxOf('token:greedy');
+  for (let containerPort = 1; containerPort <= RELAY.maxOfOne; containerPort += 1)
+    opened(mux, { containerPort });
+  const { found } = opened(mux, { containerPort: RELAY.maxOfOne + 1 });
+  await eventually(() => found.end !== '');
+  expect(found.end).toBe(`refused: ${RELAY.maxOfOne} ports of workloads are in use, or were a moment ago`);
+  const { found: other } = opened(await muxOf('token:other'), { containerPort: RELAY.maxOfOne + 1 });
+  await eventually(() => other.end !== '');
+  expect(other.end).toBe('failed: there is no workload W1');
 });
 
 it('takes no name for a pod that none can have', async () => {
@@ -103,4 +118,15 @@ it('takes so many streams of a token over all its connections, and one more when
   const fourth = opened(mux, {});
   await eventually(() => fourth.found.end !== '');
   expect([second, other, third].map(({ found }) => found.end)).toEqual(['', '', '']);
+});
+
+it('takes no ticket from before the rights of its holder changed', async () => {
+  const { actor, clock, dial, dialWith, ticketOf } = await relay();
+  const anna = { subjects: ['user:anna', 'group:dev'], expiresAt: null };
+  const [ours, others] = [ticketOf(anna), ticketOf({ subjects: ['user:bob'], expiresAt: null })];
+  await actor.ask('rightsChanged', { subject: 'group:dev' });
+  await expect(dialWith(ours)).rejects.toMatchObject({ message: expect.stringContaining('401') });
+  await dialWith(others);
+  await clock.advance(1);
+  await dial(anna);
 });

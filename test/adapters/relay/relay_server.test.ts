@@ -296,6 +296,19 @@ describe('a connection of a person', () => {
     expect(client.spans()).toEqual([]);
   });
 
+  it('is one of so many, and leaves others to others', async () => {
+    const { url } = await echoing();
+    const anna = ticketFor(until(MINUTE));
+    const dial = async (ticket: string): Promise<void> => {
+      const connection = await dialRelay(url, ticket, realTime, ignore);
+      afterThisTest(() => connection.close('the test ends'));
+    };
+    for (let count = 0; count < RELAY.maxOfOne; count += 1) await dial(anna);
+    await expect(dial(anna)).rejects.toMatchObject({ message: expect.stringContaining('429') });
+    await dial(ticketFor(until(MINUTE, ['user:bob'])));
+    await dial(ticketOf(TOKEN, Date.now()));
+  });
+
   it("is nobody else's to carry on", async () => {
     const { url } = await echoing();
     const wrong = [
