@@ -27,13 +27,15 @@ async function post(url: string, headers: Headers, body: string, signal: AbortSi
       signal,
       headers: { ...headers, ...length },
     });
-    sent.on('response', (answer: IncomingMessage) => {
-      const { statusCode = 0 } = answer;
+    const take = ({ statusCode = 0 }: IncomingMessage): void => {
       // The body of the answer is not needed.
       sent.destroy();
       if (statusCode >= 200 && statusCode < 300) resolve();
       else reject(new Error(`it answers ${statusCode}`));
-    });
+    };
+    sent.on('response', take);
+    // A 101 that nobody has asked for is no response to node:http.
+    sent.on('upgrade', take);
     sent.on('error', reject);
     sent.end(body);
   });

@@ -68,6 +68,7 @@ it('are shown by notify-send as words, markup included', async () => {
 it.each([
   [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(200_000)}\r\n\r\n`, 'the head of its answer is too large'],
   ['hello\r\n\r\n', 'its answer is no HTTP'],
+  ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 'it answers 101'],
   ['', 'it closed the connection without an answer'],
 ])('say in words what a webhook does instead of answering', async (answer, said) => {
   const server = createServer((socket) => {
