@@ -13,7 +13,7 @@ export type LoginSettings = z.infer<typeof LoginSettings>;
 export const LoginSettings = z
   .object({
     issuer: z.string().nullable().meta({ description: 'Its URL; null: there is none, only API tokens' }),
-    client_id: z.string().nullable().meta({ description: 'As whom a program asks it for tokens' }),
+    client_id: z.string().nullable().meta({ description: 'The client id with which to request tokens' }),
     audience: z.string().nullable().meta({ description: 'What tokens must be for' }),
     scope: z.string().nullable().meta({ description: 'The scopes to ask for' }),
   })
@@ -24,8 +24,8 @@ export const PageCode = z
     code: z
       .string()
       .nullable()
-      .meta({ description: 'For the fragment of the page; null: there is no token' }),
-    file: z.string().nullable().meta({ description: 'The page that takes a browser there' }),
+      .meta({ description: 'For the fragment of the dashboard URL; null: there is no token' }),
+    file: z.string().nullable().meta({ description: 'The file that redirects a browser there' }),
     expiresInMs: z.int(),
   })
   .meta({ id: 'PageCode' });

@@ -168,7 +168,7 @@ const Share = z.object({
 
 export type Shared = z.infer<typeof Shared>;
 export const Shared = Share.extend({
-  token: z.string().meta({ description: 'It is shown only now' }),
+  token: z.string().meta({ description: 'Shown only in this response' }),
 }).meta({ id: 'Shared' });
 
 export type AgentShare = z.infer<typeof AgentShare>;
@@ -187,7 +187,7 @@ export const Screen = z
     cols: z.int(),
     rows: z.int(),
     cursor: z.object({ x: z.int(), y: z.int() }).meta({ description: 'Column and row, from 0' }),
-    altScreen: z.boolean().meta({ description: 'A full-screen program has the screen' }),
+    altScreen: z.boolean().meta({ description: 'A full-screen program is using the alternate screen' }),
     title: z.string().meta({ description: 'The title of its window; empty: none' }),
     lines: z.array(z.string()).meta({ description: 'One for each row' }),
   })
@@ -210,7 +210,7 @@ export const Agent = z
     question: z.array(z.string()).meta({ description: 'The lines of the question while it is blocked' }),
     title: z.string().meta({ description: 'The title of its window; empty: none' }),
     lastOutputAt: time.nullable(),
-    viewers: z.int().min(0).meta({ description: 'How many watch its terminal' }),
+    viewers: z.int().min(0).meta({ description: 'How many viewers are attached to its terminal' }),
     cwd: z.string(),
     sessionId: z.string().nullable().meta({ description: 'The id of its conversation; null: not known' }),
   })
@@ -229,10 +229,7 @@ export const AgentStandings = z.object({ agents: z.array(AgentStanding) });
 
 export type Prompted = z.infer<typeof Prompted>;
 export const Prompted = AgentStanding.extend({
-  lines: z
-    .array(z.string())
-    .nullable()
-    .meta({ description: 'What has appeared on its screen since; null: nothing was waited for' }),
+  lines: z.array(z.string()).nullable().meta({ description: 'New lines on its screen; null: without wait' }),
 }).meta({ id: 'Prompted' });
 
 export type AgentDetail = z.infer<typeof AgentDetail>;
@@ -272,15 +269,15 @@ export const AgentExplanation = z
   .object({
     ...toldState,
     question: z.array(z.string()),
-    drawnAt: time.nullable().meta({ description: 'When its screen was looked at last' }),
+    drawnAt: time.nullable().meta({ description: 'When its screen was last examined' }),
     authorities: z.array(
       z.object({
         authority: stateReason.shape.authority,
-        state: agentState.nullable().meta({ description: 'null: it says nothing now' }),
+        state: agentState.nullable().meta({ description: 'null: no verdict now' }),
         rule: z.string().nullable(),
         at: time.nullable(),
         file: z.string().nullable().meta({ description: 'The file of the rule' }),
-        lines: z.array(z.string()).meta({ description: 'The lines that made the rule hold' }),
+        lines: z.array(z.string()).meta({ description: 'The lines that matched the rule' }),
       }),
     ),
   })

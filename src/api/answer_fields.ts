@@ -19,7 +19,7 @@ export const exitCode = z.int().nullable().meta({ description: 'null when a sign
 export const signal = z.string().nullable().meta({ example: 'SIGTERM' });
 export const endCause = z
   .enum(END_CAUSES)
-  .meta({ description: 'Why it was ended, where nobody asked for that' });
+  .meta({ description: 'Why it was ended, if no client requested that' });
 export const milliseconds = z.number().min(0).meta({ description: 'Milliseconds' });
 export const cpu = z
   .number()
@@ -39,7 +39,7 @@ export const agentType = z.enum(AGENT_TYPES).nullable();
 export const agentState = z.enum(AGENT_STATES);
 export const stateReason = z
   .object({ authority: z.enum(STATE_AUTHORITIES), rule: z.string() })
-  .meta({ description: 'Who says so, and by which rule' });
+  .meta({ description: 'Which authority decided, and by which rule' });
 export const status = z
   .enum(SERVICE_STATUSES)
   .meta({ id: 'Status', description: 'starting: its ready-check has not passed yet' });

@@ -22,14 +22,14 @@ export const cloudEvents = {
     method: 'GET',
     path: '/k8s/events',
     agentRight: 'never',
-    summary: 'Events of the cloud as they happen; the header Last-Event-ID asks for what was missed',
+    summary: 'Cloud events as they happen; the header Last-Event-ID replays missed ones',
     query: {
       ...selection,
       after: {
         kind: 'integer',
         least: 0,
         most: Number.MAX_SAFE_INTEGER,
-        summary: 'As the header Last-Event-ID, which wins',
+        summary: 'As the header Last-Event-ID, which takes precedence',
       },
     },
     answer: 'CloudEvent',

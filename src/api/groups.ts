@@ -43,7 +43,7 @@ export const groups = {
     method: 'POST',
     path: '/v1/groups/{name}/wake',
     agentRight: 'stack',
-    summary: 'Wake the members that have `sleep`, with all that they depend on, in dependsOn order',
+    summary: 'Wake the members that have `sleep`, with their dependencies, in dependsOn order',
     query: { timeout },
     answer: 'GroupStarted',
     errors: ['unknown_group', 'port_in_use', 'ready_timeout', 'start_failed'],

@@ -36,7 +36,7 @@ export const logs = {
     method: 'GET',
     path: '/v1/logs',
     agentRight: 'part',
-    summary: 'Lines of many services by time, in all that is kept of their logs',
+    summary: 'Lines of many services in time order, from all kept logs',
     query: {
       ...selection,
       limit: {
@@ -46,7 +46,7 @@ export const logs = {
         clamp: true,
         summary: `How many of the newest lines; default ${LOGS.defaultPageLines}, at most ${LOGS.maxLines}`,
       },
-      before: { kind: 'word', summary: 'The cursor of an answer: only lines before those of that answer' },
+      before: { kind: 'word', summary: 'The cursor of a response: only lines before those of that response' },
     },
     answer: 'LogPage',
     errors: ['unknown_service', 'unknown_stack'],
@@ -57,7 +57,7 @@ export const logs = {
     method: 'GET',
     path: '/v1/logs/stream',
     agentRight: 'part',
-    summary: 'Lines of many services as they are written; the header Last-Event-ID asks for what was missed',
+    summary: 'Lines of many services as they are written; the header Last-Event-ID replays missed ones',
     query: {
       ...selection,
       limit: {
@@ -68,7 +68,7 @@ export const logs = {
           'How many of the last lines of each service come first; default 0, or with since all since then',
       },
       follow: { kind: 'flag', summary: 'false: the stream ends with what there is now; default true' },
-      lastEventId: { kind: 'word', summary: 'As the header, which wins' },
+      lastEventId: { kind: 'word', summary: 'As the header, which takes precedence' },
     },
     answer: 'LogEntry',
     errors: ['unknown_service', 'unknown_stack'],

@@ -23,11 +23,8 @@ export const LogTextLine = z
     around: z
       .literal(true)
       .exactOptional()
-      .meta({ description: 'With context: it is not found itself, but stands around a line that is' }),
-    gap: z
-      .literal(true)
-      .exactOptional()
-      .meta({ description: 'With context: lines are left out between it and what came before it' }),
+      .meta({ description: 'With context: not a match itself, but near one' }),
+    gap: z.literal(true).exactOptional().meta({ description: 'With context: lines before it are left out' }),
   })
   .meta({ id: 'LogTextLine' });
 
@@ -55,8 +52,8 @@ export const LogPage = z
   .object({
     lines: z.array(LogEntry),
     before: z.string().nullable().meta({ description: 'The cursor to older lines; null: there are none' }),
-    searchedTo: time
-      .exactOptional()
-      .meta({ description: 'The search took long: everything since then was searched; go on with before' }),
+    searchedTo: time.exactOptional().meta({
+      description: 'The search took too long: everything since then was searched; continue with before',
+    }),
   })
   .meta({ id: 'LogPage' });

@@ -10,7 +10,7 @@ export const mcp = {
     method: 'POST',
     path: '/mcp',
     agentRight: 'any',
-    summary: 'A message of the Model Context Protocol; the answer may come as an event stream',
+    summary: 'A message of the Model Context Protocol; the response may be an event stream',
     body: 'McpMessage',
     answer: 'McpReply',
     needs: 'mcp',

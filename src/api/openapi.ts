@@ -89,7 +89,7 @@ function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'
       }),
   ]);
   const key = z.string().max(CLOUD_OPERATIONS.maxKeyLength).optional().meta({
-    description: 'A request with the same key as an earlier one is answered as that, not done again',
+    description: 'A request with a known key returns the earlier response and is not done again',
   });
   const lastId = z.string().optional().meta({ description: 'The id of the last event that was seen' });
   return {

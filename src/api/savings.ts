@@ -15,7 +15,7 @@ export const savings = {
     method: 'GET',
     path: '/k8s/savings',
     agentRight: 'never',
-    summary: 'What workloads have saved while they slept, by month, cluster and namespace',
+    summary: 'What workloads have saved while asleep, by month, cluster and namespace',
     query: {
       cluster_id: { kind: 'word', summary: 'Only those of this cluster' },
       namespace: { kind: 'list', summary: 'Only those of these namespaces' },

@@ -233,7 +233,7 @@ const serviceFields = {
   rssMB: rssMB.exactOptional(),
   exitCode: exitCode.exactOptional(),
   signal: signal.exactOptional(),
-  exitUnknown: z.literal(true).exactOptional().meta({ description: 'Nobody saw how it ended' }),
+  exitUnknown: z.literal(true).exactOptional().meta({ description: 'Its end was not observed' }),
   cause: endCause.exactOptional(),
   restarts: z.int().min(0),
   innerPort: port
@@ -243,7 +243,11 @@ const serviceFields = {
     .nullable()
     .exactOptional()
     .meta({ description: 'Of a task with a schedule: its next time; null: none comes' }),
-  skippedRuns: z.int().min(0).exactOptional().meta({ description: 'Times that came while it still ran' }),
+  skippedRuns: z
+    .int()
+    .min(0)
+    .exactOptional()
+    .meta({ description: 'Times skipped because it was still running' }),
   gatewayUrl: z.string().nullable().meta({
     example: 'http://web.localhost:11612/',
     description: 'null: it has no host name, or there is no gateway',

@@ -23,7 +23,7 @@ const NewStackShape = objectShape({
     .optional()
     .meta({ description: 'The branch or folder of a linked worktree, for the slug; null: the main one' }),
   branch: text.nullable().optional(),
-  name: stack.nullable().optional().meta({ description: 'A chosen name; absent: it is made' }),
+  name: stack.nullable().optional().meta({ description: 'A chosen name; absent: generated' }),
 }).meta({ id: 'StackInput' });
 
 function parseStack(value: unknown): StackClaim {
@@ -51,8 +51,8 @@ export const Stack = z
     slug: z.string().nullable().meta({ description: 'null: the stack of the main working tree' }),
     branch: z.string().nullable().meta({ description: 'When it was last brought up' }),
     path: z.string().nullable().meta({ description: 'null: only its services are registered' }),
-    gone: z.boolean().meta({ description: 'Its folder is no longer there' }),
-    named: z.boolean().meta({ description: 'Its name was chosen, not made from project and branch' }),
+    gone: z.boolean().meta({ description: 'Its folder no longer exists' }),
+    named: z.boolean().meta({ description: 'Its name was chosen, not derived from project and branch' }),
     services: z.int().min(0),
     running: z.int().min(0),
     rssMB,
@@ -64,5 +64,5 @@ export const StackList = z.object({ stacks: z.array(Stack) });
 export const StackRemoved = z.object({
   removed: z.literal(true),
   name: stackName,
-  services: z.array(z.string()).meta({ description: 'The names of those that were removed with it' }),
+  services: z.array(z.string()).meta({ description: 'The names of the services that were removed with it' }),
 });

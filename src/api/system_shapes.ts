@@ -31,9 +31,7 @@ const ActorLoad = z
   })
   .meta({ id: 'ActorLoad' });
 
-const target = z
-  .string()
-  .meta({ description: 'Without what is secret of it', example: 'webhook example.com' });
+const target = z.string().meta({ description: 'Without its secret parts', example: 'webhook example.com' });
 const noticeError = z.string().nullable().meta({ description: 'null: it did not fail' });
 
 export const NoticeTests = z

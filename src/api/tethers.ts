@@ -10,7 +10,7 @@ export const tethers = {
     method: 'POST',
     path: '/k8s/workloads/{id}/tether',
     agentRight: 'never',
-    summary: 'Make a tether to a port of the workload; activate opens it',
+    summary: 'Create a tether to a port of the workload; activate opens it',
     status: 201,
     body: 'NewTether',
     answer: 'TetherAdded',

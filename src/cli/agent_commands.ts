@@ -65,13 +65,13 @@ export const AGENT_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'agent sleep',
-    summary: 'end idle agents, and keep their conversations',
+    summary: 'end idle agents and keep their conversations',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentSleepCommand,
   },
   {
     name: 'agent wake',
-    summary: 'go on with the conversations of agents that sleep',
+    summary: 'resume the conversations of sleeping agents',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentWakeCommand,
   },

@@ -8,7 +8,7 @@ const lazyCommands = () => import('./lazy_commands.ts');
 export const AGENT_STATE_ROWS: readonly CommandRow[] = [
   {
     name: 'agent states',
-    summary: 'show what agents are doing, and who waits for an answer',
+    summary: 'show what agents are doing and which ones wait for an answer',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentStatesCommand,
   },
@@ -26,7 +26,7 @@ export const AGENT_STATE_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'agent wait',
-    summary: 'wait until agents are idle, ask something or have ended',
+    summary: 'wait until agents are idle, ask something or have exited',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentWaitCommand,
   },

@@ -38,7 +38,7 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'import',
-    summary: 'make berth.yaml from a Procfile, package.json, compose or process-compose file',
+    summary: 'create berth.yaml from a Procfile, package.json, compose or process-compose file',
     heading: PROJECT,
     load: async () => (await projectCommands()).importCommand,
   },
@@ -107,13 +107,13 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'sleep',
-    summary: 'end services until somebody connects to them',
+    summary: 'stop services until the next connection',
     heading: SERVICES,
     load: async () => (await lazyCommands()).serviceSleepCommand,
   },
   {
     name: 'wake',
-    summary: 'start services with all that they depend on',
+    summary: 'start services with their dependencies',
     heading: SERVICES,
     load: async () => (await lazyCommands()).serviceWakeCommand,
   },
@@ -199,7 +199,7 @@ const ROWS: readonly CommandRow[] = [
   },
   {
     name: 'ui',
-    summary: 'watch and steer services and agents on the whole terminal',
+    summary: 'watch and control services and agents in a full-screen terminal interface',
     heading: WATCHING,
     load: async () => (await lazyCommands()).uiCommand,
   },

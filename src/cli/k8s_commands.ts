@@ -33,7 +33,7 @@ export const K8S_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s rights',
-    summary: 'show what the accounts of clusters may do, and what a missing right costs',
+    summary: 'show what the accounts of clusters may do, and what each missing right costs',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).clusterRightsCommand,
   },
@@ -70,7 +70,7 @@ export const K8S_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s policy',
-    summary: 'list, set, remove and preview policies: when workloads sleep by themselves',
+    summary: 'list, set, remove and preview policies: when workloads sleep automatically',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).policyCommand,
   },
@@ -106,13 +106,13 @@ export const K8S_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'k8s history',
-    summary: 'show the audit log: who has changed what',
+    summary: 'show the audit log: who changed what',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).cloudHistoryCommand,
   },
   {
     name: 'k8s tokens',
-    summary: 'list, make and revoke API tokens, for people and programs with a role',
+    summary: 'list, create and revoke API tokens',
     heading: KUBERNETES,
     load: async () => (await lazyCommands()).tokensCommand,
   },
@@ -138,14 +138,14 @@ export const K8S_ROWS: readonly CommandRow[] = [
   },
   {
     name: 'cloud serve',
-    summary: 'serve the cloud API to a team, without services of this machine',
+    summary: 'serve the cloud API to a team, without local services',
     heading: KUBERNETES,
     isPersonal: true,
     load: async () => (await lazyCommands()).cloudServeCommand,
   },
   {
     name: 'cloud migrate',
-    summary: 'make the schema of a shared database, or bring it to the format of this version',
+    summary: 'create the schema of a shared database, or upgrade it to this version',
     heading: KUBERNETES,
     isPersonal: true,
     load: async () => (await lazyCommands()).cloudMigrateCommand,

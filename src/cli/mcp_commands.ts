@@ -7,7 +7,7 @@ const lazyCommands = () => import('./lazy_commands.ts');
 export const MCP_ROWS: readonly CommandRow[] = [
   {
     name: 'agent init',
-    summary: 'have the coding agents of this project use berth',
+    summary: 'set up the coding agents of this project to use berth',
     heading: AGENTS,
     load: async () => (await lazyCommands()).agentInitCommand,
   },

@@ -165,7 +165,7 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
     if (!late?.aborted || request.signal?.aborted) throw error;
     const target = pathOf(operation, request.name);
     const message = `no answer to ${operation.method} ${target} within ${endpoint.deadlineMs / 1000} s`;
-    throw new BerthError('deadline', message, { hint: 'The daemon is there but does not answer.' });
+    throw new BerthError('deadline', message, { hint: 'The daemon is running but does not respond.' });
   }
 }
 

@@ -88,7 +88,7 @@ export function errorFromAnswer(status: number, retryAfter: string | null, body:
   if (typeof value?.code !== 'string' || typeof value.message !== 'string') {
     return new BerthError('bad_answer', `the answer was HTTP ${status} without an error body of berth`, {
       status,
-      hint: 'Is it berth that listens there?',
+      hint: 'Check that berth is listening there.',
       retryAfterMs,
     });
   }

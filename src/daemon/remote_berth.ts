@@ -34,7 +34,7 @@ export function remoteApi(remote: RemoteBerth): RemoteApi {
       } catch (error) {
         if (isBerthError(error)) throw remoteFailure(error);
         // The reason of its signal: the client has disconnected, or the answer is late.
-        throw fail('remote_unreachable', `no answer of the other Berth: ${(error as Error).message}`);
+        throw fail('remote_unreachable', `the other Berth does not respond: ${(error as Error).message}`);
       }
     },
   };

@@ -72,7 +72,7 @@ class SharedCloud {
       ownAddress: advertised && JSON.stringify(advertised),
       onHeld: (fence) => this.hold(lease, fence).then(this.decided.resolve, endOnDefect),
       onLost: (reason) =>
-        endThread(`the lease of the shared database was lost, so it starts again: ${reason}`),
+        endThread(`this replica has lost the lease of the shared database, so it starts again: ${reason}`),
       onStandby: (name, address) => this.standBy(name, readAddress(address)),
       onTrouble: (error) => this.tellTrouble(error),
     });

@@ -18,7 +18,7 @@ export interface ChildEvents {
 /** The Failure start_failed of the service `name`, with its reason. */
 export function startFailed(name: string, reason: string): Failure {
   return fail('start_failed', `${name} could not be started: ${reason}`, {
-    hint: 'Correct what the message names and start it again.',
+    hint: 'Fix what the message names, then start it again.',
   });
 }
 

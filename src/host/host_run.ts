@@ -41,7 +41,8 @@ export const UNKNOWN_OUTCOME: HostRunOutcome = {
 
 /** Checks a name, because names of services and runs become file names. */
 export function checkName(name: string): void {
-  if (!SERVICE_NAME_PATTERN.test(name)) throw fail('invalid_spec', `${JSON.stringify(name)} is no name`);
+  if (!SERVICE_NAME_PATTERN.test(name))
+    throw fail('invalid_spec', `${JSON.stringify(name)} is not a valid name`);
 }
 
 /** The log entry of a start; `time` in epoch milliseconds. */

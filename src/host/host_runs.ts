@@ -306,7 +306,7 @@ export class HostRuns {
    * invalid_spec.
    */
   async stop({ service: name, run: id, signal, graceMs, port, command }: StopRequest): Promise<StopReport> {
-    if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
+    if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is not a signal`);
     const { clock, commands, groups, ledger, stops } = this.config;
     // The caller of the failed start already has its Failure.
     await this.starting.get(id)?.reply.catch(() => undefined);
@@ -357,7 +357,7 @@ export class HostRuns {
 
   /** See `HostProtocol.signal`. */
   signal({ service, run: id, signal }: MessageOf<HostProtocol, 'signal'>): { processes: number } {
-    if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is no signal`);
+    if (!isSignalName(signal)) throw fail('invalid_spec', `${signal} is not a signal`);
     const { root } = this.liveRun(service, id);
     const { reservedDescriptor } = this.config;
     const table = reservedDescriptor.lend(processTable);

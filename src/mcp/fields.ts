@@ -7,7 +7,7 @@ export const durationMs = (about: string) =>
   z.int().min(0).max(HTTP.maxQueryDurationMs).optional().describe(`Milliseconds. ${about}`);
 
 /** The name of a service or an agent. */
-export const nameField = z.string().min(1).describe('Its name, as `list` gives it');
+export const nameField = z.string().min(1).describe('Its name, from `list`');
 
 export const stackField = z.string().min(1).optional().describe('Only those of this stack');
 

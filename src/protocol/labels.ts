@@ -54,11 +54,11 @@ const wrong = (message: string) =>
 function requirementMatch(text: string): LabelMatch {
   const found = REQUIREMENT.exec(text);
   const [, not, absentKey, key = absentKey ?? '', equality, value, setOperator, set] = found ?? [];
-  if (!found) throw wrong(`has a requirement that is none: ${JSON.stringify(text.slice(0, 100))}`);
-  if (!LABEL_KEY.test(key)) throw wrong(`has a key that is none: ${JSON.stringify(key.slice(0, 100))}`);
+  if (!found) throw wrong(`has an invalid requirement: ${JSON.stringify(text.slice(0, 100))}`);
+  if (!LABEL_KEY.test(key)) throw wrong(`has an invalid key: ${JSON.stringify(key.slice(0, 100))}`);
   const values = equality ? [value ?? ''] : (set ?? '').split(',').map((one) => one.trim());
   const bad = equality || setOperator ? values.find((one) => !LABEL_VALUE.test(one)) : undefined;
-  if (bad !== undefined) throw wrong(`has a value that is none: ${JSON.stringify(bad.slice(0, 100))}`);
+  if (bad !== undefined) throw wrong(`has an invalid value: ${JSON.stringify(bad.slice(0, 100))}`);
   if (!equality && !setOperator) {
     const start = `\n${key}=`;
     return not ? (labels) => !labels.includes(start) : (labels) => labels.includes(start);

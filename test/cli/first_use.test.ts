@@ -152,7 +152,7 @@ it('shows what a start is waiting for, and reports on Ctrl-C that the start cont
   await user.until(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] late {2}[\d.]+m?s {2}waiting for .*http:\/\/localhost:1\/health/);
   user.type('\x03');
   const text = await user.until(/READY> $/);
-  expect(text).toContain('the start goes on without you; `berth stop late` ends it.');
+  expect(text).toContain('the start continues in the background; `berth stop late` ends it.');
   expect(await user.run('echo "code $?"')).toContain('code 130');
   expect((await daemon.request('GET', '/v1/services/late')).body.status).toBe('starting');
 });
@@ -175,7 +175,7 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   expect(user.raw()).not.toContain('\x1b]52;c');
   expect(user.raw()).not.toContain('\x1b[21t');
   user.type('\x1d');
-  await user.until(/Left sh, which goes on\.\n/);
+  await user.until(/Detached from sh, which keeps running\.\n/);
   expect(user.raw()).toMatch(/\x1b\[\?1005l[\s\S]*\x1b\[\?7h[\s\S]*\x1b\[4l[\s\S]*\x1b\[\?1049l/);
   expect(await user.run('berth agent ls')).toMatch(
     /\nsh +yes +(?:idle|working) +- +\d+ +\d+ +sh\.agents\.localhost\n/,

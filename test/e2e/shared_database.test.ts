@@ -225,7 +225,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     await late;
     expect(scalings()).toBe(sent);
     expect(double.get('Deployment', 'web', 'stopped').spec.replicas).toBe(3);
-    expect(first.stderr()).toContain('the lease of the shared database was lost');
+    expect(first.stderr()).toContain('this replica has lost the lease of the shared database');
   });
 
   it('let a change that is still on its way come too late, once the next one has told that it was not made', async () => {

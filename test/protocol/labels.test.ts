@@ -65,15 +65,15 @@ describe('a label selector', () => {
   });
 
   it.each([
-    ['', 'has a requirement that is none: ""'],
-    ['app=web,', 'has a requirement that is none: ""'],
-    ['a=b=c', 'has a requirement that is none: "a=b=c"'],
-    ['tier in front', 'has a requirement that is none: "tier in front"'],
-    ['tier in (front', 'has a requirement that is none: "tier in (front"'],
-    ['tier of (front)', 'has a requirement that is none: "tier of (front)"'],
-    ['-app=web', 'has a key that is none: "-app"'],
-    ['app=we$b', 'has a value that is none: "we$b"'],
-    ['app in (a,b$)', 'has a value that is none: "b$"'],
+    ['', 'has an invalid requirement: ""'],
+    ['app=web,', 'has an invalid requirement: ""'],
+    ['a=b=c', 'has an invalid requirement: "a=b=c"'],
+    ['tier in front', 'has an invalid requirement: "tier in front"'],
+    ['tier in (front', 'has an invalid requirement: "tier in (front"'],
+    ['tier of (front)', 'has an invalid requirement: "tier of (front)"'],
+    ['-app=web', 'has an invalid key: "-app"'],
+    ['app=we$b', 'has an invalid value: "we$b"'],
+    ['app in (a,b$)', 'has an invalid value: "b$"'],
     [`app=${'a'.repeat(1_024)}`, 'must have at most 1024 characters'],
     [Array(33).fill('a=b').join(','), 'must have at most 32 requirements'],
   ])('%j is refused', (selector, message) => {

@@ -43,7 +43,7 @@ function launchSpecOf(input: SpinupInput, env: EnvRows, cwd: string): LaunchSpec
   }
   if (!isOnPath(kind.program, values.get('PATH') ?? process.env['PATH'] ?? '', cwd)) {
     const hint = `Install it: ${kind.install}`;
-    throw fail('start_failed', `${name} cannot be started: there is no program ${kind.program} in PATH`, {
+    throw fail('start_failed', `${name} cannot be started: the program ${kind.program} is not in PATH`, {
       hint,
     });
   }

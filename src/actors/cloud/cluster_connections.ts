@@ -207,7 +207,7 @@ export class ClusterConnections {
       return JSON.parse(this.config.vault.open(id, access).toString()) as ClusterAccess;
     } catch (error) {
       if (!(error instanceof VaultError)) throw error;
-      throw fail('internal', `the access to the cluster cannot be opened: ${error.message}`, {
+      throw fail('internal', `the credentials of the cluster cannot be decrypted: ${error.message}`, {
         hint: 'Delete the cluster and register it again.',
       });
     }

@@ -159,7 +159,7 @@ class Clusters {
       if (row?.access !== sealed) return false;
       const access = { ...this.opened(id, sealed), credential: { kind: 'token' as const, token } };
       const next = tokenRenewal(token);
-      if (!next) throw fail('cluster_unreachable', 'the new token does not say whose it is and when it ends');
+      if (!next) throw fail('cluster_unreachable', 'the new token has no subject or no expiry time');
       const checked = { access, credentialEndsAt: credentialEnd(access.credential), renewal: next };
       await this.save({ ...row, ...this.storedAccess(id, checked) });
       await this.renew(id);

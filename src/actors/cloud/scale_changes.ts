@@ -132,9 +132,13 @@ export class ScaleChanges {
     // Another Berth's clock may be ahead. A receipt from far in the future was not written by a Berth.
     if (leftMs <= 0 || leftMs > 2 * HTTP.maxQueryDurationMs) return;
     const seconds = Math.ceil(leftMs / 1_000);
-    throw fail('wake_refused', `${targetName(seen)} was put to sleep by request: no connection wakes it`, {
-      hint: `Wake it by request, or connect again in ${seconds} s.`,
-    });
+    throw fail(
+      'wake_refused',
+      `${targetName(seen)} was put to sleep on request, with a hold: connections do not wake it`,
+      {
+        hint: `Wake it by request, or connect again in ${seconds} s.`,
+      },
+    );
   }
 
   private startWake(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {
@@ -162,7 +166,7 @@ export class ScaleChanges {
     }
     if (!wake.isOvertaken) return this.wakeAlone(id, request);
     const name = targetName(row.seen);
-    throw fail('workload_conflict', `${name} was put to sleep while its wake waited for what it comes after`);
+    throw fail('workload_conflict', `${name} was put to sleep while its wake waited for its dependencies`);
   }
 
   private wakeAlone(id: string, request: WakeRequestOf): Promise<ObservedWorkload> {

@@ -113,7 +113,7 @@ export const forbiddenPage: ErrorPage = {
   status: 403,
   code: 'forbidden_origin',
   message: 'This page may not call services',
-  hint: 'Only pages of this machine and allowed browser extensions may.',
+  hint: 'Only pages from this machine and allowed browser extensions may do that.',
 };
 /** The service is not running. */
 export const stoppedPage = (route: GatewayRoute): ErrorPage => ({
@@ -134,5 +134,5 @@ export const loopPage: ErrorPage = {
   status: 508,
   code: 'loop',
   message: 'The service sends this request back to the gateway',
-  hint: 'Its port leads to the gateway itself; give it another port.',
+  hint: 'Its port is the port of the gateway; give it another port.',
 };

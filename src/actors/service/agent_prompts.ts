@@ -58,7 +58,7 @@ export class AgentPrompts {
     const { clock, log, name } = this.options;
     this.options.terminal();
     if (this.entering > (message.queue ? PROMPT.maxQueued : 0))
-      throw fail('agent_working', `another prompt is being typed to ${name}, or waits for it`);
+      throw fail('agent_working', `another prompt is being typed to ${name} or is waiting`);
     const until = clock.monotonic() + message.timeoutMs;
     const prompt: OpenPrompt = { ...message, until, isCancelled: false, onChange: () => {} };
     this.open.set(prompt.id, prompt);
@@ -169,7 +169,7 @@ export class AgentPrompts {
   /** Throws not_running when the run has ended. */
   private assertRuns(run: string): AgentStatus {
     const { name } = this.options;
-    if (this.options.terminal().run !== run) throw fail('not_running', `${name} was started anew`);
+    if (this.options.terminal().run !== run) throw fail('not_running', `${name} was started again`);
     return this.options.status();
   }
 

@@ -232,14 +232,14 @@ export class AgentSession {
     await this.options.table.put(name, this.rowAsleep(run));
     try {
       // Someone may have typed meanwhile.
-      if (this.idleRun() !== run) throw fail('daemon_busy', `${name} was started again meanwhile`);
+      if (this.idleRun() !== run) throw fail('daemon_busy', `${name} was started again in the meantime`);
     } catch (error) {
       await this.note(before);
       throw error;
     }
     this.row = this.rowAsleep(run);
     await stop();
-    if (liveRun(known().state)) throw fail('daemon_busy', `${name} was started again meanwhile`);
+    if (liveRun(known().state)) throw fail('daemon_busy', `${name} was started again in the meantime`);
     onChanged();
     return reply;
   }

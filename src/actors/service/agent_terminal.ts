@@ -115,7 +115,7 @@ export class AgentTerminal {
     const { terminal, input } = this.of(run, size);
     const isApplication = keys.some(isCursorKey) && terminal.hasMode(CURSOR_KEYS_MODE);
     const typed = keys.map((key) => keyBytes(key, isApplication));
-    if (typed.includes(null)) throw fail('invalid_spec', `there is no key ${keys[typed.indexOf(null)]}`);
+    if (typed.includes(null)) throw fail('invalid_spec', `unknown key ${keys[typed.indexOf(null)]}`);
     const data = Buffer.from(text + typed.join(''));
     this.onTyped();
     await input.type(data);

@@ -44,7 +44,7 @@ export function envFileRows({ cwd, envFile, name }: ServiceSpec): [key: string, 
         ? `${resolve(cwd, file)} does not exist`
         : String(error).replace(/^\w*Error: /, '');
       throw fail('start_failed', `${name} could not be started: its envFile ${reason}`, {
-        hint: 'Correct what the message names and start it again.',
+        hint: 'Fix what the message names, then start it again.',
       });
     }
   });

@@ -53,7 +53,7 @@ type Row<P extends Phase> = { readonly [E in keyof Events]: Cell<P, E> };
 /** Waits for the end of a task's run, for a start. `timeoutMs` null: for a day. */
 function endOfTask({ life, name }: ServiceMachine, { ready }: Run, timeoutMs: number | null) {
   const ms = timeoutMs ?? SERVICE.taskWaitMs;
-  const late = fail('ready_timeout', `${name} has not ended within ${ms} ms; it goes on`);
+  const late = fail('ready_timeout', `${name} has not ended within ${ms} ms; it keeps running`);
   return life.inTime(ms, ready.promise, late);
 }
 const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
@@ -63,7 +63,7 @@ const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
   // A task has no deadline, and neither has a start of an agent that does not wait.
   const readyMs = timeoutMs ?? spec.startTimeout;
   const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs);
-  const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} goes on`);
+  const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} continues`);
   const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), run.spawned.promise, late);
   if (!wait) return made;
   return made.then(() => (isTask ? endOfTask(machine, run, timeoutMs) : run.ready.promise));
@@ -81,7 +81,7 @@ const joinStart: Cell<'launching' | 'checking', 'join'> = (machine, state, { tim
       : Promise.resolve(life.startResult('starting', state.run));
   if (run.metadata.task) return endOfTask(machine, run, timeoutMs);
   const ms = timeoutMs ?? life.registered().spec.startTimeout;
-  const late = fail('ready_timeout', `${name} is still starting after ${ms} ms; its start goes on`);
+  const late = fail('ready_timeout', `${name} is still starting after ${ms} ms; the start continues`);
   return life.inTime(ms, run.ready.promise, late);
 };
 const joinRunning: Cell<'running', 'join'> = async (machine, { run }, { timeoutMs, wait }) =>

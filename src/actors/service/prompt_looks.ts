@@ -72,4 +72,4 @@ export class PromptLooks {
 }
 
 /** The failure of a prompt whose client has disconnected. */
-export const cancelled = (): Failure => fail('daemon_busy', 'its client has gone');
+export const cancelled = (): Failure => fail('daemon_busy', 'its client has disconnected');

@@ -172,7 +172,7 @@ class SupervisedService implements SupervisedParts {
     const restarting = stopping.then(
       () => {
         if (this.restarting !== restarting)
-          throw fail('start_failed', `${this.name} was stopped while it was being restarted`);
+          throw fail('start_failed', `${this.name} was stopped during its restart`);
         this.restarting = null;
         return this.machine.start({ timeoutMs, wait: true });
       },

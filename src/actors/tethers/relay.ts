@@ -127,7 +127,7 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
   await listen();
   return {
     admit({ holder }) {
-      if (!server) throw fail('daemon_busy', 'the relay does not listen at the moment');
+      if (!server) throw fail('daemon_busy', 'the relay is not listening at the moment');
       const port = config.isBehindProxy ? null : server.port;
       return { ...newTicket(config.cloudToken, clock.now(), holder), port };
     },

@@ -161,7 +161,7 @@ export class TetherRecords {
    */
   async create(input: OwnedTether, wantedId?: string): Promise<{ id: string; localPort: number }> {
     if (this.isServer)
-      throw fail('tether_elsewhere', 'a cloud server opens no ports: open one where you are');
+      throw fail('tether_elsewhere', 'a cloud server opens no ports: open the tether on your own machine');
     // Another Berth may be slow, so this is outside the turn that takes ports.
     const isNew = wantedId === undefined || !this.tethers.has(wantedId);
     const found = isNew && this.remote ? await this.remote.referenceOf(input.workloadId) : null;

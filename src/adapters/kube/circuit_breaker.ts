@@ -46,7 +46,7 @@ export class CircuitBreaker {
     const { state } = this;
     if (state.kind === 'open') {
       if (this.clock.monotonic() < state.until)
-        throw fail('cluster_unreachable', `${state.reason} (it is tried again shortly)`);
+        throw fail('cluster_unreachable', `${state.reason} (retrying shortly)`);
       this.state = { ...state, kind: 'trying', ended: deferred() };
     }
     return this.admitted();

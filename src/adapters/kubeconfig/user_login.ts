@@ -31,7 +31,7 @@ interface Refusal {
 
 const IMPERSONATION: Omit<Refusal, 'field'> = {
   message: 'acts as another user (impersonation)',
-  hint: 'Berth has no place for it: choose a context of the account itself, or register a token of the other user.',
+  hint: 'Berth does not support it: choose a context of the account itself, or register a token of the other user.',
 };
 
 const REFUSED_USER: readonly Refusal[] = [
@@ -121,7 +121,7 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
   oidc: {
     tokenField: 'id-token',
     endOf: (config) => credentialEnd({ kind: 'token', token: String(config['id-token']) }) ?? Number.NaN,
-    hint: 'Call kubectl once with this context, which renews the login, and repeat the command.',
+    hint: 'Run kubectl once with this context to renew the login, then repeat the command.',
   },
   gcp: {
     tokenField: 'access-token',

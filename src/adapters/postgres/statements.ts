@@ -47,7 +47,8 @@ export class Statements {
 
   private async persist<R>(text: string, values: readonly unknown[]): Promise<R[]> {
     for (let waitMs: number = DATABASE.retryMs; ; waitMs = Math.min(2 * waitMs, DATABASE.maxRetryMs)) {
-      if (!this.lease.isValid()) throw fail('standing_by', 'the lease of the shared database was lost');
+      if (!this.lease.isValid())
+        throw fail('standing_by', 'this replica has lost the lease of the shared database');
       try {
         return await this.connection.query<R>(text, values);
       } catch (error) {

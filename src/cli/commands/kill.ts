@@ -12,7 +12,7 @@ function signalName(given: string): string {
   const rows = Object.entries(constants.signals);
   const found = rows.find(([name, number]) => [name, name.slice(3), String(number)].includes(word));
   if (found) return found[0];
-  throw new UsageError(`${given} is no signal`, 'Such as HUP, USR1 or TERM.');
+  throw new UsageError(`${given} is not a signal`, 'Such as HUP, USR1 or TERM.');
 }
 
 export const killCommand = defineCommand({

@@ -34,7 +34,7 @@ async function bringUp(
   const names = namesIn(rows);
   if (names.length > 0) return names;
   throw new BerthError('start_failed', `berth up in ${folder}: ${lastLines(messages)}`, {
-    hint: 'Correct what the message names, and call it again.',
+    hint: 'Fix what the message names, then call it again.',
   });
 }
 

@@ -21,7 +21,7 @@ export function describeTerminalEnd(
   { exit, code, reason }: TerminalEnd,
 ): { text: string; isSmooth: boolean } {
   if (exit) return { text: `${name} has ended (${howEnded(exit)}).`, isSmooth: true };
-  if (code === 1000) return { text: `Left ${name}, which goes on.`, isSmooth: true };
+  if (code === 1000) return { text: `Detached from ${name}, which keeps running.`, isSmooth: true };
   if (code === TAKEN_OVER_CODE) {
     const text = `another viewer has taken over ${name}; attach with --takeover to take it back`;
     return { text, isSmooth: false };

@@ -11,7 +11,7 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
     'Set auth.token, or cloud.token for `berth k8s`, in the configuration to the token of the daemon. If it ' +
     'is set, another program may have taken the port: `berth doctor` tells more.',
   forbidden_owner:
-    'An agent works with what is of its own stack. A person does the rest, from a shell of their own or with --force.',
+    'An agent may only use its own stack. Do the rest yourself from your own shell, or with --force.',
   unknown_service: '`berth ps` lists the services.',
   unknown_stack: '`berth stacks` lists the stacks.',
   unknown_group: '`berth group ls` lists the groups.',
@@ -22,12 +22,12 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   unknown_policy: '`berth k8s policy ls` lists the policies.',
   unknown_token: '`berth k8s tokens ls` lists the tokens.',
   unknown_grant: '`berth k8s grants ls` lists the grants.',
-  unknown_operation: '`berth k8s history` shows what was asked for, also long ago.',
-  key_reused: 'Give each new change a key of its own.',
+  unknown_operation: '`berth k8s history` shows earlier operations.',
+  key_reused: 'Give each new change its own key.',
   already_running: '`berth restart` restarts it.',
   agent_blocked: 'Answer with `berth agent keys` or `berth agent attach`; then try again.',
   agent_working: 'Wait until it is idle with `berth agent wait`, or send the prompt with --queue.',
-  agent_stalled: 'The prompt was typed: look at `berth agent screen`.',
+  agent_stalled: 'The prompt was typed: check `berth agent screen`.',
   writer_attached: 'Watch it with --observe, or take over with --takeover.',
   not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
 } satisfies Partial<Record<ErrorCode | ClientErrorCode, string>>;

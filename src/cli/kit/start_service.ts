@@ -147,4 +147,4 @@ export async function whenStarted<T>(
 
 /** The note about starts that Ctrl-C leaves unfinished. */
 export const startContinuesNote = (names: readonly string[]): string =>
-  `${names.join(', ')}: the start goes on without you; \`berth stop ${names.join(' ')}\` ends it.`;
+  `${names.join(', ')}: the start continues in the background; \`berth stop ${names.join(' ')}\` ends it.`;

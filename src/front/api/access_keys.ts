@@ -169,7 +169,7 @@ export class AccessKeys {
     const apiToken = apiTokenOfKey(id);
     const own = apiToken === null ? this.secretOf(id) : this.tokens.hashOf(apiToken);
     const secret = shared?.secret ?? own;
-    if (secret === null) throw fail('unauthorized', 'that key is not known: it was used, or is too old');
+    if (secret === null) throw fail('unauthorized', 'unknown key: it was already used, or has expired');
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }
 
@@ -197,7 +197,7 @@ export class AccessKeys {
   openSession(given: string): AccessKey {
     const { id = '' } = parseBearer(given) ?? {};
     if (!this.accepts(given) && (parseAgentKeyId(id) || !this.isBearer(given)))
-      throw fail('unauthorized', 'the code is not known: it was used, or is too old');
+      throw fail('unauthorized', 'unknown code: it was already used, or has expired');
     this.withdraw(id);
     const expires = Math.floor((this.clock.now() + PAGE.sessionMs) / 1000);
     const page = `page-${expires.toString(36)}-${randomText(12)}`;

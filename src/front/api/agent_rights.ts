@@ -48,7 +48,7 @@ export function checkAgentRight(route: Operation, key: string, reach: Reach, app
     case 'body':
       return;
     case 'self':
-      if (key !== reach.agent) throw fail('forbidden_owner', `${reach.agent} may do this for itself alone`);
+      if (key !== reach.agent) throw fail('forbidden_owner', `${reach.agent} may do this only for itself`);
       return;
     case 'stack':
       if (keyKind) KEY_CHECKS[keyKind](reach, key, app);
@@ -87,7 +87,7 @@ function checkPlace(reach: Reach, { name, stack }: { name: string; stack: string
     reach.stack === null
       ? 'Give a name without --, and no stack.'
       : `Give the stack ${reach.stack}, and a name that begins with ${reach.stack}--.`;
-  throw fail('forbidden_owner', `${reach.agent} may register in its own stack alone`, { hint });
+  throw fail('forbidden_owner', `${reach.agent} may register only in its own stack`, { hint });
 }
 
 /** A group without members belongs to the stack with its name. */

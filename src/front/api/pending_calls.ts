@@ -52,13 +52,13 @@ export class PendingCalls {
   failAll(): void {
     this.cut(
       () => true,
-      fail('daemon_busy', 'the daemon is shutting down; what was asked for may still happen'),
+      fail('daemon_busy', 'the daemon is shutting down; the request may still take effect'),
     );
   }
 
   /** `auth.token` has changed: docs/reference.md "Tokens". */
   endToken(): void {
-    const failure = fail('unauthorized', 'the token has changed; what was asked for may still happen');
+    const failure = fail('unauthorized', 'the token has changed; the request may still take effect');
     this.cut(({ isOfToken }) => isOfToken, failure);
   }
 

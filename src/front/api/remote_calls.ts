@@ -70,7 +70,7 @@ async function askRemote(remote: RemoteApi, request: RemoteRequest): Promise<Rem
     throw fail('remote_denied', `the other Berth refuses the token: ${status}`);
   }
   if (!ANSWERED_TYPE.test(answer.header('content-type') ?? ''))
-    throw fail('remote_unreachable', `what answers in place of the other Berth is none: ${status}`);
+    throw fail('remote_unreachable', `the server at cloud.remote is not a Berth: ${status}`);
   return answer;
 }
 

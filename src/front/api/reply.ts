@@ -54,7 +54,7 @@ const RUNTIME_CODES: ReadonlyMap<string, [code: ErrorCode, message: string]> = n
   ['overloaded', ['daemon_busy', 'the daemon has too much to do at this moment']],
   ['deadline', ['daemon_busy', 'the daemon did not get to it in time']],
   ['gone', ['daemon_busy', 'that part of the daemon is being started']],
-  ['crashed', ['internal', 'a part of the daemon failed and was started anew']],
+  ['crashed', ['internal', 'a part of the daemon failed and was started again']],
 ]);
 
 /**

@@ -126,7 +126,7 @@ export class RequestHandler {
     try {
       const { fault } = exchange.head;
       if (fault !== null) {
-        const failure = fail('invalid_spec', `the request could be read in two ways: ${fault}`);
+        const failure = fail('invalid_spec', `the request is ambiguous: ${fault}`);
         new HttpReply(exchange, '', this.context).fail(failure, [], true);
         return;
       }
@@ -151,7 +151,7 @@ export class RequestHandler {
     const route = isRead(method) ? found?.entry.get : found?.entry.rows.get(method);
     const key = found && route ? decodeKey(found) : null;
     if (!mayCall(caller, route, key))
-      throw fail('forbidden_token', 'the token is good for something else than this');
+      throw fail('forbidden_token', 'the token is not valid for this request');
     const { views } = this.options.app;
     const reach = caller.kind === 'agent' ? new Reach(views, caller.life) : null;
     const principal = caller.kind === 'principal' ? caller.principal : null;

@@ -133,7 +133,7 @@ export class BodyBudget {
     this.usedBytes += difference;
     for (const oldest of this.bodies) {
       if (this.usedBytes <= this.maxBytes) return;
-      oldest.giveUp(fail('daemon_busy', 'more bodies are being sent than the daemon has memory for'));
+      oldest.giveUp(fail('daemon_busy', 'too many request bodies are in transit'));
     }
   }
 

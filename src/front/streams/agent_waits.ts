@@ -62,7 +62,7 @@ export class AgentWaits<S extends Standing> {
       look();
       if (!this.open.has(look)) return;
       cancel = this.clock.after(wait.timeoutMs, () => look(this.timeoutOf(wait)));
-      wait.onGone(() => look(fail('daemon_busy', 'its client has gone')));
+      wait.onGone(() => look(fail('daemon_busy', 'its client has disconnected')));
     });
   }
 

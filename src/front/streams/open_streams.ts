@@ -33,7 +33,7 @@ export class OpenStreams {
   assertRoom(): void {
     if (this.streams.size >= this.limits.maxOpen) this.check();
     if (this.streams.size >= this.limits.maxOpen)
-      throw fail('daemon_busy', `${this.limits.maxOpen} streams are open, which is as many as there may be`);
+      throw fail('daemon_busy', `${this.limits.maxOpen} streams are open, which is the maximum`);
   }
 
   add(stream: OpenStream): void {

@@ -109,7 +109,7 @@ export class TerminalSockets {
     if (viewing.mode === 'write' && !viewing.takesOver && this.writers.has(address))
       throw fail('writer_attached', 'another viewer writes in this terminal');
     if (viewing.share !== null && this.viewersBy(viewing.share) >= SHARE.maxViewers)
-      throw fail('daemon_busy', `${SHARE.maxViewers} viewers have come by this share`);
+      throw fail('daemon_busy', `${SHARE.maxViewers} viewers are using this share`);
   }
 
   /** Attaches a new WebSocket to the terminal of `service`. */

@@ -119,7 +119,7 @@ const wait = defineTool({
   isRepeatable: true,
   operations: ['waitForAgents'],
   input: inputShape({
-    names: z.array(z.string()).min(1).describe('The agents, as `agents` gives them'),
+    names: z.array(z.string()).min(1).describe('Names of agents, from `agents`'),
     for: z
       .array(z.enum(AGENT_STATES))
       .min(1)
@@ -150,7 +150,7 @@ const keys = defineTool({
       .min(1)
       .optional()
       .describe('Characters and names such as Enter, Escape, Down, C-c'),
-    text: z.string().min(1).optional().describe('In place of keys: text, typed as it is'),
+    text: z.string().min(1).optional().describe('Instead of keys: text, typed unchanged'),
   }),
   output: Typed,
   run: ({ client, signal }, { name, ...typed }) => client.typeKeys(name, typed, { signal }),
@@ -174,7 +174,7 @@ const sleep = defineTool({
 const wake = defineTool({
   name: 'agent_wake',
   title: 'Wake an agent',
-  description: 'Starts an agent with the conversation that it had. One that runs is left alone.',
+  description: 'Resumes the conversation of an agent. A running agent is left alone.',
   effect: 'changes',
   isRepeatable: true,
   operations: ['wakeAgent'],

@@ -5,7 +5,7 @@ import { Replicas, Workload } from '../../api/workloads_shapes.ts';
 import { durationMs, linesOf } from '../fields.ts';
 import { defineTool, inputShape } from '../tool.ts';
 
-const workloadId = z.string().min(1).describe('Its id, as `workloads` gives it');
+const workloadId = z.string().min(1).describe('Its id, from `workloads`');
 
 const workloads = defineTool({
   name: 'workloads',
@@ -31,7 +31,7 @@ const workloads = defineTool({
 const sleep = defineTool({
   name: 'workload_sleep',
   title: 'Put a workload to sleep',
-  description: 'Saves the count of replicas of a workload and scales it to 0. Harmless when it sleeps.',
+  description: 'Saves the replica count of a workload and scales it to 0. Harmless when it is asleep.',
   effect: 'ends',
   isRepeatable: true,
   operations: ['sleepWorkload'],
@@ -47,13 +47,13 @@ const sleep = defineTool({
 const wake = defineTool({
   name: 'workload_wake',
   title: 'Wake a workload',
-  description: 'Gives a workload its saved count of replicas back. Harmless when it is awake.',
+  description: 'Restores the saved replica count of a workload. Harmless when it is awake.',
   effect: 'changes',
   isRepeatable: true,
   operations: ['wakeWorkload'],
   input: inputShape({
     id: workloadId,
-    wait: z.boolean().optional().describe('true: answer when a pod is Ready'),
+    wait: z.boolean().optional().describe('true: return when a pod is Ready'),
     timeout: durationMs('How long to wait for that'),
   }),
   output: Replicas,

@@ -84,7 +84,7 @@ const start = defineTool({
   input: inputShape({
     name: nameField,
     timeout,
-    wait: z.boolean().optional().describe('false: answer as soon as the process is there'),
+    wait: z.boolean().optional().describe('false: return as soon as the process exists'),
   }),
   output: StartResult,
   run: ({ client, signal }, { name, ...options }) => client.start(name, { ...options, signal }),
@@ -131,7 +131,7 @@ const explain = defineTool({
   name: 'explain',
   title: 'Explain a service',
   description:
-    'Why a service is as it is, with its last lines, who holds its port, how it ended, and what to do. ' +
+    'Why a service has its status, with its last lines, who holds its port, how it ended, and what to do. ' +
     'Use it when a service has crashed or does not become ready.',
   effect: 'reads',
   isRepeatable: true,
@@ -152,7 +152,7 @@ const resolve = defineTool({
   operations: ['resolveService', 'getService'],
   input: inputShape({
     name: nameField,
-    wake: z.boolean().optional().describe('true: wake it, and answer when it is ready'),
+    wake: z.boolean().optional().describe('true: wake it, and return when it is ready'),
     timeout,
   }),
   output: Resolution.extend({ protocol: ServiceDetail.shape.protocol }),
@@ -199,7 +199,10 @@ const register = defineTool({
       ),
     env: z.record(z.string(), z.string()).optional().describe('Environment variables'),
     dependsOn: z.array(z.string()).optional().describe('Names of services that must be ready before it'),
-    restart: z.enum(['no', 'on-failure', 'always']).optional().describe('What to do when it ends by itself'),
+    restart: z
+      .enum(['no', 'on-failure', 'always'])
+      .optional()
+      .describe('What to do when it exits on its own'),
     kind: z
       .enum(['service', 'task'])
       .optional()

@@ -105,7 +105,7 @@ const stackUp = defineTool({
   operations: ['getStack', 'listServices', 'getService', 'startService'],
   input: inputShape({
     stack: z.string().min(1).optional().describe('A registered stack'),
-    folder: z.string().min(1).optional().describe('The folder of a project; default: where you work'),
+    folder: z.string().min(1).optional().describe('The folder of a project; default: the current one'),
     timeout: durationMs('How long each service may take to be ready; default: its own'),
   }),
   output: StackState,

@@ -128,7 +128,7 @@ const wait = defineTool({
       .optional()
       .describe('Until it prints a line in which this RE2 expression matches'),
     event: z.enum(EVENT_TYPES).optional().describe('Until this happens, such as service.crashed'),
-    since: z.int().min(0).optional().describe('Of an event: also one with a greater id that is past'),
+    since: z.int().min(0).optional().describe('With event: also matches a past event with a greater id'),
     timeout: durationMs('How long to wait; default 30000'),
   }),
   output: z.object({

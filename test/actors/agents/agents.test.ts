@@ -258,7 +258,7 @@ describe('a type without a command', () => {
     ];
     await expect(it.spin('bot', typed(agentType, { env }))).rejects.toMatchObject({
       code: 'start_failed',
-      message: `bot cannot be started: there is no program ${agentKind(agentType).program} in PATH`,
+      message: `bot cannot be started: the program ${agentKind(agentType).program} is not in PATH`,
       detail: { hint: `Install it: ${agentKind(agentType).install}` },
     });
     expect(it.store.table('services').all()).toEqual([]);

@@ -245,7 +245,7 @@ describe('clusters', () => {
     expect(JSON.parse(later.views.cluster(broken) ?? '')).toMatchObject({ reachable: false });
     await expect(later.clusters.ask('sync', { id: broken })).rejects.toMatchObject({
       code: 'internal',
-      message: /cannot be opened/,
+      message: /cannot be decrypted/,
     });
     expect(await later.clusters.ask('remove', { id: broken })).toEqual({ removed: true, id: broken });
   });

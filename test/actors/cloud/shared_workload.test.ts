@@ -137,7 +137,7 @@ it('a sleep with `hold` is not undone by connections for so long, through whiche
   ] as const)
     await expect(connect(here, of)).rejects.toMatchObject({
       code: 'wake_refused',
-      message: 'Deployment web/hello was put to sleep by request: no connection wakes it',
+      message: 'Deployment web/hello was put to sleep on request, with a hold: connections do not wake it',
       detail: { hint: 'Wake it by request, or connect again in 5 s.' },
     });
   await clock.advance(5_000);

@@ -357,7 +357,7 @@ describe('a prompt', () => {
     bot.prompts.cancel('one');
     bot.become('idle');
     await bot.pass(TYPING_MS);
-    expect(await one).toContain('its client has gone');
+    expect(await one).toContain('its client has disconnected');
     expect(await two).toBe('idle');
     expect(bot.typed()).toBe('two!');
   });

@@ -318,7 +318,7 @@ describe('failures', () => {
         code: 'cluster_unreachable',
         message: /ECONNREFUSED/,
       });
-    const refusal = { code: 'cluster_unreachable', message: /tried again shortly/ };
+    const refusal = { code: 'cluster_unreachable', message: /retrying shortly/ };
     expect(await saidOf(patient.getWorkload(hello))).toMatchObject(refusal);
     await double.start();
     expect(double.port).toBe(port);

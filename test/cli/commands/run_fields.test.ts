@@ -63,7 +63,7 @@ it('a project file says how a run is checked, limited, restarted and stopped', a
   await eventually(async () => (await run('logs web')).stdout.includes('got HUP'));
   expect(await run('kill -s NOPE web')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('NOPE is no signal'),
+    stderr: expect.stringContaining('NOPE is not a signal'),
   });
   // The command has run before the signal came.
   const [stopped] = JSON.parse((await run('stop web --json')).stdout);

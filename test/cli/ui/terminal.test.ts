@@ -155,7 +155,7 @@ it('attaches to an agent, comes back, and prompts it', async () => {
   await eventually(() => screen.raw().split('Ctrl-] leaves').length > 2, screen.lines);
   await screen.until(/^typed by hand/);
   screen.type('\x1d');
-  await screen.until(/Left bot, which goes on/);
+  await screen.until(/Detached from bot, which keeps running/);
   await screen.until(/^› . bot /);
   await screen.until(/^› . bot +idle/);
   screen.type('p');

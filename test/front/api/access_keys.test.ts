@@ -44,7 +44,7 @@ describe('a proof', () => {
     expect(prove(keysOf('').keys).proof).toBeNull();
     const { keys } = keysOf('secret');
     for (const id of ['', 'code-x', 'page-x', 'live-token', 'live-page-x', '__proto__', 'page-zzzzzz-x'])
-      expect(() => prove(keys, id)).toThrow('that key is not known');
+      expect(() => prove(keys, id)).toThrow('unknown key');
   });
 });
 
@@ -82,12 +82,12 @@ describe('a code', () => {
     const given = bearer(keys, code);
     expect(keys.accepts(given)).toBe(false);
     expect(prove(keys, code.id).proof).toBe(hmac(code.secret, proofText(NONCE, HOST, prove(keys).life)));
-    expect(() => keys.openSession(bearer(keys, { ...code, secret: 'wrong' }))).toThrow('not known');
+    expect(() => keys.openSession(bearer(keys, { ...code, secret: 'wrong' }))).toThrow('unknown code');
     const page = keys.openSession(given);
     expect(gone).toEqual([code.id]);
     expect(keys.accepts(bearer(keys, page))).toBe(true);
-    expect(() => keys.openSession(given)).toThrow('not known');
-    expect(() => prove(keys, code.id)).toThrow('not known');
+    expect(() => keys.openSession(given)).toThrow('unknown code');
+    expect(() => prove(keys, code.id)).toThrow('unknown key');
   });
 
   it('ends after five minutes, with a new token, and when there are too many', async () => {
@@ -121,7 +121,7 @@ describe('the key of a page', () => {
     expect(next.accepts(bearer(next, page))).toBe(true);
     await clock.advance(1_000);
     expect(next.accepts(bearer(next, page))).toBe(false);
-    expect(() => prove(next, page.id)).toThrow('not known');
+    expect(() => prove(next, page.id)).toThrow('unknown key');
   });
 
   it('is stored in a form that gives another key only while this daemon runs', () => {
@@ -131,7 +131,7 @@ describe('the key of a page', () => {
     expect(keys.accepts(bearer(keys, stored))).toBe(false);
     expect(keys.accepts(bearer(keys, keys.openSession(bearer(keys, stored))))).toBe(true);
     const next = new AccessKeys('secret', clock);
-    expect(() => next.openSession(bearer(next, stored))).toThrow('not known');
+    expect(() => next.openSession(bearer(next, stored))).toThrow('unknown code');
     expect(prove(next, stored.id).proof).not.toBe(
       hmac(stored.secret, proofText(NONCE, HOST, prove(next).life)),
     );

@@ -75,7 +75,7 @@ describe.each(SERVERS)('%s', (server) => {
     front.front.reload(NEW);
     expect((await stop).body).toMatchObject({
       code: 'unauthorized',
-      message: 'the token has changed; what was asked for may still happen',
+      message: 'the token has changed; the request may still take effect',
     });
     expect((await wait).body.code).toBe('unauthorized');
     endStop();

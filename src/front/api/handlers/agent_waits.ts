@@ -52,7 +52,7 @@ export async function promptAgent(
   const asked = service.ask('prompt', { id, ...body }, limit).catch((error: unknown) => {
     // The code must not be one that clients retry: the prompt may already have been typed.
     if (!isFailure(error) || !UNKNOWN_CODES.has(error.code)) throw error;
-    throw fail('agent_stalled', `whether the prompt was typed is not known: ${error.message}`);
+    throw fail('agent_stalled', `it is unknown whether the prompt was typed: ${error.message}`);
   });
   onGone(() => service.tell('cancelPrompt', { id }));
   const { status, lines } = await agentWaits.whileServing(asked);

@@ -40,7 +40,7 @@ function viewingOf(caller: Caller, { mode, takeover }: QueryOf<typeof agents.att
     throw fail('invalid_spec', message, { details: [{ path: 'takeover', message }] });
   }
   if (caller.kind !== 'share') return { mode: mode ?? 'shared', takesOver: takeover === true, share: null };
-  if (mode === 'write') throw fail('forbidden_token', 'with this token the terminal can only be watched');
+  if (mode === 'write') throw fail('forbidden_token', 'this token can only watch the terminal');
   return { mode: 'observe', takesOver: false, share: caller.share.id };
 }
 
