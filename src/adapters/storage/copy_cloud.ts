@@ -29,7 +29,7 @@ const EMPTY: CloudBatch = {
   savings: [],
 };
 
-/** A cluster of another id has the name, so nothing of it was copied. */
+/** A cluster with another id already has the name, so this cluster was not copied. */
 export class NameTakenError extends Error {
   override readonly name = 'NameTakenError';
 }
@@ -44,15 +44,15 @@ async function copyCluster({ from, opener, to, sealer }: CloudCopy, row: StoredC
     count += part.length;
     await to.save({ ...EMPTY, records: part.map((record) => ({ id: record.id, record })) });
   }
-  // After the records that they stand for.
+  // Positions refer to the records, so they are saved after them.
   const [positions, savings] = [await from.positions(row.id), await from.savings(row.id)];
   await to.save({ ...EMPTY, positions, savings });
   return count;
 }
 
 /**
- * Copies everything, with the access to clusters sealed anew. Rows with the same ids are replaced, so it may
- * be done again. Throws a NameTakenError.
+ * Copies everything, and seals the access to clusters again with the key of `to`. Rows with the same ids are
+ * replaced, so a copy can be repeated. Throws a NameTakenError.
  */
 export async function copyCloud(copy: CloudCopy): Promise<CopiedCloud> {
   const { from, to } = copy;

@@ -31,7 +31,7 @@ export interface DaemonStoreOptions {
 }
 
 export interface FirstStoreOptions extends DaemonStoreOptions {
-  /** Goes back to the copy, or begins with an empty store where there is none. */
+  /** Restores the copy, or starts with an empty store if there is no copy. */
   restore: boolean;
   /** Whether this is the only thread that has the store open, so that its file may be replaced. */
   isAlone: boolean;
@@ -39,7 +39,7 @@ export interface FirstStoreOptions extends DaemonStoreOptions {
   seal: (stored: StoredService) => StoredService;
 }
 
-/** The command that goes back to the copy. */
+/** The command that restores the copy. */
 const RESTORE = '`berth daemon --restore-store`';
 
 const optionsOf = ({ paths, inFlight, report }: DaemonStoreOptions): StoreOptions => ({
@@ -47,14 +47,14 @@ const optionsOf = ({ paths, inFlight, report }: DaemonStoreOptions): StoreOption
   onDamaged: setAside(paths.damaged, report),
 });
 
-/** For a further thread: opens the store that `openDaemonStore` has opened. Throws as `openStore` does. */
+/** Opens, on a further thread, the store that `openDaemonStore` has opened. Throws as `openStore` does. */
 export const openSharedStore = (options: DaemonStoreOptions): Store =>
   openStore(options.paths.store, { ...optionsOf(options), mayCreate: false });
 
 /**
- * Opens the store of the state directory and keeps its copy. A store of an earlier format is made new.
- * Rejects with storage_lost, naming the way back, when the store is missing where there has been one, or is
- * damaged.
+ * Opens the store of the state directory and keeps its copy up to date. Converts a store in an earlier
+ * format. Rejects with storage_lost, and names the way to recover, when the store is damaged, or is missing
+ * although there was one.
  */
 export async function openDaemonStore(options: FirstStoreOptions): Promise<Store> {
   const { paths, report, restore, isAlone } = options;
@@ -63,7 +63,7 @@ export async function openDaemonStore(options: FirstStoreOptions): Promise<Store
   let copier: StoreCopier | undefined;
   const onLost = (): void => {
     report(`${paths.store} was removed or replaced: changes are refused until the daemon is restarted`);
-    // What has been acknowledged is still readable here.
+    // Everything acknowledged can still be read at this point.
     void copier?.copy();
   };
   const open = () => openStore(paths.store, { ...optionsOf(options), onLost: once(onLost) });
@@ -107,7 +107,7 @@ function withWayBack<T>(paths: StatePaths, work: () => T): T {
   }
 }
 
-/** What shows that there has been a store: its copy, events or logs. */
+/** Evidence that a store existed: its copy, events or logs. */
 function tracesOf({ storeCopy, events, logs }: StatePaths): string | undefined {
   const hasEvents = fileBytesIn(events).some((bytes) => bytes > 0);
   return existsSync(storeCopy) ? storeCopy : hasEvents ? events : namesIn(logs).length > 0 ? logs : undefined;
@@ -142,7 +142,7 @@ function syncFolder(folder: string): void {
   }
 }
 
-/** Replaces the file of the store at once by one with `rows`. Nobody has it open. */
+/** Atomically replaces the store file with one that contains `rows`. Nothing has the file open. */
 async function replaceStore(path: string, rows: readonly EncodedRow[]): Promise<void> {
   const fresh = `${path}.new`;
   for (const file of [fresh, `${fresh}-lock`]) rmSync(file, { force: true });
@@ -183,7 +183,9 @@ const SPEC_FIELDS: FieldTypes<Pick<ServiceSpec, 'name' | 'port' | 'cmd' | 'cwd' 
 const isService = (row: unknown): row is StoredService =>
   hasFields(row, STORED_FIELDS) && hasFields(row.spec, SPEC_FIELDS);
 
-/** The row in today's format; none when it is not what it should be, which no checksum tells. */
+/**
+ * The row in the current format. Empty when the row is invalid: earlier formats have no checksum to show it.
+ */
 function renewedRow(old: EncodedRow, { paths, report, seal }: FirstStoreOptions): EncodedRow[] {
   const { table, key } = old;
   const value = decodeRow(old.bytes);
@@ -195,7 +197,7 @@ function renewedRow(old: EncodedRow, { paths, report, seal }: FirstStoreOptions)
   return [{ table, key, bytes: encodeRow(row, TABLES[table].isText) }];
 }
 
-/** Makes a store of an earlier format new, after a copy of it. On a full disk it is used as it is. */
+/** Converts a store in an earlier format after copying it. On a full disk the store is used unconverted. */
 async function renew(old: Store, options: FirstStoreOptions, open: () => Store): Promise<Store> {
   const { paths, report } = options;
   const rows = [...old.rows()];

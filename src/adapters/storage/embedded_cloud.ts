@@ -17,7 +17,7 @@ const positionKey = ({ clusterId, ...scope }: WorkloadScope & { clusterId: strin
 const savingsKey = ({ clusterId, month, namespace }: StoredSavings): string =>
   `${clusterId}/${month}/${namespace}`;
 
-/** Additions of clusters and changes of them. */
+/** Adds and changes clusters. */
 function clusterTable(store: Store) {
   const clusters = store.table('clusters');
   const rows = (): StoredCluster[] => clusters.all().map(([, row]) => row);
@@ -87,7 +87,7 @@ function workloadTables(store: Store) {
   async function* workloadsOf(clusterId: string): AsyncIterable<StoredWorkload[]> {
     // Ids of workloads begin with the time of their cluster's: see `derivedUlid`.
     for await (const part of store.parts('workloads', timeOfUlid(clusterId))) {
-      // With a record missing, no position stands for the others: the cluster is listed again.
+      // A record is missing, so no position describes the rest: the cluster is listed again.
       if (part.some(([, row]) => row === null))
         await Promise.all((await positionsOf(clusterId)).map((one) => watches.remove(positionKey(one))));
       yield part.flatMap(([, row]) => (row?.clusterId === clusterId ? [row] : []));

@@ -1,6 +1,6 @@
-// A journal of lines in numbered files that grows to a bound in bytes and in age, and is read in pages. What
-// `write` has confirmed is on disk, so that no number is ever given twice. Every line begins with `{"id":N,`;
-// numbers grow by one, and the name of a file is that of its first line.
+// A journal of lines in numbered files, bounded in bytes and age, and read in pages. Lines that `write` has
+// confirmed are on disk, so no number is assigned twice. Every line begins with `{"id":N,`; numbers are
+// consecutive, and each file is named after the number of its first line.
 import {
   closeSync,
   constants,
@@ -22,15 +22,17 @@ import { type CloudHistory, HistoryError } from './cloud_history.ts';
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export interface EventHistoryLimits {
-  /** A file takes no further lines once it is as large, or its first line as old. */
+  /** A file takes no further lines once it reaches this size, or its first line this age. */
   readonly fileBytes: number;
   readonly fileMs: number;
-  /** The oldest files go when all are larger than this, or when their last line is older. */
+  /**
+   * The oldest files are removed when all files together exceed this size, or when their last line is older.
+   */
   readonly totalBytes: number;
   readonly maxAgeMs: number;
 }
 
-/** The bytes of a file. Never waits, whatever is in its place. */
+/** The bytes of a file. Never blocks, whatever kind of file is at the path. */
 function wholeFile(path: string): Buffer {
   const fd = openRegularFile(path, constants.O_RDONLY);
   try {
@@ -114,7 +116,7 @@ export class EventHistory implements CloudHistory {
     this.lastId += lines.length;
   }
 
-  /** Takes the last `append` back, which could not be written or synced. */
+  /** Reverts the last `append`, which could not be written or synced. */
   private undo(): void {
     const file = this.files.at(-1);
     if (!file || this.lastId === this.before.lastId) return;
@@ -160,7 +162,7 @@ export class EventHistory implements CloudHistory {
     return join(this.folder, `events-${String(firstId).padStart(DIGITS, '0')}.jsonl`);
   }
 
-  /** Finds the newest number, and cuts off what a kill has torn. */
+  /** Finds the newest number, and cuts off a line torn by a kill. */
   private mend(): void {
     const newest = this.files.at(-1);
     if (!newest) return;
@@ -169,7 +171,7 @@ export class EventHistory implements CloudHistory {
     newest.bytes = end;
     if (end < content.length) ftruncateSync(this.openFile(newest), end);
     const lines = content.toString('utf8', 0, end).split('\n');
-    // Without a line its name says which comes next.
+    // Without a line, the name of the file tells the next number.
     this.lastId = lines.map(lineId).findLast((id) => id > 0) ?? newest.firstId - 1;
   }
 
@@ -193,7 +195,7 @@ export class EventHistory implements CloudHistory {
     try {
       const content = await readFile(this.pathOf(firstId), 'utf8');
       const lines = content.split('\n');
-      // What follows the last newline is being written.
+      // The text after the last newline is still being written.
       lines.pop();
       return lines;
     } catch (error) {

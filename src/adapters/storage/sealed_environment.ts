@@ -1,8 +1,8 @@
 // Environments of services at rest: the names stay readable, the values are sealed with the key file of the
 // state directory. docs/reference.md "Environment of a process".
 //
-// Each sealed value says which key sealed it. So a key file that was lost may be made anew: nothing is
-// overwritten, and what the old key sealed opens again when that is put back.
+// Each sealed value names the key that sealed it, so a lost key file may be replaced by a new one: nothing is
+// overwritten, and values sealed with the old key open again once its file is restored.
 import { randomBytes } from 'node:crypto';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import type { SealedSecret } from '../../protocol/clusters.ts';
@@ -28,7 +28,7 @@ class EnvironmentKey {
     this.path = path;
   }
 
-  /** The vault to seal with; makes the key file if there is none. Fails key_unusable, storage_full. */
+  /** The vault that seals; creates the key file if it is missing. Fails key_unusable, storage_full. */
   ours(): Vault {
     this.vault ??= this.use(() => ensureSecret(this.path, () => randomBytes(KEY_BYTES)));
     return this.vault;
@@ -73,7 +73,7 @@ export class EnvironmentSeal {
     this.key = new EnvironmentKey(keyFile);
   }
 
-  /** The record for the store. One that could not be opened stays as it is. Fails key_unusable. */
+  /** The record for the store. A record that could not be opened stays unchanged. Fails key_unusable. */
   seal(given: StoredService): StoredService {
     const stored = this.sealBase(given);
     const { env, name } = stored.spec;
@@ -87,8 +87,8 @@ export class EnvironmentSeal {
   }
 
   /**
-   * The record with its environment, but not the one it starts from, which few need. One that cannot be
-   * opened stays as it is.
+   * The record with its environment, but without the base environment, which few callers need. A record that
+   * cannot be opened stays unchanged.
    */
   open(stored: StoredService): StoredService {
     const { sealedEnv: text, ...opened } = stored;
@@ -99,7 +99,7 @@ export class EnvironmentSeal {
     return { ...opened, spec: { ...stored.spec, env: env.map(([key], at) => [key, values[at] ?? '']) } };
   }
 
-  /** The record with the environment it starts from. One that cannot be opened stays as it is. */
+  /** The record with its base environment. A record that cannot be opened stays unchanged. */
   openBase(stored: StoredService): StoredService {
     const { hash, sealed } = stored.baseEnv ?? {};
     if (hash === undefined || sealed === undefined) return stored;
@@ -117,7 +117,7 @@ export class EnvironmentSeal {
     return formatSealed(this.key.ours().seal(owner, Buffer.from(JSON.stringify(value))));
   }
 
-  /** undefined: the key is missing or another one, or the text is damaged. */
+  /** undefined: the key is missing or different, or the text is damaged. */
   private openText<T>(owner: string, text: string): T | undefined {
     try {
       const sealed = parseSealed(text);

@@ -25,8 +25,8 @@ import {
 } from './store_tables.ts';
 
 /**
- * The version of a new file. Versions 1 (no JSON) and 2 (no checksums, clear environments) are read too:
- * daemon_store.ts makes them new.
+ * The version of a new file. Versions 1 (no JSON) and 2 (no checksums, unencrypted environments) can be read
+ * too; daemon_store.ts converts them.
  */
 export const STORE_FORMAT = 3;
 /** Address space, not memory or disk. lmdb moves the map when it must grow past this size. */
@@ -53,9 +53,9 @@ type RawDatabase = Database<Uint8Array, string>;
 type RawRoot = RootDatabase<Uint8Array, string>;
 
 /**
- * Opens the store in the file `path` (0600). Every thread opens it for itself. Throws storage_lost, naming
- * the file, when it is no store, is damaged or has a newer version; storage_full when it is new and the disk
- * is full.
+ * Opens the store in the file `path` (0600). Every thread opens its own. Throws storage_lost, naming the
+ * file, when the file is not a store, is damaged or has a newer version; storage_full when the store is new
+ * and the disk is full.
  */
 export function openStore(path: string, options: StoreOptions = {}): Store {
   const fd = openStoreFile(path, options.mayCreate ?? true);
@@ -152,7 +152,7 @@ class EmbeddedStore implements Store {
 
   *rows(): Iterable<EncodedRow> {
     for (const table of TABLE_NAMES) {
-      // A copy is read over some time: the positions in it would be ahead of the records.
+      // Reading all rows takes a while, so copied positions could be ahead of the copied records.
       if (table === 'meta' || table === 'watches') continue;
       const db = this.database(table);
       db.resetReadTxn();
@@ -219,7 +219,7 @@ class EmbeddedStore implements Store {
     try {
       this.room.duringSync({ changes: 1, bytes: 0, isEssential: true }, remove);
     } catch (error) {
-      // It stays where it is, and is set aside again at the next start.
+      // The row stays in the table, and is set aside again at the next start.
       if (!isFailure(error)) throw error;
     }
   }

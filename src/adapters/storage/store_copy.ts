@@ -1,5 +1,5 @@
-// The copy of the last good state of the store: its undamaged rows in one file beside it, which needs no lmdb
-// to be read. A copy is whole or it is none: it is renamed into place, and its end is marked.
+// The copy of the last good state of the store: its undamaged rows in one file beside it, readable without
+// lmdb. A copy is always complete: it is renamed into place, and its end is marked.
 import { closeSync, fsync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -45,7 +45,7 @@ export async function writeStoreCopy(path: string, rows: Iterable<EncodedRow>): 
       await nextTurn();
     }
     if (part.length > 0) write(part);
-    // A block without rows is the end.
+    // A block without rows marks the end.
     write([]);
     await promisify(fsync)(fd);
     renameSync(fresh, path);
@@ -104,7 +104,9 @@ export class StoreCopier {
     this.timer = setTimeout(() => this.run(), STORE.firstCopyMs).unref();
   }
 
-  /** Makes a copy now, unless nothing has changed since the last. Resolves when it is made, or failed. */
+  /**
+   * Copies the store, unless nothing has changed since the last copy. Resolves once copied, or on failure.
+   */
   copy(): Promise<void> {
     this.copying = this.copying.then(() => this.update());
     return this.copying;

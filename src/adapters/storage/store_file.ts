@@ -46,7 +46,7 @@ const MAP_FULL = -30792;
 const DISK_FULL_NUMBERS: readonly unknown[] = [ENOSPC, EDQUOT, EFBIG, EIO, MAP_FULL];
 const DISK_FULL_CODES: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
-/** Whether `error`, of Node or of lmdb, says that the disk takes no more data. */
+/** Whether `error`, from Node or lmdb, says that the disk is full. */
 export const isDiskFull = (error: unknown): error is Error =>
   error instanceof Error &&
   'code' in error &&
@@ -90,7 +90,7 @@ export class StoreFile {
     return this.newest(META_PAGE.transactionAt);
   }
 
-  /** Bytes behind the last page in use, which have their blocks already. */
+  /** Bytes after the last page in use whose blocks are already allocated. */
   spareBytes(): number {
     return fstatSync(this.fd).size - this.usedPages() * this.pageBytes;
   }
@@ -163,7 +163,7 @@ export function openStoreFile(path: string, mayCreate: boolean): number {
 
 const isOpenToOthers = ({ mode }: Stats): boolean => (mode & 0o077) !== 0;
 
-/** Creates the lock file with its blocks. To close a descriptor of one in use would release lmdb's lock. */
+/** Creates the lock file with its blocks. Closing a descriptor of one in use would release lmdb's lock. */
 function prepareLockFile(path: string): void {
   const bytes = fileBytes(path);
   if (bytes === undefined || bytes === 0) {
@@ -212,8 +212,8 @@ function readMetaPage(fd: number, at: number): { pageBytes: number; lastPage: nu
 }
 
 /**
- * Whether the file at `path` is shorter than its last page. Only the file of a store that has room allocated
- * ahead is never shorter; one of an earlier format may be.
+ * Whether the file at `path` is shorter than its last page requires. A store that allocates room ahead never
+ * is; one in an earlier format may be.
  */
 export function isTruncated(path: string): boolean {
   const fd = openSync(path, 'r');

@@ -106,7 +106,7 @@ export class StoreRoom {
     return file.spareBytes() >= needed && file.canOverwrite(needed);
   }
 
-  /** Grows to `bytes` of spare room; where the disk is full, goes on trying. */
+  /** Grows the spare room to `bytes`; on a full disk, keeps trying. */
   private growTo(bytes: number): void {
     const { file } = this;
     file.grow(bytes - file.spareBytes());

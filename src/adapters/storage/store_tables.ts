@@ -100,7 +100,7 @@ export const TABLES: { readonly [N in TableName]: TableRules } = {
 
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
-/** A row as it is on disk: see row_codec.ts. */
+/** A row as stored on disk: see row_codec.ts. */
 export interface EncodedRow {
   table: TableName;
   key: string;

@@ -75,10 +75,10 @@ export function createVault(key: Uint8Array): Vault {
 const CANARY_OWNER = 'canary';
 const CANARY = 'berth canary';
 
-/** The proof, kept in the store, that a key belongs to it. */
+/** Proves that a key belongs to the store; kept in the store. */
 export interface VaultCanary {
   read(): Promise<SealedSecret | null>;
-  /** Writes it if there is none yet; resolves with the one that is there then. */
+  /** Writes the proof unless one exists; resolves with the stored one. */
   write(sealed: SealedSecret): Promise<SealedSecret>;
 }
 
