@@ -1,6 +1,6 @@
 // State: only the turns of requests under way. Rebuilt from: nothing; the registry has the agents.
 //
-// An agent is a service with a few defaults of its own: docs/reference.md "Spinup". The registry leases its
+// An agent is a service with a few defaults: docs/reference.md "Spinup". The registry leases its
 // port in the same turn in which it checks the name and host name, so concurrent spinups cannot collide.
 import { homedir } from 'node:os';
 import { isOnPath } from '../../adapters/process/path_lookup.ts';
@@ -116,9 +116,7 @@ class Agents {
     throw fail('already_running', `${name} is running already`);
   }
 
-  /**
-   * Removes what a failed spinup registered. A failure here would hide the original one, so it is ignored.
-   */
+  /** Removes what a failed spinup registered. Ignores a failure here, which would hide the original one. */
   private async undoRegistration(name: string): Promise<void> {
     try {
       await this.registry().ask('remove', { name, agent: true, graceMs: 0 }, DEADLINE);

@@ -1,5 +1,5 @@
 // State: one listener on loopback and its connections. Rebuilt from: its service, which sends the door's
-// settings again when the actor or its thread has ended. This is the data plane: bytes only go through this
+// settings again when the actor or its thread has ended. Part of the data plane: only bytes pass through this
 // actor.
 import { type LoopbackListener, listenOnLoopback } from '../../adapters/loopback_listener.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
@@ -63,7 +63,9 @@ class Door {
     return null;
   }
 
-  /** Accepts no more connections and resets held ones. The actor ends with the last of the others. */
+  /**
+   * Stops accepting connections and resets held ones. The actor ends once the remaining connections close.
+   */
   shut(): null {
     this.cancelIdle();
     this.settings = null;
@@ -85,7 +87,7 @@ class Door {
   }
 
   private async listen(port: number): Promise<void> {
-    // Its connections continue, and the port is free at once.
+    // Open connections continue, and the port is free at once.
     void this.listener?.close();
     this.listener = null;
     const listener = await listenOnLoopback(port, (socket) => this.connections.accept(socket), {
@@ -106,7 +108,8 @@ class Door {
   }
 
   /**
-   * Tells the service when nothing has moved for its time. A single timer, so that being idle costs nothing.
+   * Tells the service when no byte has moved for the idle time. One timer for all connections keeps an idle
+   * door cheap.
    */
   private awaitIdle(): void {
     this.cancelIdle();

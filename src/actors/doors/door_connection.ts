@@ -1,6 +1,6 @@
-// One connection through a door. Until the service takes it, the client is not read: what it sends waits in
-// its socket, so nothing of it is lost and no memory grows. Then both directions are carried as TCP has them:
-// each as fast as its receiver takes it, and each ends by itself.
+// One connection through a door. The client is not read until the service accepts the connection: its bytes
+// wait in the socket, so none is lost and memory does not grow. Then both directions are forwarded as in TCP:
+// each at the speed of its receiver, and each closes separately.
 import type { Socket } from 'node:net';
 import { BytePump, pumpedSocket } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
@@ -29,7 +29,7 @@ export class DoorConnection {
     this.watch(client);
   }
 
-  /** The service has not taken it yet. */
+  /** The service has not accepted the connection yet. */
   get isHeld(): boolean {
     return this.service === null && !this.isOver;
   }
@@ -40,8 +40,8 @@ export class DoorConnection {
   }
 
   /**
-   * Carries the client to `service`, a fresh connection that reads by `fromService`. Ends that if the client
-   * has gone meanwhile.
+   * Forwards between the client and `service`, a fresh connection that reads by `fromService`. Ends that
+   * connection if the client has disconnected meanwhile.
    */
   carry(service: Socket, fromService: BytePump, libc: Libc): void {
     const toService = new BytePump(libc, () => this.owner.onMoved());
@@ -60,7 +60,7 @@ export class DoorConnection {
     fromService.attach(service, client);
   }
 
-  /** Resets both sides, so that neither takes what it has for the whole. */
+  /** Resets both sides, so that neither mistakes partial data for the whole. */
   reset(): void {
     this.client.resetAndDestroy();
     this.service?.resetAndDestroy();

@@ -1,5 +1,5 @@
-// The clients of one open door: held while there is no target, then given to it, and again as long as it has
-// not taken them.
+// The clients of one open door: held while there is no target, then connected to it; retried until the target
+// accepts them.
 import type { Socket } from 'node:net';
 import { BytePump } from '../../adapters/byte_pump.ts';
 import type { Libc } from '../../adapters/process/libc.ts';
@@ -15,19 +15,19 @@ export interface DoorConnectionsOptions {
   dialer: ServiceDialer;
   libc: Libc;
   peers: LoopbackPeers;
-  /** A client waits, and there is no target. Repeated while it waits. */
+  /** A client waits, and there is no target. Called again while it waits. */
   onKnock: () => void;
 }
 
 /** Owned by the door's actor as long as its listener is open. */
 export class DoorConnections implements DoorConnectionOwner {
-  /** When a connection came last, or a byte moved; monotonic milliseconds. */
+  /** When the last connection arrived or the last byte moved; monotonic milliseconds. */
   movedAt: number;
   private readonly options: DoorConnectionsOptions;
   private readonly held = new Set<DoorConnection>();
   private readonly all = new Set<DoorConnection>();
   private target: DoorTarget | null = null;
-  /** The target has taken a connection: it listens, so a refusal is its answer. */
+  /** The target has accepted a connection, so it listens: a later refusal is its own response. */
   private isReached = false;
   private stopTicks: (() => void) | null = null;
   private cancelLook: (() => void) | null = null;
@@ -58,20 +58,20 @@ export class DoorConnections implements DoorConnectionOwner {
     else this.lookSoon();
   }
 
-  /** Gives what is held to `target`; null: holds from now on. */
+  /** Connects held clients to `target`; null: holds clients from now on. */
   setTarget(target: DoorTarget | null): void {
     if (target?.run === this.target?.run) return;
     this.target = target;
     this.isReached = false;
     this.knockedAt = Number.NEGATIVE_INFINITY;
     const now = this.options.clock.monotonic();
-    // A service that has just been woken has its whole time before it is idle.
+    // A service that has just woken gets its full idle time.
     this.movedAt = now;
     if (target) for (const connection of this.held) void this.dial(connection, target, now);
     else if (this.isAwaited) this.knock(now);
   }
 
-  /** Resets what is held. */
+  /** Resets held connections. */
   refuse(): void {
     for (const connection of [...this.held]) connection.reset();
   }
@@ -111,7 +111,7 @@ export class DoorConnections implements DoorConnectionOwner {
     this.cancelLook = null;
   }
 
-  /** Looks once a client that only tries the port, such as a port scan, has gone again. */
+  /** Checks soon whether a client that only probes the port, such as a port scan, has disconnected. */
   private lookSoon(): void {
     this.cancelLook ??= this.options.clock.after(DOOR.probeDelayMs, () => {
       this.cancelLook = null;
@@ -145,7 +145,7 @@ export class DoorConnections implements DoorConnectionOwner {
       const pump = new BytePump(this.options.libc, () => this.onMoved());
       const service = await dialer.dial(target, { allowHalfOpen: true, onread: pump.onread });
       if (this.target !== target) {
-        // What took it is about to end; its successor takes the connection.
+        // The target that accepted it is about to end; its successor gets the connection.
         service.destroy();
         return;
       }

@@ -1,9 +1,8 @@
-// The answers of the gateway itself: a small page for people, JSON for programs.
-// docs/reference.md "Gateway".
+// The gateway's own responses: a small page for people, JSON for programs. docs/reference.md "Gateway".
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 
-/** One answer: its status, and the three fields of an error. */
+/** One response: its status, and the three fields of an error. */
 export interface ErrorPage {
   status: number;
   code: string;
@@ -30,7 +29,7 @@ function weightOf(type: string, accept: string): number {
   return 0;
 }
 
-/** A page as HTML or JSON, as `accept` asks, with its type. */
+/** A page as HTML or JSON, as `accept` requests, with its type. */
 function render(page: ErrorPage, accept = ''): { type: string; body: string } {
   if (weightOf('text/html', accept) > weightOf('application/json', accept))
     return { type: 'text/html; charset=utf-8', body: html(page) };
@@ -46,7 +45,7 @@ const headersOf = (page: ErrorPage, type: string, body: string): Record<string, 
   ...(page.status === 503 ? { 'Retry-After': '1' } : {}),
 });
 
-/** Ends `response` with `page`, as the request's Accept asks; without a body in answer to HEAD. */
+/** Ends `response` with `page`, as the request's Accept requests; without a body for HEAD. */
 export function sendErrorPage(request: IncomingMessage, response: ServerResponse, page: ErrorPage): void {
   const { type, body } = render(page, request.headers.accept);
   response.writeHead(page.status, headersOf(page, type, body));

@@ -7,7 +7,7 @@ const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
 
 /**
  * State: the listeners and the table of host names. Rebuilt from: the main thread, which holds the port, and
- * sends settings and routes again when the thread was restarted.
+ * sends settings and routes again after the thread restarts.
  */
 export const gatewayActor = actor<GatewayProtocol, null>('gateway', (context) => {
   const wake: WakeAgent = async (name) => {

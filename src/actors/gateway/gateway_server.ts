@@ -57,7 +57,7 @@ function declineUpgrade(server: http.Server, request: IncomingMessage, early: Bu
     if (rawHeaders[index]?.toLowerCase() !== 'upgrade')
       head += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`;
   }
-  // The end of an earlier answer has started the keep-alive timeout, which the new reader would not stop.
+  // The end of an earlier response has started the keep-alive timeout, which the new reader would not stop.
   socket.setTimeout(0);
   socket.pause();
   socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), early]));
@@ -118,7 +118,7 @@ export class Gateway {
     }
   }
 
-  /** Replaces the services that requests are passed to. */
+  /** Replaces the services that requests are forwarded to. */
   setRoutes(rows: readonly GatewayRoute[]): void {
     this.routes = routesByHostname(rows);
     this.pool.keepOnly(new Set(rows.filter(isReachable).map(({ port }) => port)));
@@ -201,7 +201,7 @@ export class Gateway {
     else this.awake(route).then(begin, refuse);
   }
 
-  /** Whether it is awake, and not just starting after a sleep. */
+  /** Whether the service is awake, and not still starting after a sleep. */
   private isAwake({ isAsleep, name }: GatewayRoute): boolean {
     return !isAsleep && !this.waking.has(name);
   }

@@ -1,4 +1,4 @@
-// Carries one request to an agent and its answer back, with back pressure in both directions.
+// Forwards one request to an agent and returns its response, with back pressure in both directions.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayRoute } from '../../protocol/gateway.ts';
 import { sendErrorPage, unreachablePage } from './error_pages.ts';
@@ -22,16 +22,14 @@ export interface InboundRequest {
   isChunked: boolean;
 }
 
-/** How much of the answer has been read and sent. */
+/** How much of the response has been read and sent. */
 type AnswerProgress =
   | { is: 'awaited' }
   /** The head has been read but not sent, so that it can go out with the beginning of the body. */
   | { is: 'held'; head: ResponseHead; firstChunk: Buffer | undefined }
   | { is: 'sent' };
 
-/**
- * Carries one exchange. Every failure becomes an answer or, after a head was sent, the end of the connection.
- */
+/** Forwards one exchange. A failure becomes a response or, once a head was sent, closes the connection. */
 export class ProxiedRequest implements GatewayExchange {
   private readonly inbound: InboundRequest;
   private readonly pool: UpstreamPool;
@@ -83,7 +81,7 @@ export class ProxiedRequest implements GatewayExchange {
     if (hasBody) this.sendBody(request);
   }
 
-  /** Sends the body as it arrives. What arrives after the end of the answer is dropped. */
+  /** Sends the body as it arrives. Bytes that arrive after the end of the response are dropped. */
   private sendBody(request: IncomingMessage): void {
     const { isChunked } = this.inbound;
     request.on('data', (bytes: Buffer) => {
@@ -155,7 +153,7 @@ export class ProxiedRequest implements GatewayExchange {
     this.inbound.request.resume();
   }
 
-  /** Sends what has been held back at the end of the answer. */
+  /** Sends the part of the response that was held back, at the end of the response. */
   private writeHeld(): void {
     if (this.answer.is !== 'held') return;
     const { head, firstChunk } = this.answer;

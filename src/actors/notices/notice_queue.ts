@@ -1,12 +1,12 @@
-// The notices of one rule that are not delivered yet, and how its target fares. Pure but for the clock it is
-// given: the actor stores and sends.
+// The undelivered notices of one rule, and the state of its target. Pure except for the clock it is given:
+// the actor stores and sends.
 import { createHash } from 'node:crypto';
 import type { EventRecord } from '../../protocol/events.ts';
 import type { NoticeTargetStatus, StoredNotice } from '../../protocol/notices.ts';
 import { NOTICE } from '../../settings/limits.ts';
 import { matchesPattern, type NoticeRule, targetLabel } from '../../settings/notify.ts';
 
-/** What the types of a rule are compared with: `agent.state` also with its state. */
+/** The names that a rule's types are compared with: `agent.state` also with its state. */
 function typesOf({ type, data }: EventRecord): string[] {
   if (type !== 'agent.state') return [type];
   const { state }: { state?: string } = JSON.parse(data);
@@ -33,7 +33,7 @@ export class NoticeQueue {
     error: null,
   };
   private readonly waiting = new Map<string, StoredNotice>();
-  /** By the key of a notice: when the last one was sent, in epoch milliseconds. */
+  /** By the key of a notice: when it was last sent, in epoch milliseconds. */
   private readonly sent = new Map<string, number>();
   private inFlight: StoredNotice | null = null;
   private failures = 0;
@@ -49,12 +49,12 @@ export class NoticeQueue {
     return { target: targetLabel(this.rule.target), pending, ...this.counts };
   }
 
-  /** Takes up what an earlier life has left. */
+  /** Restores a notice that an earlier daemon or incarnation has stored. */
   restore(notice: StoredNotice): void {
     this.waiting.set(notice.id, notice);
   }
 
-  /** Takes an event, which may make a notice, join one that waits, or end one that was held. */
+  /** Handles an event, which may create a notice, join a waiting one, or cancel a held one. */
   take(event: EventRecord): QueueChange {
     const removed = [...this.waiting.values()]
       .filter((held) => held.event.name === event.name && held.event.id < event.id)
@@ -73,7 +73,7 @@ export class NoticeQueue {
     return { put: [notice], removed: [...removed, ...this.dropExcess()] };
   }
 
-  /** The next notice to send, which is in flight from now on; null: none is due. */
+  /** Returns the next due notice and marks it in flight; null: nothing is due. */
   next(now: number): StoredNotice | null {
     if (this.inFlight || this.dueAt(now) > now) return null;
     const [notice] = [...this.waiting.values()].filter((one) => this.dueAtOf(one) <= now);
@@ -84,7 +84,7 @@ export class NoticeQueue {
     return notice;
   }
 
-  /** When `next` has something; infinite: not before another event. Epoch milliseconds. */
+  /** When `next` will return a notice; infinite: only after another event. Epoch milliseconds. */
   dueAt(now: number): number {
     for (const [key, at] of this.sent) if (at + NOTICE.perKeyMs <= now) this.sent.delete(key);
     if (this.inFlight || this.waiting.size === 0) return Number.POSITIVE_INFINITY;
@@ -92,8 +92,8 @@ export class NoticeQueue {
   }
 
   /**
-   * The notice in flight was sent; `error` null: it has arrived. Returns whether it is done with: else it
-   * waits again.
+   * Records the result of sending the notice in flight; `error` null: it was delivered. Returns whether the
+   * notice is finished; otherwise it waits for another attempt.
    */
   settle(error: string | null, now: number): boolean {
     const notice = this.inFlight;
@@ -113,7 +113,7 @@ export class NoticeQueue {
       this.counts.dropped += 1;
       return true;
     }
-    // First again: what happened first is told first.
+    // Put back at the front, so that notices are sent in the order of their events.
     const others = [...this.waiting];
     this.waiting.clear();
     this.waiting.set(notice.id, notice);
@@ -125,7 +125,7 @@ export class NoticeQueue {
     return Math.max(heldUntil, (this.sent.get(key) ?? Number.NEGATIVE_INFINITY) + NOTICE.perKeyMs);
   }
 
-  /** The oldest, of more than there may be. */
+  /** Drops the oldest notices above the limit. */
   private dropExcess(): string[] {
     const ids = [...this.waiting.keys()].slice(0, Math.max(0, this.waiting.size - NOTICE.maxWaiting));
     for (const id of ids) this.waiting.delete(id);

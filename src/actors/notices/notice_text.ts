@@ -1,8 +1,8 @@
-// What people read of an event in a notice.
+// The text of an event in a notice.
 import type { NoticeMessage, StoredNotice } from '../../protocol/notices.ts';
 import { NOTICE } from '../../settings/limits.ts';
 
-/** Everything that a terminal or a desktop might take for a command. */
+/** Characters that a terminal or a desktop might interpret as a command. */
 const UNSAFE = /[\p{C}\u2028\u2029]+/gu;
 
 const fieldsOf = (data: string): string => {
@@ -13,7 +13,7 @@ const fieldsOf = (data: string): string => {
     .join(', ');
 };
 
-/** The message that a notice is. */
+/** The message of a notice. */
 export function messageOf({ id, event, count }: StoredNotice): NoticeMessage {
   const { type, name, at, data } = event;
   const fields = fieldsOf(data);
@@ -22,7 +22,7 @@ export function messageOf({ id, event, count }: StoredNotice): NoticeMessage {
   return { id, type, name, at, count, data, text: text.replace(UNSAFE, ' ').slice(0, NOTICE.maxTextLength) };
 }
 
-/** A notice that says nothing but that notices arrive. */
+/** A notice that only proves that notices arrive. */
 export const testMessage = (id: string, at: number): NoticeMessage => ({
   ...{ id, type: 'notice.test', name: 'berth', at, count: 1, data: '{}' },
   text: 'berth: this is a test; notices arrive here',

@@ -1,8 +1,8 @@
-// State: per rule its queue. Rebuilt from: the store, and the events of the journal after the last that the
-// store has notices of.
+// State: the queue of each rule. Rebuilt from: the store, and the journal's events after the last one that
+// the store has notices of.
 //
-// A notice and the mark of its event are one commit, and a notice is removed when it has arrived. So one that
-// a killed daemon may have sent is sent again, under the same id, and none is left out.
+// A notice and the mark of its event form one commit, and a notice is removed once delivered. So a notice
+// that a killed daemon may have sent is sent again under the same id, and none is lost.
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
 import { EVENT_TYPES, type EventRecord } from '../../protocol/events.ts';
@@ -16,21 +16,21 @@ import { messageOf, testMessage } from './notice_text.ts';
 export interface NoticesConfig {
   store: Pick<Store, 'table'>;
   rules: readonly NoticeRule[];
-  /** For the programs that take notices. */
+  /** For the programs that receive notices. */
   environment: EnvironmentRows;
   /** Writes a line to the daemon's log. */
   report: (text: string) => void;
 }
 
 const MARK = 'notices';
-/** A type with a state behind it: no list has all of them. */
+/** Types with a state after this prefix are not in the list of event types. */
 const STATES = 'agent.state.';
 
 class Notices {
   private readonly context: Context;
   private readonly config: NoticesConfig;
   private queues: NoticeQueue[] = [];
-  /** The last event that was taken; null: none is asked for. */
+  /** The last event that was handled; null: events are not followed. */
   private taken: number | null = null;
   private cancelTimer = (): void => {};
   private reading: Promise<void> | null = null;
@@ -57,7 +57,7 @@ class Notices {
     return null;
   }
 
-  /** What happens without rules is no news when there are rules again. */
+  /** Events that happen while there are no rules cause no notices later. */
   forget(): void {
     this.taken = null;
     const { store } = this.config;
@@ -69,7 +69,7 @@ class Notices {
     const { events, from, to } = message;
     if (this.queues.length === 0) return null;
     if (this.reading) this.inBackground(this.reading.then(() => this.take(message)));
-    // Some are missing in between: the journal was started anew.
+    // Events are missing in between: the journal was restarted.
     else if (this.taken === null || from > this.taken) this.inBackground(this.readOn());
     else this.inBackground(this.takeAll(events, to));
     return null;
@@ -95,7 +95,7 @@ class Notices {
     return { targets: this.queues.map(({ status }) => status) };
   }
 
-  /** Takes what the journal has after the last event that was taken, and is told of all that follow. */
+  /** Handles the journal's events after the last one handled, and subscribes to all that follow. */
   private readOn(): Promise<void> {
     this.reading ??= this.read().finally(() => {
       this.reading = null;
@@ -115,7 +115,7 @@ class Notices {
     if (!answer.isComplete && !isFirst)
       this.config.report('notices: events were lost before their notices could be made');
     await this.takeAll(answer.events, answer.lastId);
-    // The first of all: what happened before the rules were there is no news.
+    // The first start: events from before the rules existed cause no notices.
     if (isFirst) await this.save([], [], answer.lastId);
   }
 
@@ -126,13 +126,13 @@ class Notices {
     const put = changes.flatMap((change) => change.put);
     const removed = changes.flatMap((change) => change.removed);
     if (put.length > 0 || removed.length > 0) {
-      // None of them is sent before it is on disk.
+      // A notice is stored before it is sent.
       await this.save(put, removed, put.length > 0 ? this.taken : null);
       this.plan();
     }
   }
 
-  /** One commit. A full disk loses no notice of this life: what is here is sent all the same. */
+  /** One commit. If the disk is full, this daemon still sends the notices it holds in memory. */
   private async save(
     put: readonly StoredNotice[],
     removed: readonly string[],
@@ -152,7 +152,7 @@ class Notices {
     });
   }
 
-  /** Sends what is due, and comes again when something else will be. */
+  /** Sends what is due, and sets the timer for what is due next. */
   private plan(): void {
     this.cancelTimer();
     const now = this.context.clock.now();
@@ -162,7 +162,7 @@ class Notices {
     }
     const dueAt = Math.min(...this.queues.map((queue) => queue.dueAt(now)));
     if (dueAt === Number.POSITIVE_INFINITY) return;
-    // The clock may be set meanwhile, or the machine sleep: timers know of neither.
+    // Timers do not notice that the clock is set or that the machine sleeps.
     const ms = Math.min(NOTICE.lookMs, Math.max(0, dueAt - now));
     this.cancelTimer = this.context.clock.after(ms, () => this.plan());
   }
@@ -173,7 +173,7 @@ class Notices {
     const { signal } = scope;
     const message = messageOf(notice);
     const error = await sendNotice(queue.rule.target, message, this.config.environment, signal, clock);
-    // What was given up is on disk, and sent by the next daemon.
+    // The interrupted notice is still on disk; the next daemon sends it.
     if (signal.aborted) return;
     const isDone = queue.settle(error, this.context.clock.now());
     if (isDone) await this.save([], [notice.id], null);
@@ -200,7 +200,7 @@ export const noticesActor = actor<NoticesProtocol, NoticesConfig>('notices', (co
   else notices.forget();
   return {
     rules: ({ rules }) => {
-      // For the next incarnation too.
+      // Keeps the rules for the next incarnation.
       config.rules = rules;
       return notices.setRules(rules);
     },

@@ -17,7 +17,7 @@ export interface PortHolder {
   /** `pid 1234 (node)`, `user NAME` for a process of another user, or `unknown`. */
   label: string;
   mark: ServiceMark | null;
-  /** The process and its ancestors, the nearest first; none where it is not known. */
+  /** The process and its ancestors, nearest first; empty when unknown. */
   line: readonly ProcessRow[];
 }
 
@@ -29,7 +29,7 @@ const INIT_PID = 1;
 const listenersOn = (port: number, table: readonly ListeningSocket[]): ListeningSocket[] =>
   table.filter((row) => row.port === port && isLocalAddress(row.address));
 
-/** The holder of a socket of this user, or of any that may be inspected; undefined where it is not found. */
+/** The holder of a socket of this user, or of any socket that may be inspected; undefined if not found. */
 async function holderOf({ inode }: ListeningSocket): Promise<PortHolder | undefined> {
   const owner = await socketHolder(inode);
   if (!owner) return undefined;
@@ -41,7 +41,7 @@ const unseen = (label: string): PortHolder => ({ pid: null, label, mark: null, l
 
 const holderOfOther = ({ uid }: ListeningSocket): PortHolder => unseen(`user ${userName(uid)}`);
 
-/** The process that would answer a connection to `port` on localhost; null when there is none. */
+/** The process that would answer a connection to `port` on localhost; null without one. */
 export async function portHolderOf(
   port: number,
   table: readonly ListeningSocket[],
@@ -55,8 +55,8 @@ export async function portHolderOf(
 }
 
 /**
- * Those of another user who listen on the port of a run: docs/reference.md "Ports and conflicts". Undefined
- * where there are none.
+ * Other users' processes that listen on the port of a run: docs/reference.md "Ports and conflicts". Undefined
+ * without any.
  */
 export async function otherUserOn(
   { port, pid }: PortUse,
@@ -67,7 +67,7 @@ export async function otherUserOn(
   return undefined;
 }
 
-/** The processes outside the tree of a run that listen on its port, without those that bear its mark. */
+/** The processes outside the tree of a run that listen on its port, except those that carry its mark. */
 export async function strangersOn(
   { port, pid, run }: PortUse,
   table: readonly ListeningSocket[],
@@ -81,7 +81,7 @@ export async function strangersOn(
   return strangers;
 }
 
-/** The live run that the process is of, by its ancestors and its session; undefined: of none. */
+/** The live run that the process belongs to, by its ancestors and its session; undefined without one. */
 export const runOfHolder = ({ line }: PortHolder, runs: readonly LedgerRun[]): LedgerRun | undefined =>
   runs.find(
     ({ pid, startTicks, end }) =>

@@ -23,7 +23,7 @@ export interface PortsConfig {
   watched: Map<string, PortUse>;
 }
 
-/** Interval between looks for other users on the ports of runs. */
+/** Interval between checks for other users on the ports of runs. */
 const WATCH_MS = 2_000;
 
 /** The owners of each port. Several may claim the same one; they are kept in the order of their claims. */
@@ -118,7 +118,7 @@ class Ports {
     return { rows: this.claims.withPrefix(prefix) };
   }
 
-  /** Claims and returns a free port; undefined when none is free. */
+  /** Claims and returns a free port; undefined if all are taken. */
   lease(message: MessageOf<PortsProtocol, 'lease'>): number | undefined {
     const port = this.firstFree(message);
     if (port !== undefined) this.claims.claim(message.owner, port);
@@ -191,7 +191,7 @@ class Ports {
     );
   }
 
-  /** Other users who have come to the port of a run; the event is once for the run. */
+  /** Detects other users on the ports of runs; the event is emitted once per run. */
   private async lookForOthers(): Promise<void> {
     const { watched } = this.config;
     const foreign = this.listening().filter(({ uid }) => !isTrustedUser(uid));

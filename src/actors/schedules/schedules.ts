@@ -1,7 +1,7 @@
-// State: the schedules of all tasks with the last time of each that counts as had. Rebuilt from: the store.
+// State: the schedules of all tasks, each with the last time that is settled. Rebuilt from: the store.
 //
-// A time is on disk as asked for before its task is started, and the task keeps with its run for which time
-// it was. So a time that was asked for when the daemon was killed is asked for again, and is run once.
+// A time is stored as requested before its task is started, and the task's run records which time it is for.
+// So a time requested when the daemon was killed is requested again, and runs only once.
 import type { Timetable } from '../../adapters/cron.ts';
 import type { Store } from '../../adapters/storage/store_tables.ts';
 import { serviceAddress } from '../../protocol/address.ts';
@@ -18,7 +18,7 @@ interface Entry {
   readonly spec: ScheduleSpec;
   readonly times: Timetable;
   stored: StoredSchedule;
-  /** Epoch milliseconds; null: no time comes. */
+  /** Epoch milliseconds; null: no further time. */
   next: number | null;
   isBusy: boolean;
 }
@@ -35,7 +35,7 @@ class Schedules {
     context.scope.defer(() => this.stopTimer());
   }
 
-  /** Takes up what is registered. Costs nothing without a schedule. */
+  /** Loads the registered schedules. Costs nothing without a schedule. */
   async begin(): Promise<void> {
     for (const [name, { spec }] of this.store.table('services').all())
       if (spec.schedule) await this.change(name, spec.schedule);
@@ -63,7 +63,7 @@ class Schedules {
     return null;
   }
 
-  /** Works out what comes next, and does what is due. */
+  /** Runs what is due, and sets the timer for what comes next. */
   private plan(): void {
     const { clock } = this.context;
     this.stopTimer();
@@ -71,7 +71,7 @@ class Schedules {
     for (const entry of this.entries.values()) if (!entry.isBusy) this.look(entry, now);
     const times = [...this.entries.values()].flatMap(({ isBusy, next }) => (isBusy ? [] : (next ?? [])));
     if (times.length === 0) return;
-    // The clock may be set meanwhile, or the machine sleep: timers know of neither.
+    // Timers do not notice that the clock is set or that the machine sleeps.
     const ms = Math.min(SCHEDULE.lookMs, Math.max(0, Math.min(...times) - now));
     this.stopTimer = clock.after(ms, () => this.plan());
   }
@@ -145,7 +145,7 @@ class Schedules {
   }
 }
 
-/** Failures that say nothing of the run: it is asked for again. */
+/** Failures that say nothing about the run, so it is requested again. */
 const UNANSWERED: ReadonlySet<string> = new Set([
   'daemon_busy',
   'overloaded',

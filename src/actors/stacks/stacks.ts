@@ -33,7 +33,7 @@ export interface StacksConfig {
 }
 
 const DEADLINE = { deadlineMs: SERVICE.askDeadlineMs };
-/** All claims wait for each other: which name is free depends on all of them. */
+/** Claims run one at a time: which name is free depends on all of them. */
 const CLAIMS = 'claims';
 
 /** The failure of the hook `remove`, with what can be done about it. */
@@ -58,7 +58,7 @@ class Stacks {
     });
   }
 
-  /** Looks at the folder of each that is asked for: of thousands that is slow. */
+  /** Checks the folder of each requested stack, which is slow for thousands. */
   async list({ name }: MessageOf<StacksProtocol, 'list'>): Promise<{ stacks: StackRow[] }> {
     const all = [...this.stacks.values()];
     const rows = (name === null ? all : all.filter((stack) => stack.name === name)).map(async (stack) => ({
@@ -82,7 +82,7 @@ class Stacks {
     });
   }
 
-  /** Safe to repeat: the record goes last, so a removal that was cut off is taken up by the next one. */
+  /** Safe to repeat: the record is removed last, so the next removal resumes one that was interrupted. */
   remove({ name, force }: MessageOf<StacksProtocol, 'remove'>): DeferredReply<{ services: string[] }> {
     this.refuseIfRemoving(name);
     this.removing.add(name);
@@ -97,7 +97,7 @@ class Stacks {
   private async removeAll(name: string, force: boolean): Promise<{ services: string[] }> {
     await this.registry().ask('closeStack', { stack: name, isClosed: true });
     const { services } = await this.removeNow(name, force);
-    // A registration that was under way when the stack was closed.
+    // Registrations that were under way when the stack was closed.
     const { members } = await this.registry().ask('members', { group: null, stack: name });
     for (const late of members) await this.removeService(late.name);
     return { services: [...services, ...members.map((late) => late.name)] };
@@ -153,7 +153,7 @@ class Stacks {
     try {
       await this.registry().ask('remove', { name, agent: false, graceMs: null }, DEADLINE);
     } catch (error) {
-      // It was removed meanwhile.
+      // The service was removed meanwhile.
       if (!isFailure(error) || error.code !== 'unknown_service') throw error;
     }
   }

@@ -18,7 +18,7 @@ export interface TrackedRun {
   startTicks: number;
   /** Whether to emit statistics events. */
   running: boolean;
-  /** Megabytes of memory above which the service is told. */
+  /** Megabytes of memory above which the service is notified. */
   limitMB?: number;
   /** Grouped as the process tree needs them. */
   grouped: boolean;
@@ -123,7 +123,7 @@ class StatsSampler {
     return rows;
   }
 
-  /** Stores the steps that are over. A disk that is slow delays no measurement. */
+  /** Stores the completed steps. A slow disk does not delay measurements. */
   private async keep(rows: readonly StatsRow[]): Promise<void> {
     const now = this.context.clock.now();
     const due = rows.map(({ name, cpu, rssMB }) => ({ name, points: this.steps.add(name, now, cpu, rssMB) }));

@@ -1,8 +1,8 @@
-// Measurements put together into points of history. Knows no actor.
+// Combines measurements into points of history. Knows no actor.
 import type { RangedPoint } from '../../adapters/usage_history.ts';
 import { USAGE_RANGES, type UsageRange } from '../../protocol/stats.ts';
 
-/** The measurements of a step that is not over. */
+/** The measurements of an unfinished step. */
 interface OpenStep {
   step: number;
   cpuSum: number;
@@ -20,7 +20,7 @@ export class UsageSteps {
     day: new Map(),
   };
 
-  /** Adds what a service uses at `at` (milliseconds). Returns the points of the steps that are over. */
+  /** Adds what a service uses at `at` (milliseconds). Returns the points of the completed steps. */
   add(name: string, at: number, cpu: number, rssMB: number): RangedPoint[] {
     return RANGES.flatMap((range) => {
       const step = Math.floor(at / USAGE_RANGES[range].stepMs);
@@ -36,7 +36,7 @@ export class UsageSteps {
     });
   }
 
-  /** Ends the steps of a service, of which no measurement comes. Returns their points. */
+  /** Ends the steps of a service that is no longer measured. Returns their points. */
   end(name: string): RangedPoint[] {
     return RANGES.flatMap((range) => {
       const known = this.open[range].get(name);
@@ -46,7 +46,7 @@ export class UsageSteps {
   }
 }
 
-/** The mean of the cores, and the most memory. */
+/** The mean of the cores, and the peak memory. */
 const pointOf = (range: UsageRange, { step, cpuSum, measurements, rssMB }: OpenStep): RangedPoint => ({
   range,
   at: step * USAGE_RANGES[range].stepMs,
