@@ -1,5 +1,5 @@
-// The way from the thread of the protocol back to the API of its own daemon: requests with the token of the
-// caller, so that they may do what the caller may do, and nothing else.
+// Calls the API of this daemon from the MCP thread, with the token of the caller: the calls have the caller's
+// rights and no more.
 import type { Socket } from 'node:net';
 import { type Client, createClient } from '../client/create_client.ts';
 import { BerthError } from '../client/errors.ts';
@@ -15,20 +15,20 @@ const CLOUD_TOKEN_HEADER = 'berth-cloud-token';
 
 const isCloudUrl = (url: string): boolean => new URL(url).pathname.startsWith('/k8s/');
 
-/** Reads take turns on a few connections: opening one takes longer than a read. */
+/** Reads share a few connections: opening one takes longer than a read. */
 export class CallerConnections {
-  /** Open connections that nobody uses, by their server. */
+  /** Idle connections, by their server. */
   private readonly idle = new Map<string, Socket[]>();
-  /** The callers of late: to make a client takes longer than a call. */
+  /** Clients of recent callers: creating a client takes longer than a call. */
   private readonly clients = new Map<string, Client>();
 
-  /** A client that shows what the caller has shown: in place of a token, the headers of its request. */
+  /** A client that sends the credentials of the caller's request in place of a token of its own. */
   clientOf(headers: ReadonlyMap<string, string>, url: string, cloudUrl: string): Client {
     const authorization = headers.get('authorization');
     const token = headers.get(CLOUD_TOKEN_HEADER);
     const key = JSON.stringify([authorization, token, url, cloudUrl]);
     const known = this.clients.get(key) ?? this.createClient(authorization, token, url, cloudUrl);
-    // The one that was used last is the last to be forgotten.
+    // The client used last is the last to be dropped.
     this.clients.delete(key);
     this.clients.set(key, known);
     const [oldest] = this.clients.keys();
@@ -61,7 +61,7 @@ export class CallerConnections {
     this.idle.clear();
   }
 
-  /** Names and searches stand in the address, which servers bound without a word of why. */
+  /** Names and searches are part of the URL, and servers reject long URLs without an explanation. */
   private async send(request: HttpRequest): Promise<HttpAnswer> {
     if (request.url.length > MCP.maxUrlLength) {
       const message = `the input is too long: names and searches have ${MCP.maxUrlLength} characters at most`;
@@ -71,7 +71,7 @@ export class CallerConnections {
     return isRead ? this.read(request) : nodeTransport.request(request);
   }
 
-  /** A connection that has been closed meanwhile says so at its next use, which is repeated on a new one. */
+  /** An idle connection may turn out closed at its next use; the read is then repeated on a new one. */
   private async read(request: HttpRequest): Promise<HttpAnswer> {
     const url = new URL(request.url);
     const socket = this.idle.get(url.origin)?.pop() ?? connectTo(url);
@@ -109,7 +109,7 @@ export class CallerConnections {
         socket.destroy();
       };
       socket.on('error', forget).on('end', forget).on('close', forget);
-      // Nothing comes while nobody asks; what comes is no answer of ours.
+      // An idle connection receives no response, so it must not keep the process alive.
       socket.unref();
     }
     idle.push(socket);

@@ -1,4 +1,4 @@
-// Fields that the inputs of several tools have.
+// Fields shared by the inputs of several tools.
 import { z } from '../adapters/zod.ts';
 import { HTTP } from '../settings/limits.ts';
 
@@ -11,7 +11,7 @@ export const nameField = z.string().min(1).describe('Its name, from `list`');
 
 export const stackField = z.string().min(1).optional().describe('Only those of this stack');
 
-/** A line for each item, or what to say when there is none. */
+/** A line for each item, or `none` if there is no item. */
 export const linesOf = <T>(items: readonly T[], line: (item: T) => string, none: string): string =>
   items.length > 0 ? items.map(line).join('\n') : none;
 

@@ -1,4 +1,4 @@
-// The protocol over HTTP: each request by itself, of the version of 2026-07-28 and of those before.
+// MCP over HTTP: each request is independent, in the 2026-07-28 version or an earlier one.
 // docs/reference.md "MCP over HTTP".
 import { createMcpHandler, type McpRequestContext, type ServerEventBus } from '../adapters/mcp_sdk.ts';
 import type { McpRequest } from '../protocol/mcp.ts';
@@ -9,7 +9,7 @@ import { FollowedResources, listenedUris } from './resources.ts';
 import { createMcpServer } from './server.ts';
 import type { Workplace } from './tool.ts';
 
-/** The body as JSON; undefined when it is none, which the protocol answers itself. */
+/** The body as JSON; undefined when it is not JSON, which the MCP library answers itself. */
 function parsedBody(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString());
@@ -18,7 +18,7 @@ function parsedBody(bytes: Uint8Array): unknown {
   }
 }
 
-/** A batch would hold the thread for as long as a client likes, and the versions of today have none. */
+/** A batch could occupy the thread for as long as the client likes, and current versions have no batches. */
 const NO_BATCH = { code: -32_600, message: 'the body must be one message, not a list of them' };
 
 const OPTIONS = { maxRequestBodySize: HTTP.maxBodyBytes, keepAliveMs: MCP.keepAliveMs } as const;
@@ -31,7 +31,7 @@ export class McpEndpoint {
     this.onDefect = onDefect;
   }
 
-  /** Answers a request; what it has under way ends when `signal` aborts. Never rejects. */
+  /** Answers a request; aborting `signal` ends its work. Never rejects. */
   async answer({ url, cloudUrl, headers, body }: McpRequest, signal: AbortSignal): Promise<Response> {
     const workplace: Workplace = {
       client: this.connections.clientOf(new Map(headers), url, cloudUrl),
@@ -57,7 +57,7 @@ export class McpEndpoint {
     this.connections.close();
   }
 
-  /** Tells one listener of the changes of `uris`, while it listens. */
+  /** Notifies one listener of changes of `uris`, while it listens. */
   private busOf(workplace: Workplace, uris: readonly string[]): ServerEventBus {
     return {
       publish: () => {},

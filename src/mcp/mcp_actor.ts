@@ -1,5 +1,4 @@
-// State: the requests without an answer so far, and the open streams. Rebuilt from: nothing; clients ask
-// again.
+// State: the unanswered requests, and the open streams. Rebuilt from: nothing; clients repeat requests.
 import { fail } from '../protocol/errors.ts';
 import type { McpProtocol, McpRequest } from '../protocol/mcp.ts';
 import { actor, type Context } from '../runtime/actor.ts';
@@ -7,7 +6,7 @@ import { MCP } from '../settings/mcp_limits.ts';
 import { McpEndpoint } from './http.ts';
 
 export interface McpConfig {
-  /** Called with exceptions of tools that no error of the API explains. */
+  /** Called with exceptions of tools that are not errors of the API. */
   onDefect: (error: unknown) => void;
 }
 
@@ -25,7 +24,7 @@ class McpRequests {
     });
   }
 
-  /** Fails daemon_busy while as many are open as there may be. */
+  /** Fails daemon_busy when the limit of open requests is reached. */
   async serve(request: McpRequest) {
     if (this.open.size >= MCP.maxRequests)
       throw fail(
@@ -50,7 +49,7 @@ class McpRequests {
     return null;
   }
 
-  /** Sends a streamed answer on, until it or the client has ended. */
+  /** Forwards a streamed response, until it or the client has ended. */
   private async pass(id: number, body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void> {
     const callers = this.context.ref('mcpcallers');
     const reader = body.getReader();

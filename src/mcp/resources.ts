@@ -1,4 +1,4 @@
-// What clients may read and follow by address: the log of a service, and the screen of an agent.
+// What clients may read and follow by URI: the log of a service, and the screen of an agent.
 // docs/reference.md "MCP resources".
 import type { Client } from '../client/create_client.ts';
 import { isBerthError } from '../client/errors.ts';
@@ -12,14 +12,14 @@ interface ResourceKind {
   readonly pattern: RegExp;
   readonly title: string;
   readonly description: string;
-  /** The names of those that are there. */
+  /** The names of the existing ones. */
   list(client: Client, signal: AbortSignal): Promise<string[]>;
   read(client: Client, name: string, signal: AbortSignal): Promise<string>;
-  /** One item each time that it may have changed. Ends with the signal. */
+  /** Yields an item each time the resource may have changed. Ends with the signal. */
   changes(client: Client, name: string, signal: AbortSignal): AsyncIterable<unknown>;
 }
 
-/** Lines of a log that one read returns. */
+/** The number of log lines that one read returns. */
 const LOG_LINES = 200;
 
 const KINDS: readonly ResourceKind[] = [
@@ -45,7 +45,7 @@ const KINDS: readonly ResourceKind[] = [
   },
 ];
 
-/** Least time between two messages that the same resource has changed, in milliseconds. */
+/** Minimum time between two change notifications of the same resource, in milliseconds. */
 const NOTICE_INTERVAL_MS = 500;
 
 interface Resource {
@@ -74,7 +74,7 @@ export const resourceTemplates = () =>
     mimeType: 'text/plain',
   }));
 
-/** Every resource that is there. */
+/** Every existing resource. */
 export async function listResources({ client }: Workplace, signal: AbortSignal) {
   const all = await Promise.all(
     KINDS.map(async (kind) =>
@@ -90,7 +90,7 @@ export async function listResources({ client }: Workplace, signal: AbortSignal) 
   return all.flat();
 }
 
-/** The text of a resource; null: there is no such address. Rejects with a BerthError. */
+/** The text of a resource; null: the URI is unknown. Rejects with a BerthError. */
 export async function readResource(
   { client }: Workplace,
   uri: string,
@@ -101,8 +101,8 @@ export async function readResource(
 }
 
 /**
- * Calls `onChange` each time that a resource has changed, at most twice a second, until `signal` aborts.
- * Resolves when nothing more can come: the resource is gone, or there is no such address.
+ * Calls `onChange` each time a resource has changed, at most twice a second, until `signal` aborts. Resolves
+ * when no change can follow: the resource is gone, or the URI is unknown.
  */
 async function followResource(
   { client }: Workplace,
@@ -127,7 +127,7 @@ async function followResource(
   }
 }
 
-/** The addresses that a request wants to hear of; null: it is no request for that. */
+/** The URIs that a request listens to; null: it is another kind of request. */
 export function listenedUris(body: unknown): string[] | null {
   const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
   if (method !== 'subscriptions/listen') return null;
@@ -142,7 +142,7 @@ export class FollowedResources {
   private readonly workplace: Workplace;
   private readonly onChange: (uri: string) => void;
   private readonly onError: (error: unknown) => void;
-  /** By address; each for as many subscriptions as want it. */
+  /** By URI, with the number of subscriptions to it. */
   private readonly open = new Map<string, { count: number; ending: AbortController }>();
 
   constructor(workplace: Workplace, onChange: (uri: string) => void, onError: (error: unknown) => void) {
@@ -160,7 +160,7 @@ export class FollowedResources {
     const ending = new AbortController();
     this.open.set(uri, { count: 1, ending });
     followResource(this.workplace, uri, ending.signal, () => this.onChange(uri)).catch((error: unknown) => {
-      // Who may not read it, or what is gone, sends nothing.
+      // A resource that is gone, or that the client may not read, sends nothing.
       if (!isBerthError(error)) this.onError(error);
     });
   }

@@ -24,7 +24,7 @@ const LIST_TTL_MS = 3_600_000;
 /** Interval of progress messages. */
 const PROGRESS_INTERVAL_MS = 1_000;
 
-/** Servers ask clients for nothing, so nothing of theirs is checked; the default is slow to make. */
+/** Servers request nothing from clients, so there is nothing to validate; the default is slow to create. */
 const NO_VALIDATION = {
   getValidator: () => () => ({
     valid: false as const,
@@ -33,7 +33,7 @@ const NO_VALIDATION = {
   }),
 };
 
-/** What to do about an error, where the API's own hint names its paths. */
+/** What to do about an error whose hint from the API names paths of the API. */
 const HINTS: Readonly<Record<string, string>> = {
   unknown_service: '`list` gives the names; `register` or `stack_up` makes one.',
   unknown_stack: '`list` shows the stack of each service.',
@@ -46,9 +46,9 @@ const HINTS: Readonly<Record<string, string>> = {
   ready_timeout: '`explain` says what it waits for; `logs` has its lines.',
 };
 
-/** An error as a model can act on it: its code, what has happened, and what to do. */
+/** An error that a model can act on: its code, what has happened, and what to do. */
 function errorText({ code, message, hint: apiHint, details }: BerthError): string {
-  // The start's own hint has the last lines.
+  // The hint of a failed start has the last lines of its log.
   const hint = apiHint.includes('\n') ? apiHint : (HINTS[code] ?? apiHint);
   const faults = details.map((one) => `- ${one.message}`);
   return [`${code}: ${message}`, ...faults, ...(hint === '' ? [] : [`Hint: ${hint}`])].join('\n');
@@ -69,12 +69,12 @@ function reportProgress(
   const report = async (): Promise<void> => {
     if (isAsking) return;
     isAsking = true;
-    // It is only an account of what happens: the call itself says what has failed.
+    // Progress is only informative: the call itself reports failures.
     const message = await describe(call).catch(() => 'waiting');
     isAsking = false;
     if (call.signal.aborted || timer === undefined) return;
     const progress = Math.round(performance.now() - began) / 1000;
-    // The client may have gone meanwhile.
+    // The client may have disconnected meanwhile.
     await context.mcpReq
       .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
       .catch(() => {});

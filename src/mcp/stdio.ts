@@ -1,4 +1,4 @@
-// The protocol over stdin and stdout, for the one client that has started this process.
+// MCP over stdin and stdout, for the one client that has started this process.
 // docs/reference.md "MCP over stdio".
 import {
   type JSONRPCMessage,
@@ -57,7 +57,7 @@ class ListenedResources {
   }
 }
 
-/** Serves until stdin ends. `onError` gets what nobody is answered. */
+/** Serves until stdin ends. `onError` gets the errors that no response reports. */
 export function serveOnStdio(workplace: Workplace, onError: (error: unknown) => void): Promise<void> {
   return new Promise((resolve) => {
     let tell = (_uri: string): void => {};
@@ -70,7 +70,7 @@ export function serveOnStdio(workplace: Workplace, onError: (error: unknown) => 
     serveStdio(
       () => {
         const server = createMcpServer(workplace, followed);
-        // Fails when the client has gone, and then nobody waits for it.
+        // Fails when the client has disconnected; nothing waits for the result.
         tell = (uri) => void server.sendResourceUpdated({ uri }).catch(onError);
         return server;
       },

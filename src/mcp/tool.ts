@@ -2,15 +2,17 @@
 import { z } from '../adapters/zod.ts';
 import type { Client } from '../client/create_client.ts';
 
-/** For whom a tool works, and from where. */
+/** The caller of a tool: its access, and where it works. */
 export interface Workplace {
   /** Calls the API with the token of the caller, and so with the rights of the caller. */
   readonly client: Client;
-  /** The folder that the caller works in; null: it is not known. */
+  /** The folder that the caller works in; null: unknown. */
   readonly folder: string | null;
   /** The environment that what the caller registers begins with; undefined: the daemon's. */
   readonly baseEnv: Readonly<Record<string, string>> | undefined;
-  /** Does what `berth up` does in a folder, and resolves with the names of the services; null: it cannot. */
+  /**
+   * Does what `berth up` does in a folder, and resolves with the names of the services; null: unavailable.
+   */
   readonly bringUp: ((folder: string, signal: AbortSignal) => Promise<string[]>) | null;
 }
 
@@ -21,8 +23,8 @@ export interface ToolCall extends Workplace {
 }
 
 /**
- * What a call does to what is there: nothing, something that can be taken back, or something that ends or
- * replaces what is there.
+ * What a call does to existing things: nothing, a change that can be undone, or one that ends or replaces
+ * them.
  */
 export type ToolEffect = 'reads' | 'changes' | 'ends';
 
@@ -40,9 +42,9 @@ export interface ToolSpec<I extends z.ZodObject, O extends z.ZodObject> {
   readonly input: I;
   readonly output: O;
   readonly run: (call: ToolCall, input: z.infer<I>) => Promise<z.infer<O>>;
-  /** The answer in a few lines. */
+  /** The result in a few lines. */
   readonly text: (answer: z.infer<O>, input: z.infer<I>) => string;
-  /** Of a tool that may take long: what it waits for at the moment, for the progress it reports. */
+  /** For a tool that may take long: what it is waiting for, for its progress messages. */
   readonly progress?: (call: ToolCall, input: z.infer<I>) => Promise<string>;
 }
 
@@ -56,7 +58,7 @@ export interface ToolAnswer {
 export interface CheckedCall {
   /** Rejects with a BerthError. */
   readonly run: (call: ToolCall) => Promise<ToolAnswer>;
-  /** null: it is over soon. */
+  /** null: the call is short. */
   readonly progress: ((call: ToolCall) => Promise<string>) | null;
 }
 
@@ -73,7 +75,7 @@ export interface Tool
 const faultText = ({ path, message }: z.core.$ZodIssue): string =>
   path.length > 0 ? `${path.map(String).join('.')}: ${message}` : message;
 
-/** Makes a tool of its spec; `run` gets its input with its types. */
+/** Creates a tool from its spec; `run` gets typed input. */
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(spec: ToolSpec<I, O>): Tool {
   const { run, text, progress, ...data } = spec;
   return {

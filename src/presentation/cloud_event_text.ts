@@ -1,4 +1,4 @@
-// Cloud events as words.
+// Cloud events as text.
 import type { CloudEvent } from '../client/records.ts';
 
 /** The types that a person should look at. */

@@ -1,4 +1,4 @@
-// Events as words.
+// Events as text.
 import type { DaemonEvent } from '../client/records.ts';
 import { countText, cpuText, howEnded, memoryText, tookText } from './format.ts';
 import { toneOf } from './state_tone.ts';
@@ -51,7 +51,7 @@ const STATES: Readonly<Record<string, string>> = {
   'cluster.expiring': 'starting',
 };
 
-/** What has happened, without whom it has happened to. */
+/** What has happened, without its subject. */
 export const eventText = (event: DaemonEvent): string =>
   // A newer daemon may send types that this program does not know.
   Object.hasOwn(TEXTS, event.type) ? TEXTS[event.type](event.data as never) : JSON.stringify(event.data);
@@ -60,7 +60,7 @@ export const eventText = (event: DaemonEvent): string =>
 export const eventState = (event: LifecycleEvent): string =>
   event.type === 'agent.state' ? event.data.state : (STATES[event.type] ?? '');
 
-/** Whom it has happened to; '' for nobody. */
+/** The name that an event is about; '' without one. */
 export function eventSubject({ data }: DaemonEvent): string {
   if ('name' in data) return data.name;
   return 'claimedBy' in data ? data.claimedBy : '';

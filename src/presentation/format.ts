@@ -1,4 +1,4 @@
-// Times, sizes and ends as words.
+// Times, sizes and ends as text.
 import { UNSAFE_CHARACTERS } from '../protocol/unsafe_characters.ts';
 
 /** `text` on one line, with every character visible that would move, hide or turn what stands beside it. */
@@ -8,14 +8,14 @@ export const visibleLine = (text: string): string =>
     return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\ufffd';
   });
 
-/** How a process ended: `exit 3`, `SIGKILL`; '' if it is not known. */
+/** How a process ended: `exit 3`, `SIGKILL`; '' if unknown. */
 export function endText(end: { exitCode?: number | null; signal?: string | null; cause?: string }): string {
   const cause = end.cause === undefined ? '' : `, ${end.cause}`;
   if (end.signal) return `${end.signal}${cause}`;
   return typeof end.exitCode === 'number' ? `exit ${end.exitCode}${cause}` : '';
 }
 
-/** The same in a sentence, also where it is not known. */
+/** The same within a sentence, even if unknown. */
 export const howEnded = (end: Parameters<typeof endText>[0]): string => endText(end) || 'nobody saw how';
 
 /** Cores as percent of one: `12.5%`. */
@@ -78,5 +78,5 @@ export const countText = (number: number, one: string): string =>
 
 const natural = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
-/** Compares names so that `svc-4` stands before `svc-12`. */
+/** Compares names so that `svc-4` comes before `svc-12`. */
 export const compareNames = (one: string, other: string): number => natural.compare(one, other);

@@ -1,4 +1,4 @@
-// Policies of workloads as words: docs/reference.md "Policies".
+// Policies of workloads as text: docs/reference.md "Policies".
 import type { Policy, PolicyPreview, Workload } from '../client/records.ts';
 import { localTime } from '../protocol/timestamps.ts';
 import { countText, spanText } from './format.ts';
@@ -22,15 +22,15 @@ export const policyWindows = ({ windows, timezone, exceptions, awake_until }: Po
 type Governed = Pick<Workload, 'policy'>;
 type Switch = PolicyPreview['workloads'][number]['switches'][number];
 
-/** Who decides on the sleep of a workload, such as `policy:nights`; '' for nobody but its own auto-sleep. */
+/** What decides on the sleep of a workload, such as `policy:nights`; '' for only its own auto-sleep. */
 export const whoDecides = ({ policy }: Governed): string =>
   policy?.excluded_by ?? policy?.schedule ?? policy?.idle ?? '';
 
-/** A switch that is to come: `sleeps in 3h 12m`. `now`: epoch milliseconds. */
+/** An upcoming switch: `sleeps in 3h 12m`. `now`: epoch milliseconds. */
 export const switchText = ({ at, to }: Switch, now: number): string =>
   `${to === 'asleep' ? 'sleeps' : 'wakes'} in ${spanText(Date.parse(at) - now)}`;
 
-/** The next switch of a workload, or why none comes; '' where nothing switches it at a time. */
+/** The next switch of a workload, or why there is none; '' if no policy switches it. */
 export function nextSwitchText({ policy }: Governed, now: number): string {
   if (!policy) return '';
   if (policy.excluded_by !== null) return 'excluded';

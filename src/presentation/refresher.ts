@@ -1,6 +1,6 @@
-// Reading again what others change, not more often than anybody can look, and again after a failure.
+// Refreshes data that others change: at a bounded rate, and again after a failure.
 
-/** The pauses after one failure, two, and so on; the last one stays. */
+/** The pauses after one failure, two, and so on; the last one repeats. */
 const RETRY_MS: readonly number[] = [1_000, 2_000, 4_000, 8_000, 15_000];
 
 const pause = (milliseconds: number, cancelled: (wake: () => void) => void): Promise<void> =>
@@ -13,10 +13,10 @@ const pause = (milliseconds: number, cancelled: (wake: () => void) => void): Pro
   });
 
 /**
- * Returns a function that has `read` run, one run at a time and at most every `pauseMs` milliseconds.
- * Called in the meantime, it has it run once more. Its promise resolves after the pause. `read` handles
- * its own errors; after `false` it runs again by itself, with pauses that grow from 1 s to 15 s. Once
- * `signal` aborts, nothing runs and no pause keeps the process.
+ * Returns a function that runs `read`, one run at a time and at most every `pauseMs` milliseconds. A call in
+ * the meantime causes one more run. Its promise resolves after the pause. `read` handles its own errors;
+ * after `false` it runs again by itself, with pauses that grow from 1 s to 15 s. Once `signal` aborts,
+ * nothing runs and no pause keeps the process alive.
  */
 export function createRefresher(
   read: () => Promise<boolean>,

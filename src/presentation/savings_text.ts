@@ -1,4 +1,4 @@
-// Savings as words, in the units that a person compares: hours, and hours of GiB.
+// Savings as text, in the units that people compare: hours, and hours of GiB.
 import type { Savings } from '../client/records.ts';
 
 const HOUR_S = 3_600;

@@ -18,7 +18,7 @@ import { defineTool, inputShape, type ToolCall } from '../tool.ts';
 const serviceLine = (service: Pick<Service, 'name' | 'status' | 'url' | 'protocol'>): string =>
   [service.name, service.status, shownAddress(service)].filter(Boolean).join('  ');
 
-/** What a start waits for, in a sentence. */
+/** What a start waits for, as a sentence. */
 export async function waitingFor({ client, signal }: ToolCall, name: string): Promise<string> {
   const { status, waitingFor: awaited } = await client.explain(name, { signal });
   return awaited === null ? `${name} is ${status}` : `${name} waits for ${awaited}`;

@@ -50,7 +50,7 @@ function errorOf(outcomes: Outcomes, name: string): string | null {
   return outcome.failed instanceof Error ? outcome.failed.message : String(outcome.failed);
 }
 
-/** How the services of a stack are, after `outcomes`. */
+/** The state of the services of a stack, after `outcomes`. */
 async function stateOf(call: ToolCall, stack: string, outcomes: Outcomes): Promise<StackAnswer> {
   const services = (await membersOf(call, stack)).map(({ name, status, url }) => ({
     name,

@@ -29,7 +29,7 @@ interface WaitAnswer {
   event: EventFound | null;
 }
 
-/** What was waited for, apart from a status. */
+/** What the wait has found, apart from a status. */
 type Found = Partial<Pick<WaitAnswer, 'line' | 'event'>>;
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -70,7 +70,7 @@ async function untilEvent(call: ToolCall, { event, name, since }: WaitInput): Pr
   return null;
 }
 
-/** The first line that fits of the run under way, or of a later one. */
+/** The first matching line of the current run, or of a later one. */
 async function untilLine(call: ToolCall, name: string, { text: q, regex }: WaitInput): Promise<Found | null> {
   const { client, signal } = call;
   for await (const one of client.streamLogs({ names: [name], q, regex, limit: 1, run: 'last', signal }))
