@@ -1,12 +1,12 @@
-// Services as lists show them: by stack or group, those that a search wants.
+// Services as lists show them: by stack or group, filtered by a search.
 import type { Agent, Service } from '../client/records.ts';
 import { compareNames } from './format.ts';
 
-/** A stack, a group, or what belongs to neither. */
+/** A stack, a group, or the services that belong to neither. */
 export interface Section {
   key: string;
   title: string;
-  /** The group that its actions are for; null: there is none. */
+  /** The group that its actions apply to; null: none. */
   group: string | null;
   services: readonly Service[];
 }
@@ -20,7 +20,7 @@ export const isOfAgents = ({ group }: Pick<Service, 'group'>): boolean => group 
 /** The words of a search, in lower case. */
 export const wordsOfSearch = (search: string): string[] => search.toLowerCase().split(/\s+/).filter(Boolean);
 
-/** Whether a service has every word of the search somewhere in what lists show of it. */
+/** Whether the listed fields of a service contain every word of the search. */
 function isWanted(service: Service, words: readonly string[]): boolean {
   const { name, group, stack, status, port } = service;
   const text = [name, group, stack, status, port].join(' ').toLowerCase();
@@ -32,7 +32,7 @@ const sectionTitle = ({ stack, group }: Service): string => {
   return stack ?? group ?? '';
 };
 
-/** The sections of `services`, with those that have every word of `words`. Agents are last. */
+/** The sections of the `services` that match every word of `words`. Agents are last. */
 export function sectionsOf(services: readonly Service[], words: readonly string[]): Section[] {
   const found = new Map<string, Service[]>();
   for (const service of services) {
@@ -51,10 +51,10 @@ export function sectionsOf(services: readonly Service[], words: readonly string[
     });
 }
 
-/** Whether a section is a stack or a group, and not what belongs to neither. */
+/** Whether a section is a stack or a group, not the services that belong to neither. */
 export const isNamed = ({ key }: Pick<Section, 'key'>): boolean => key.length > 1;
 
-/** How many services are in each status; agents are counted apart, but for crashed ones. */
+/** How many services are in each status; agents are counted separately, except for crashed ones. */
 export function statusCountsOf(services: readonly Service[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const service of services)
@@ -63,7 +63,7 @@ export function statusCountsOf(services: readonly Service[]): Map<string, number
   return counts;
 }
 
-/** How many need a person: services that have crashed, and agents that wait for an answer. */
+/** How many need attention: services that have crashed, and agents that wait for an answer. */
 export const attentionOf = (
   services: readonly Service[],
   agents: readonly Agent[],

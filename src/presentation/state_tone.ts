@@ -1,6 +1,6 @@
-// What a state means to a person who looks at many of them: the tone in which it is shown.
+// The tone in which a state is shown: what the state means to a person who looks at many.
 
-/** `bad` needs a person; `rest` and `calm` are at rest, `calm` until somebody connects. */
+/** `bad` needs attention; `rest` and `calm` are at rest, `calm` until a connection arrives. */
 export type Tone = 'good' | 'busy' | 'bad' | 'rest' | 'calm';
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -26,6 +26,6 @@ const TONES: Readonly<Record<string, Tone>> = {
   failed: 'bad',
 };
 
-/** The tone of a state of a service, an agent, a workload or a cluster; `rest` for one that is not known. */
+/** The tone of a state of a service, an agent, a workload or a cluster; `rest` for an unknown one. */
 export const toneOf = (state: string): Tone =>
   Object.hasOwn(TONES, state) ? (TONES[state] ?? 'rest') : 'rest';

@@ -1,5 +1,5 @@
-// What the services of a project file say of each other, and what their fields say together. Each field is
-// right by itself by then.
+// Checks references between the services of a project file, and fields that depend on each other. Each field
+// has been validated separately before.
 import { dependencyName, dependencyText, findDependencyCycle } from '../protocol/dependency_order.ts';
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
@@ -12,7 +12,7 @@ import { suggestion } from './spelling.ts';
 const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
   typeof restart === 'object' ? restart.policy : restart;
 
-/** Checks what goes with the kind of each service: a task is done when it ends, and only tasks complete. */
+/** Checks the fields that depend on the kind: a task is done when it ends, and only tasks complete. */
 function checkKinds(check: ProjectCheck, services: readonly ProjectService[]): void {
   const tasks = new Set(services.filter(({ kind }) => kind === 'task').map(({ name }) => name));
   for (const { name, dependsOn, inputs, kind, port, ready, restart, schedule, sleep } of services) {
@@ -60,17 +60,17 @@ function filledTexts({ cmd, cwd, ready, live, env }: ProjectService): [path: str
   return [[['cmd'], cmd], [['cwd'], cwd], ...checks, ...variables];
 }
 
-/** The services whose addresses a text has placeholders for. */
+/** The services whose addresses the placeholders of a text name. */
 const namesAsked = (text: string): string[] =>
   [...text.matchAll(PLACEHOLDER)].flatMap(([, dollar, body = '']) =>
     dollar === '' && body.includes('.') ? [body.slice(body.indexOf('.') + 1)] : [],
   );
 
-/** The services whose addresses `service` is started with: those that its placeholders name. */
+/** The services whose addresses the placeholders of `service` name. */
 export const servicesAsked = (service: ProjectService): Set<string> =>
   new Set(filledTexts(service).flatMap(([, text]) => namesAsked(text)));
 
-/** Checks what services say of each other: unknown names, cycles, a port used twice. */
+/** Checks references between services: unknown names, cycles, a port used twice. */
 export function checkReferences(check: ProjectCheck, services: readonly ProjectService[]): void {
   const names = services.map(({ name }) => name);
   const owners = new Map<number, string>();

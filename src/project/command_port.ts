@@ -1,7 +1,7 @@
-// The port that a command names, for files of other tools, which do not say it.
+// The port that a command names, for other tools' files, which do not state it.
 
 export interface CommandPort {
-  /** `auto`: it is that of $PORT. */
+  /** `auto`: the port in $PORT. */
   port: number | 'auto';
 }
 
@@ -11,7 +11,7 @@ const HTTP_SERVER = /\bhttp\.server\s+(\d{2,5})\b/;
 /** `$PORT`, `process.env.PORT` and the like, but no assignment. */
 const VARIABLE = /\bPORT\b(?!=)/;
 
-/** The port that `command` names; null: none. */
+/** The port that `command` names; null without one. */
 export function portInCommand(command: string): CommandPort | null {
   if (VARIABLE.test(command)) return { port: 'auto' };
   const [, port] = NUMBER.exec(command) ?? HTTP_SERVER.exec(command) ?? [];
@@ -19,27 +19,27 @@ export function portInCommand(command: string): CommandPort | null {
   return number > 0 && number <= 65_535 ? { port: number } : null;
 }
 
-/** What Procfiles call processes that listen nowhere: by the convention of Heroku, also at the end. */
+/** Names that Procfiles give to processes without a port: by Heroku's convention, also as a suffix. */
 const WORKER_NAME = /(?:^|[_-])(?:workers?|jobs?|clock|cron|scheduler|queue|consumer)(?:[_-]?\d+)?$/i;
-/** Programs that work through queues. */
+/** Programs that process queues. */
 const QUEUE_PROGRAM =
   /(?:^|[\s/])(?:sidekiq|resque|good_job|celery|bin\/jobs|(?:jobs|resque):work|solid_queue:start|(?:queue|schedule):\w+)(?=\s|$)/;
-/** Programs that build again what has changed, and serve nothing. */
+/** Programs that rebuild on changes, and serve nothing. */
 const BUILD_WATCH =
   /(?:^|[\s/])(?:tailwindcss:watch(?=\s|$)|(?:tsc|esbuild|sass|tailwindcss|build(?::\w+)?)\s(?!.*--serve)(?:.*\s)?(?:-w|--watch)(?=[\s=]|$))/;
 
-/** By what a process of a Procfile listens nowhere: its program is known to, or its name says so. */
+/** Why a process of a Procfile is taken for a worker without a port: its program, or its name. */
 export type WorkerSign = 'program' | 'name';
 
-/** By what a process is a worker, from its `type` and its command, which names no port; null: it is none. */
+/** Why a process is a worker, from its `type` and its command, which names no port; null: not a worker. */
 export const workerSign = (type: string, command: string): WorkerSign | null => {
   if ([QUEUE_PROGRAM, BUILD_WATCH].some((pattern) => pattern.test(command))) return 'program';
   return WORKER_NAME.test(type) ? 'name' : null;
 };
 
 /**
- * Servers of web pages that scripts start: those that listen on $PORT by themselves, and those that have to
- * be given it.
+ * Web servers that scripts start: those that listen on $PORT by themselves, and those that need an option for
+ * it.
  */
 const SERVERS: readonly { program: RegExp; options: string }[] = [
   {
@@ -56,6 +56,6 @@ const SERVERS: readonly { program: RegExp; options: string }[] = [
   },
 ];
 
-/** The options with which the server that `script` starts listens on $PORT; null: it is none of the known. */
+/** The options that make the server in `script` listen on $PORT; null for an unknown server. */
 export const serverOptions = (script: string): string | null =>
   SERVERS.find(({ program }) => program.test(script))?.options ?? null;

@@ -9,7 +9,7 @@ import { suggestion } from './spelling.ts';
 
 type NodePath = readonly PropertyKey[];
 
-/** The path as messages show it: `services.web.env.PORT`. */
+/** The path as shown in messages: `services.web.env.PORT`. */
 const formatPath = (path: NodePath): string => path.map(String).join('.');
 
 const isEnvValue = (path: NodePath): boolean =>
@@ -57,8 +57,8 @@ export function interpolateNode(
 }
 
 /**
- * Where the value at `path` stands, or the key of the nearest one around it. With `key` the place of the key
- * itself.
+ * The position of the value at `path`, or of the key of the nearest value around it. With `key`, the position
+ * of the key itself.
  */
 export function positionOfPath(tree: YamlNode, path: NodePath, key = false): YamlPosition {
   let node = tree;
@@ -124,7 +124,7 @@ interface ShapeIssue {
   issues?: readonly ShapeIssue[];
 }
 
-/** Whether it says that the value is of the right type: something in it is wrong. */
+/** Whether the value has the right type, and the fault is inside it. */
 const isDeep = ({ code, path }: ShapeIssue): boolean =>
   path.length > 0 || code === 'unrecognized_keys' || code === 'custom';
 

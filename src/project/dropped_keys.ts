@@ -1,8 +1,8 @@
-// What an importer does not carry over, found by what it does: nothing is lost in silence.
+// Keys that an importer does not carry over. They are reported, so that nothing is lost silently.
 import type { YamlNode } from '../adapters/yaml.ts';
 import { mapEntries } from './lenient_yaml.ts';
 
-/** The keys that are carried over; a key with a table of its own is looked into. */
+/** The keys that are carried over; the keys below one with a table are checked too. */
 export interface KnownKeys {
   readonly [key: string]: true | KnownKeys;
 }
@@ -17,7 +17,7 @@ export function droppedKeys(node: YamlNode | undefined, known: KnownKeys): strin
   });
 }
 
-/** A note that names `dropped`; none for no keys. */
+/** A note that names `dropped`; empty without keys. */
 export const droppedNote = (of: string, dropped: readonly string[]): string[] =>
   dropped.length === 0
     ? []

@@ -1,19 +1,19 @@
 // Imports a compose file. Each service runs `docker compose up` for its container in the foreground, so that
-// berth starts, watches and stops it. What describes the container stays in that file and in force.
+// berth starts, watches and stops it. The definition of the container stays in that file.
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
 import { protocolInContainer } from '../protocol/port_protocol.ts';
 import { dependsOn, type ImportedProject, type ImportedService, toServiceName } from './imported_project.ts';
 import { listItems, listOrKeys, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
-/** After which docker kills a container that is not given another time. */
+/** The time after which docker kills a container by default. */
 const DOCKER_STOP_S = 10;
-/** For docker itself, beyond the time of the container. */
+/** Time for docker itself, in addition to the container's. */
 const STOP_MARGIN_S = 5;
-/** For docker to say how a container is. */
+/** Time for docker to report the state of a container. */
 const DOCKER_ANSWER_MS = 10_000;
 const MAX_S = 3_600;
-/** Those of docker. */
+/** Docker's defaults. */
 const HEALTH = { intervalS: 30, retries: 3, startPeriodS: 0 } as const;
 
 /** The first port of a range such as 3000-3005; a variable is left unchanged. */
@@ -21,7 +21,7 @@ const firstOfRange = (ports: string): string =>
   ports.includes('$') ? ports : (ports.split('-')[0] ?? ports);
 
 /**
- * The port of this machine in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`.
+ * The host port in one entry of `ports`: `8080:80`, `127.0.0.1:8080:80/tcp`, `{published: 8080}`.
  */
 function publishedPort(entry: YamlNode): string | undefined {
   const long = scalarText(nodeAt(entry, 'published'));
@@ -33,7 +33,7 @@ function publishedPort(entry: YamlNode): string | undefined {
   return published === undefined ? undefined : firstOfRange(published);
 }
 
-/** The port in the container, of the same entry; 0 where a variable says it. */
+/** The container port of the same entry; 0 if a variable sets it. */
 function containerPort(entry: YamlNode): number {
   const text = scalarText(nodeAt(entry, 'target')) ?? scalarText(entry)?.split(':').at(-1);
   return Number(text?.replace(/\/\w+$/, '')) || 0;
@@ -50,7 +50,7 @@ const UNIT_S = new Map([
   ['d', 86_400],
 ]);
 
-/** Seconds of a duration of compose, such as `1m30s`; undefined if it is none. */
+/** Seconds of a compose duration, such as `1m30s`; undefined if it is not a duration. */
 function seconds(node: YamlNode | undefined): number | undefined {
   const text = scalarText(node);
   const parts = [...(text ?? '').matchAll(/(\d+(?:\.\d+)?)(us|ms|s|m|h|d)/g)];
@@ -65,11 +65,11 @@ function isChecked(service: YamlNode | undefined): boolean {
   return scalarText(listItems(test)[0]) !== 'NONE';
 }
 
-/** What docker says of the health of a container. A shell that quotes with ' runs it. */
+/** The container's health as docker reports it. The command runs in a shell that quotes with '. */
 const healthCheck = (file: string, key: string): string =>
   `docker inspect -f "{{.State.Health.Status}}" $(docker compose -f ${file} ps -q ${key}) | grep -qx healthy`;
 
-/** The longest time until docker has said that a container is healthy or is not. */
+/** The longest time until docker has reported a container as healthy or unhealthy. */
 function healthTimeoutS(health: YamlNode | undefined): number {
   const { intervalS, retries, startPeriodS } = HEALTH;
   const interval = seconds(nodeAt(health, 'interval')) ?? intervalS;
@@ -77,7 +77,7 @@ function healthTimeoutS(health: YamlNode | undefined): number {
   return (seconds(nodeAt(health, 'start_period')) ?? startPeriodS) + tries * interval;
 }
 
-/** The services whose end another one waits for: they are tasks. */
+/** The services that another one waits for to end: they are tasks. */
 function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
   const waits = rows.flatMap(({ value }) => mapEntries(nodeAt(value, 'depends_on')));
   const isEnd = (node: YamlNode): boolean =>
@@ -91,7 +91,7 @@ interface ComposeFile {
   names: ReadonlyMap<string, string>;
   tasks: ReadonlySet<string>;
   notes: string[];
-  /** Docker compose has resolved it. */
+  /** Docker compose has resolved the file. */
   isResolved: boolean;
 }
 
@@ -123,7 +123,7 @@ function needsOf(
       notes.push(`${name}: depends_on.${key}.restart is left out`);
     if (scalarText(nodeAt(more, 'required')) === 'false')
       notes.push(`${name}: depends_on.${key}.required is left out; it is always needed`);
-    // In a list compose waits for the start alone; here, what has a ready-check is waited for.
+    // For a list, compose waits only for the start; here, a ready-check is waited for too.
     return { name: other, startedOnly: false };
   });
   return dependsOn(needs);
@@ -161,7 +161,7 @@ function serviceOf(key: string, value: YamlNode, given: ComposeFile): ImportedSe
   };
 }
 
-/** The services of the compose file called `file`. `resolved`: it, as docker compose reads it; or null. */
+/** The services of the compose file `file`. `resolved`: the file as docker compose resolves it, or null. */
 export function importCompose(text: string, file: string, resolved: string | null): ImportedProject {
   const tree = parseYamlNodes(resolved ?? text, MAX_DEPTH);
   const rows = mapEntries(nodeAt(tree, 'services'));

@@ -1,4 +1,4 @@
-// Imports package.json: its scripts for development, else that which starts it, or those of its workspaces.
+// Imports package.json: its development scripts, else its start script, or those of its workspaces.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlNodes, type YamlNode } from '../adapters/yaml.ts';
@@ -13,11 +13,11 @@ interface Manifest {
   packageManager?: unknown;
 }
 
-/** Scripts that run a service where there is none for development, in order of preference. */
+/** Scripts that run a service if there is no development script, in order of preference. */
 const OTHER_SCRIPTS = ['start', 'serve'] as const;
-/** `dev:web` is a service of its own. */
+/** `dev:web` is a separate service. */
 const DEV_SCRIPT = /^dev(?::(.+))?$/;
-/** A `dev` that runs the other scripts for development, by npm-run-all, concurrently or the like. */
+/** A `dev` that runs the other development scripts, by npm-run-all, concurrently or the like. */
 const RUNS_OTHERS = /\bdev:/;
 
 const RUNNERS = ['npm', 'pnpm', 'yarn', 'bun'] as const;
@@ -37,7 +37,7 @@ function runnerOf(folder: string, { packageManager }: Manifest): Runner {
   return known ?? LOCK_FILES.find(([lock]) => existsSync(join(folder, lock)))?.[1] ?? 'npm';
 }
 
-/** Options of the program that a script starts come after `--` with npm alone. */
+/** Only npm needs `--` before options for the program that a script starts. */
 const runScript = (runner: Runner, script: string, options: string): string =>
   [`${runner} run ${script}`, ...(options ? [runner === 'npm' ? `-- ${options}` : options] : [])].join(' ');
 
@@ -94,7 +94,7 @@ function serviceScripts({ scripts = {} }: Manifest): [name: string, script: stri
   return all.filter(([name]) => name === other);
 }
 
-/** What a package is imported with. */
+/** The input for importing a package. */
 interface PackageImport {
   runner: Runner;
   taken: Set<string>;
@@ -126,7 +126,7 @@ function servicesFromManifest(
 }
 
 /**
- * The services of the package in `folder`: those of its workspaces that have scripts for it, else its own.
+ * The services of the package in `folder`: those of its workspaces that have service scripts, else its own.
  */
 export function importPackage(text: string, folder: string): ImportedProject {
   const manifest: Manifest = JSON.parse(text);

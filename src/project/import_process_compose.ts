@@ -15,7 +15,7 @@ import {
 import { envEntries, mapEntries, nodeAt, scalarText } from './lenient_yaml.ts';
 
 const MAX_DEPTH = 32;
-/** Those of process-compose. */
+/** The defaults of process-compose. */
 const DEFAULT_PERIOD_S = 10;
 const DEFAULT_STOP_S = 10;
 const MAX_REPLICAS = 64;
@@ -64,7 +64,7 @@ function probeUrl(get: YamlNode | undefined): string | undefined {
 const milliseconds = (seconds: number): number =>
   Math.min(HTTP.maxQueryDurationMs, Math.max(CHECK.minIntervalMs, Math.round(seconds * 1_000)));
 
-/** The check that a probe is; undefined: it asks nothing. */
+/** The check for a probe; undefined if the probe checks nothing. */
 function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | undefined {
   const http = probeUrl(nodeAt(probe, 'http_get'));
   const exec = scalarText(nodeAt(probe, 'exec', 'command'));
@@ -75,7 +75,7 @@ function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | 
   const failures = isLive ? numberAt(probe, 'failure_threshold') : undefined;
   return {
     ...(http === undefined ? { exec: exec ?? '' } : { http }),
-    // 200 is its default, and stands for any success here.
+    // 200 is the default, and here any success counts.
     ...(http === undefined || status === undefined || status === 200 ? {} : { status: [status, status] }),
     ...(isLive || period !== DEFAULT_PERIOD_S ? { interval: milliseconds(period) } : {}),
     ...(timeout === undefined ? {} : { timeout: milliseconds(timeout) }),
@@ -86,7 +86,7 @@ function checkOf(probe: YamlNode | undefined, isLive: boolean): ImportedCheck | 
 /** A line that contains a text, as a regular expression. */
 const lineWith = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** The ready-check. A task has none: what waits for it waits for its end. */
+/** The ready-check. A task has none: its dependents wait for its end. */
 function readyOf(
   name: string,
   value: YamlNode,
@@ -105,7 +105,7 @@ function readyOf(
   return http !== undefined && Object.keys(more).length === 0 ? http : check;
 }
 
-/** Time for a probe that may fail so often before the process counts as broken. */
+/** Time for a probe that may fail so often before the process counts as failed. */
 function startTimeoutOf(probe: YamlNode | undefined): string | undefined {
   const failures = numberAt(probe, 'failure_threshold');
   const delay = numberAt(probe, 'initial_delay_seconds') ?? 0;
@@ -137,7 +137,7 @@ const POLICIES = new Map([
   ['always', 'always'],
 ]);
 
-/** The restart policy. A task runs to its end, so it cannot always begin again. */
+/** The restart policy. A task runs to its end, so it cannot restart always. */
 function restartOf(
   name: string,
   node: YamlNode | undefined,
@@ -154,7 +154,7 @@ function restartOf(
   }
   if (policy === undefined) return undefined;
   const backoff = numberAt(node, 'backoff_seconds');
-  // 0 is no bound there.
+  // In process-compose, 0 means unlimited.
   const max = numberAt(node, 'max_restarts') || undefined;
   if (backoff === undefined && max === undefined) return policy;
   const ms = Math.max(SERVICE.minRestartPauseMs, (backoff ?? 0) * 1_000);
@@ -162,7 +162,7 @@ function restartOf(
   return { policy, ...pause, ...(max === undefined ? {} : { max }) };
 }
 
-/** What stands in the file, and the names that each process has here: several for replicas. */
+/** The content of the file, and the names that each process gets here: several for replicas. */
 interface Processes {
   names: ReadonlyMap<string, readonly string[]>;
   notes: string[];
@@ -184,7 +184,7 @@ function needsOf(
   });
 }
 
-/** The processes whose end is waited for: they are tasks. */
+/** The processes that another one waits for to end: they are tasks. */
 function awaitedEnds(rows: readonly { value: YamlNode }[]): Set<string> {
   const waits = rows.flatMap(({ value }) => mapEntries(nodeAt(value, 'depends_on')));
   const ends = waits.filter(({ value }) =>

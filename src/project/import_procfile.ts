@@ -10,17 +10,17 @@ import {
 } from './imported_project.ts';
 
 /**
- * The port of a process. As with foreman, each gets one of its own, whose number it may read in a way that
- * its command does not show. Those that listen nowhere get none, and so no address that leads nowhere.
+ * The port of a process. As with foreman, each gets a separate port, which it may read in a way that its
+ * command does not show. Workers get none, because their address would lead nowhere.
  */
 const portOf = (type: string, cmd: string): number | string | null =>
   portInCommand(cmd)?.port ?? (workerSign(type, cmd) === null ? 'auto' : null);
 
-/** A name may mislead, and then a server would look for its port in vain. */
+/** A name may mislead, and a server would then lack its port. */
 const isPortTakenByName = (type: string, cmd: string): boolean =>
   portInCommand(cmd) === null && workerSign(type, cmd) === 'name';
 
-/** The services of a Procfile in `folder`. Each gets the `.env` beside it, as with foreman. */
+/** The services of a Procfile in `folder`. Each gets the `.env` file there, as with foreman. */
 export function importProcfile(text: string, folder: string): ImportedProject {
   const taken = new Set<string>();
   const services: ImportedService[] = [];

@@ -2,7 +2,7 @@
 
 import { stringifyYaml } from '../adapters/yaml.ts';
 
-/** A service as berth.yaml has it; undefined keys are left out. */
+/** A service in the form of berth.yaml; undefined keys are omitted. */
 export interface ImportedService {
   name: string;
   cmd: string;
@@ -22,7 +22,7 @@ export interface ImportedService {
   stop?: { command?: string; signal?: string; grace?: string } | undefined;
 }
 
-/** A check as berth.yaml has it. */
+/** A check in the form of berth.yaml. */
 export interface ImportedCheck {
   http?: string;
   status?: number[];
@@ -34,13 +34,13 @@ export interface ImportedCheck {
   failures?: number;
 }
 
-/** A dependency, and whether its process alone is waited for. */
+/** A dependency, and whether only its start is waited for. */
 export interface ImportedDependency {
   name: string;
   startedOnly: boolean;
 }
 
-/** `depends_on` for `needs`: a list while each has the usual condition. */
+/** `depends_on` for `needs`: a list if all have the usual condition. */
 export function dependsOn(needs: readonly ImportedDependency[]): ImportedService['depends_on'] {
   if (needs.length === 0) return undefined;
   if (!needs.some(({ startedOnly }) => startedOnly)) return needs.map(({ name }) => name);
@@ -60,10 +60,7 @@ export const SCHEMA_FILE = '.berth/berth.schema.json';
 /** The comment that names the schema for editors. */
 export const SCHEMA_LINE = `# yaml-language-server: $schema=${SCHEMA_FILE}`;
 
-/**
- * `text` as a project file has to write it, so that it comes out again as it is: nothing in it is to be
- * filled in.
- */
+/** `text` escaped for a project file, so that interpolation leaves it unchanged. */
 export const escapeInterpolation = (text: string): string => text.replace(/\$(?=[${])/g, '$$$$');
 
 /** Makes a valid service name of `text` that is not in `taken`, and adds it there. */

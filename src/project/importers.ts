@@ -1,4 +1,4 @@
-// The importers, chosen by file name, and the files that a folder is searched for.
+// The importers, chosen by file name, and the files searched for in a folder.
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { composeConfig } from '../adapters/compose_config.ts';
@@ -11,7 +11,7 @@ import type { ImportedProject } from './imported_project.ts';
 
 interface Importer {
   kind: string;
-  /** The usual file names, in the order in which they are looked for. */
+  /** The usual file names, in search order. */
   files: readonly string[];
   pattern: RegExp;
   read: (text: string, path: string) => ImportedProject;
@@ -35,7 +35,7 @@ export const IMPORTERS: readonly Importer[] = [
     kind: 'compose file',
     files: ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'],
     pattern: /compose.*\.ya?ml$/,
-    // A pipe cannot be read once more.
+    // A pipe cannot be read twice.
     read: (text, path) =>
       importCompose(text, basename(path), statSync(path).isFile() ? composeConfig(path) : null),
   },
@@ -53,13 +53,13 @@ export const importableFiles = (folder: string): string[] =>
     existsSync(path),
   );
 
-/** The importer for the file at `path` by its name; undefined when none is for it. */
+/** The importer for the file at `path` by its name; undefined if no importer matches. */
 export const importerOf = (path: string): Importer | undefined =>
   IMPORTERS.find(({ pattern }) => pattern.test(basename(path)));
 
 /**
- * Reads the file at `path` by what its name says it is; undefined when no importer is for it. Throws what
- * reading it throws.
+ * Imports the file at `path` with the importer for its name; undefined if none matches. Throws what the
+ * reading throws.
  */
 export async function importProject(path: string): Promise<(ImportedProject & { kind: string }) | undefined> {
   const importer = importerOf(path);

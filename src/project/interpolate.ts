@@ -20,8 +20,8 @@ const OPERATORS: Record<string, (value: string | undefined, word: () => string, 
 };
 
 /**
- * The end of the expression that begins at `from` (just after `${`), minding the ones inside it; -1 when it
- * has none.
+ * The end of the expression that begins at `from` (just after `${`), with nested ones skipped; -1 without an
+ * end.
  */
 function closingBrace(text: string, from: number): number {
   let depth = 1;
@@ -49,7 +49,10 @@ function expandExpression(expression: string, lookup: VariableLookup): string {
   );
 }
 
-/** A placeholder of the daemon at this place, or an escaped one, which it reads too; null: there is none. */
+/**
+ * A placeholder of the daemon at this position, or an escaped one, which the daemon reads too; null without
+ * one.
+ */
 function placeholderAt(text: string, at: number): string | null {
   const pattern = new RegExp(PLACEHOLDER.source, 'y');
   pattern.lastIndex = at;

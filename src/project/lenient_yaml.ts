@@ -1,4 +1,4 @@
-// Reads other tools' YAML leniently: a value that is missing or of another kind counts as absent.
+// Reads other tools' YAML leniently: a missing value or one of another kind counts as absent.
 import type { YamlNode } from '../adapters/yaml.ts';
 
 type OptionalNode = YamlNode | undefined;
@@ -17,11 +17,11 @@ export const scalarText = (node: OptionalNode): string | undefined => {
   return typeof node.value === 'string' ? node.value : node.source;
 };
 
-/** The rows of a map; none for other kinds. */
+/** The rows of a map; empty for other kinds. */
 export const mapEntries = (node: OptionalNode): { key: string; value: YamlNode }[] =>
   node?.kind === 'map' ? node.rows : [];
 
-/** The items of a list; none for other kinds. */
+/** The items of a list; empty for other kinds. */
 export const listItems = (node: OptionalNode): YamlNode[] => (node?.kind === 'list' ? node.items : []);
 
 /** The items of a list or the keys of a map, as in depends_on. */
@@ -30,7 +30,7 @@ export const listOrKeys = (node: OptionalNode): string[] =>
     ? node.items.flatMap((item) => scalarText(item) ?? [])
     : mapEntries(node).map(({ key }) => key);
 
-/** Variables from a map or from a list of `KEY=value`; undefined if there are none. */
+/** Variables from a map or from a list of `KEY=value`; undefined without any. */
 export function envEntries(node: OptionalNode): Map<string, string> | undefined {
   const entries =
     node?.kind === 'list'

@@ -1,4 +1,4 @@
-// The environment of a project's services: its own lists and files, and the `.env` that fills in the rest.
+// The environment of a project's services: their own lists and files, and the `.env` that supplies the rest.
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -52,7 +52,7 @@ async function readEnvFile(
   }
 }
 
-/** The variables of a service: its files first, then its own. `check` gets what is wrong with them. */
+/** The variables of a service: its files first, then its own. Adds their problems to `check`. */
 export async function serviceEnv(
   check: ProjectCheck,
   name: string,

@@ -1,4 +1,4 @@
-// The problems of a project file, reported all at once, each with its place.
+// The problems of a project file, reported all at once, each with its position.
 import type { YamlPosition } from '../adapters/yaml.ts';
 
 export interface ProjectProblem {
@@ -6,13 +6,13 @@ export interface ProjectProblem {
   message: string;
 }
 
-/** A project file that cannot be used. The message lists each problem with its place and its line. */
+/** A project file that cannot be used. The message lists each problem with its position and its line. */
 export class ProjectError extends Error {
   override readonly name = 'ProjectError';
   readonly file: string;
   readonly problems: readonly ProjectProblem[];
 
-  /** `text` is the content of the file, from which lines are shown; '' if there is none. */
+  /** `text` is the content of the file, from which lines are shown; '' without any. */
   constructor(file: string, text: string, problems: readonly ProjectProblem[]) {
     const lines = text.split('\n');
     const sorted = [...problems].sort((a, b) => a.at.line - b.at.line || a.at.column - b.at.column);

@@ -1,4 +1,4 @@
-// A service as a project file says it.
+// A service as defined in a project file.
 import type { YamlPosition } from '../adapters/yaml.ts';
 import type { LiveField, ReadyField } from '../protocol/checks.ts';
 import type { Dependency } from '../protocol/dependency_order.ts';
@@ -20,9 +20,9 @@ export interface ProjectService {
   cmd: string;
   /** Absolute. */
   cwd: string;
-  /** null: it has none. */
+  /** null: no port. */
   port: number | 'auto' | null;
-  /** The port holds in every stack. */
+  /** The port is the same in every stack. */
   isPortFixed: boolean;
   /** An object, a URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: ReadyField | null;
@@ -33,17 +33,17 @@ export interface ProjectService {
   restart: RestartPolicy | RestartRule | undefined;
   limits: RunLimits | null;
   autostart: boolean;
-  /** null: it never sleeps. */
+  /** null: the service never sleeps. */
   sleep: SleepRule | null;
   /** Milliseconds, as is stopGrace. */
   startTimeout: number | undefined;
-  /** The command that is run first to stop it. */
+  /** The command that is run first to stop the service. */
   stop: string | null;
   stopSignal: string | undefined;
   stopGrace: number | undefined;
-  /** The stack it is registered in; null while it is only what the file says. */
+  /** The stack that the service is registered in; null if it is only defined in the file. */
   stack: string | null;
-  /** What it starts from in place of the environment of the daemon; null: nothing. */
+  /** Replaces the daemon's environment as the base; null: no replacement. */
   baseEnv: Record<string, string> | null;
   watch: WatchSpec | null;
   kind: ServiceSpec['kind'];

@@ -1,5 +1,5 @@
-// The shape of berth.yaml, which checks the file and is published as its JSON Schema. It checks fields one by
-// one; read_project.ts checks what they say together.
+// The shape of berth.yaml, which validates the file and is published as its JSON Schema. It validates single
+// fields; read_project.ts checks fields that depend on each other.
 import { cronFault, isTimezone } from '../adapters/cron.ts';
 import { z } from '../adapters/zod.ts';
 import { DEPENDENCY_CONDITIONS } from '../protocol/dependency_order.ts';
@@ -26,7 +26,7 @@ import {
 } from './run_shapes.ts';
 
 const withMessage = (error: string) => ({ error });
-/** For a required value: the message tells a missing value from a wrong one. */
+/** For a required value: the message distinguishes a missing value from a wrong one. */
 const requiredMessage = (what: string) => ({
   error: ({ input }: { input?: unknown }) =>
     input === undefined ? `is required: ${what}` : `must be ${what}`,

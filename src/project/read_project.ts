@@ -1,4 +1,4 @@
-// Reads berth.yaml into services. Finds every problem of the file before anything is done with it.
+// Reads berth.yaml into services. Finds every problem of the file before any of it is used.
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { regexFault } from '../adapters/linear_regex.ts';
@@ -20,12 +20,12 @@ import { PATTERN_MESSAGE } from './run_shapes.ts';
 export interface Project {
   /** Absolute and without symbolic links; identifies the project. */
   file: string;
-  /** null: that of its folder. */
+  /** null: the name of the folder. */
   name: string | null;
   /** Whose environment services start from. */
   environment: 'shell' | 'daemon';
   services: ProjectService[];
-  /** The tasks that make and remove what a stack needs. */
+  /** The tasks that create and remove what a stack needs. */
   hooks: ProjectService[];
 }
 
@@ -133,7 +133,7 @@ const patternsOf = ({ ready, live }: ProjectService): [path: string[], pattern: 
     return 'body' in check && check.body !== undefined ? [[[key, 'body'], check.body]] : [];
   });
 
-/** Checks the expressions of checks. The package that knows them loads for files with any. */
+/** Checks the expressions of checks. Loads the package for them only for files that have any. */
 async function checkPatterns(check: ProjectCheck, services: readonly ProjectService[]): Promise<void> {
   for (const service of services) {
     for (const [keys, pattern] of patternsOf(service)) {
@@ -146,7 +146,7 @@ async function checkPatterns(check: ProjectCheck, services: readonly ProjectServ
 }
 
 /**
- * The project that `text` means, as if it stood in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
+ * The project defined by `text`, as if it were in `file`. `shellEnv` fills in `${NAME}`; a `.env` beside the
  * file fills in what it lacks. Throws a ProjectError with every problem.
  */
 export async function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Promise<Project> {
@@ -164,7 +164,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
   const value = interpolateNode(tree, (name) => shellEnv[name] ?? dotenv.get(name), problems);
   const parsed = PROJECT_SHAPE.safeParse(value);
   if (!parsed.success) {
-    // A place with a missing variable has its problem already.
+    // A missing variable has already been reported at this position.
     const isNew = ({ at }: ProjectProblem) =>
       !problems.some((one) => one.at.line === at.line && one.at.column === at.column);
     throw refuse([...problems, ...problemsOfIssues(tree, parsed.error.issues).filter(isNew)]);
@@ -191,8 +191,8 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
 const displayName = (file: string): string => (file.startsWith(`${process.cwd()}/`) ? basename(file) : file);
 
 /**
- * Reads the project file at `path`. Rejects a ProjectError with every problem, also when the file cannot be
- * read.
+ * Reads the project file at `path`. Rejects with a ProjectError that has every problem, also when the file
+ * cannot be read.
  */
 export async function readProject(path: string, shellEnv: ShellEnvironment): Promise<Project> {
   const start = { line: 1, column: 1 };

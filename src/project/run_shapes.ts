@@ -1,5 +1,5 @@
-// The shapes of what berth.yaml says of a run of a service: its checks, restarts, limits and stop. Each is in
-// snake_case and with durations there, and comes out in the words of a registration.
+// The shapes of the run settings in berth.yaml: checks, restarts, limits and stop. The file uses snake_case
+// and durations; the result uses the fields of a registration.
 import { z } from '../adapters/zod.ts';
 import {
   isCheckCommand,
@@ -34,7 +34,7 @@ const anyDuration = z
   )
   .transform((value) => (typeof value === 'number' ? value : (parseDuration(value) ?? 0)));
 
-/** A duration of at most an hour; comes out in milliseconds. */
+/** A duration of at most an hour; returned in milliseconds. */
 export const duration = anyDuration.refine((ms) => ms <= HTTP.maxQueryDurationMs, 'must be at most 1h');
 
 const SIGNAL_MESSAGE = 'must be a signal such as SIGTERM or SIGINT';
@@ -56,7 +56,7 @@ const HTTP_MESSAGE = 'must be an http:// or https:// URL, or a path such as /hea
 const TCP_MESSAGE = 'must be host:port, a port, or true for its own port';
 const STATUS_MESSAGE = 'must be the least and the greatest status, such as [200, 399]';
 const HEADER_MESSAGE = `must be a map of at most ${CHECK.maxHeaders} names to texts`;
-/** What is wrong with an expression of a check. */
+/** The message for an invalid expression in a check. */
 export const PATTERN_MESSAGE = 'must be a regular expression of RE2';
 
 const probeTime = duration.refine(
@@ -128,14 +128,14 @@ const liveKeys = {
 const HTTP_KEYS = ['status', 'header', 'body'] as const;
 type CheckKeys = { readonly [K in keyof typeof liveKeys]?: unknown };
 
-/** What is wrong with the keys of a check taken together; undefined: nothing. */
+/** The fault in the combination of a check's keys; undefined without one. */
 function checkFault(given: CheckKeys): string | undefined {
   if (KINDS.filter((kind) => given[kind] !== undefined).length !== 1) return ONE_KIND_MESSAGE;
   const stray = HTTP_KEYS.find((key) => given.http === undefined && given[key] !== undefined);
   return stray && `must have ${stray} only with http`;
 }
 
-/** A map of a check; `keys` are those it may have. */
+/** A map of a check; `keys` are the allowed ones. */
 const checkMap = <K extends typeof checkKeys>(keys: K) =>
   z.strictObject(keys, withMessage(CHECK_MESSAGE)).superRefine((given: CheckKeys, context) => {
     const message = checkFault(given);
@@ -146,18 +146,18 @@ const checkText = z
   .string(withMessage(CHECK_MESSAGE))
   .refine((value) => value === 'tcp' || isCheckPath(value) || isCheckUrl(value), CHECK_MESSAGE);
 
-/** A check in a fixed order of its keys, as it is registered. */
+/** A check with its keys in a fixed order, as registered. */
 const orderedCheck = (given: object): object => {
   const rows = Object.keys(liveKeys).map((key) => [key, Reflect.get(given, key)]);
   return Object.fromEntries(rows.filter(([, value]) => value !== undefined));
 };
 
-/** A ready-check: text as the file has it (readyUrl completes it), or the object of a registration. */
+/** A ready-check: text as in the file (readyUrl completes it), or the object of a registration. */
 export const readyShape = z
   .union([checkText, checkMap(checkKeys)], withMessage(CHECK_MESSAGE))
   .transform((given) => (typeof given === 'string' ? given : (orderedCheck(given) as ReadyField)));
 
-/** A live-check, as a registration has it. */
+/** A live-check in the form of a registration. */
 export const liveShape = z
   .union([checkText, checkMap(liveKeys)], withMessage(CHECK_MESSAGE))
   .transform((given): LiveField => {
@@ -203,7 +203,7 @@ const restartMap = z
     };
   });
 
-/** The restart policy, or a rule with pauses and an end. */
+/** The restart policy, or a rule with pauses and a limit. */
 export const restartShape = z.union(
   [policy, restartMap],
   withMessage(`${POLICY_MESSAGE}, or a map with policy, min_ms, max_ms, max and within_ms`),
@@ -228,7 +228,7 @@ const limitsMap = z.strictObject(
   withMessage(LIMITS_MESSAGE),
 );
 
-/** What a run may use. */
+/** The resource limits of a run. */
 export const limitsShape = limitsMap
   .refine((given) => Object.values(given).some((value) => value !== undefined), LIMITS_MESSAGE)
   .transform(({ memory_mb: memoryMB, cpus, pids }): RunLimits => {
@@ -254,12 +254,12 @@ const stopMap = z.strictObject(
   withMessage('must be a map with command, signal and grace'),
 );
 
-/** How it is stopped; a text is the command. */
+/** How a service is stopped; text is the command. */
 export const stopShape = z
   .union([stopCommand, stopMap], withMessage('must be a command, or a map with command, signal and grace'))
   .transform((given) => (typeof given === 'string' ? { command: given } : given));
 
-/** The keys of the maps above, by the field that has them, for hints about unknown ones. */
+/** The keys of the maps above, by the field that contains them, for hints about unknown ones. */
 export const RUN_KEYS: Readonly<Record<string, readonly string[]>> = {
   ready: Object.keys(checkKeys),
   live: Object.keys(liveKeys),
@@ -270,7 +270,7 @@ export const RUN_KEYS: Readonly<Record<string, readonly string[]>> = {
 
 const hasValue = (entry: [string, unknown]): boolean => entry[1] !== undefined;
 
-/** `restart` in the words of the file. */
+/** `restart` in the form of the file. */
 export function restartEntry(given: RestartPolicy | RestartRule | undefined): unknown {
   if (typeof given !== 'object') return given;
   const { policy: one, minMs, maxMs, max, withinMs } = given;
@@ -278,6 +278,6 @@ export function restartEntry(given: RestartPolicy | RestartRule | undefined): un
   return Object.fromEntries(rows.filter(hasValue));
 }
 
-/** `limits` in the words of the file. */
+/** `limits` in the form of the file. */
 export const limitsEntry = ({ memoryMB, cpus, pids }: RunLimits): object =>
   Object.fromEntries(Object.entries({ memory_mb: memoryMB, cpus, pids }).filter(hasValue));

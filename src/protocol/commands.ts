@@ -26,7 +26,8 @@ export const COMMAND_ID_PATTERN = /^run-[0-9a-f]{16}$/;
 export interface CommandProtocol {
   /**
    * Keeps the command until a terminal is attached, which starts it. When the command or its terminal ends,
-   * so does everything else. Fails unknown_service, key_unusable, name_in_use, and daemon_busy when too many are kept.
+   * so does everything else. Fails unknown_service, key_unusable, name_in_use, and daemon_busy when too many
+   * are kept.
    */
   prepare(message: { input: CommandInput }): null;
 }

@@ -16,7 +16,7 @@ export interface PortsProtocol {
    */
   claim(message: { owner: string; port: number | null }): { others: string[] };
   release(message: { owner: string }): null;
-  /** The claims of all owners whose names begin with `prefix`, by name; a port is null where there is none. */
+  /** The claims of all owners whose names begin with `prefix`, by name; null: an owner without a port. */
   claims(message: { prefix: string }): { rows: [owner: string, port: number | null][] };
   /**
    * Gives `owner` the lowest port of the range that is neither claimed nor in use, and claims it at once, so

@@ -14,7 +14,7 @@ function openQuietly(path: string): number[] {
   }
 }
 
-/** The names in `folder`; none where there is no such folder: the first host may have ended before it made it. */
+/** The names in `folder`; empty without the folder: the first host may have ended before creating it. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
