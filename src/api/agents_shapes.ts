@@ -62,7 +62,7 @@ function nothingToRun(value: unknown): InvalidField[] {
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
 }
 
-/** What keeps no conversation would begin anew after each sleep. */
+/** A service that keeps no conversation would start from the beginning after each sleep. */
 function nothingToWake(value: unknown): InvalidField[] {
   if (!(value instanceof Object) || !('sleep' in value) || value.sleep === null) return [];
   const type = 'agent_type' in value ? AGENT_TYPES.find((known) => known === value.agent_type) : undefined;
@@ -253,7 +253,7 @@ const StateReportShape = objectShape({
   session_id: shortText(AGENT_STATE.maxSessionId).nullable().optional(),
 }).meta({ id: 'StateReportInput' });
 
-/** What an agent's own hook tells. */
+/** What an agent's own hook reports. */
 export type StateReport = z.input<typeof StateReportShape>;
 export const StateReport = new RequestBody(StateReportShape, (value) => {
   const { state, message, session_id } = validate(StateReportShape, value);

@@ -1,4 +1,4 @@
-// The fields that answers of several resources have.
+// Fields shared by the answers of several resources.
 import { z } from '../adapters/zod.ts';
 import { AGENT_STATES, STATE_AUTHORITIES } from '../protocol/agent_state.ts';
 import { AGENT_TYPES } from '../protocol/agent_types.ts';

@@ -134,7 +134,7 @@ export const ENV_FILE_LIMIT: field.LargeField = ['envFile', SERVICE.maxEnvFiles,
 const memberOf = (value: unknown, name: string): unknown =>
   value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
 
-/** The policy that a value of `restart` has; undefined where it has none. */
+/** The policy in a value of `restart`; undefined without one. */
 export const policyOf = (given: unknown): unknown =>
   typeof given === 'string' ? given : memberOf(given, 'policy');
 
@@ -146,7 +146,7 @@ const PATTERN_FIELDS = [
   ['live', 'log'],
 ] as const;
 
-/** The checks of a service without a port that ask its port. */
+/** The checks that use the port of a service without a port. */
 function portFaults(value: unknown): InvalidField[] {
   if (memberOf(value, 'port') !== null) return [];
   return ['ready', 'live'].flatMap((check) => {

@@ -5,7 +5,7 @@ import { OPERATION_STATES } from '../protocol/cloud_operations.ts';
 import { WORKLOAD_KINDS } from '../protocol/workload_kinds.ts';
 import { id, utcTimeShape } from './answer_fields.ts';
 
-/** What both are about. */
+/** The fields that events and operations share. */
 const subject = {
   cluster_id: id.nullable(),
   cluster: z.string().nullable().describe('Its name'),

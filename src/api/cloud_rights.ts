@@ -102,5 +102,5 @@ const byId = new Map<string, CloudRight>(
   }),
 );
 
-/** What an operation needs; undefined: it is not of the cloud part, or public. */
+/** The right that an operation needs; undefined: it is public, or not part of the cloud API. */
 export const cloudRightOf = ({ id }: Pick<Operation, 'id'>): CloudRight | undefined => byId.get(id);

@@ -73,7 +73,7 @@ function shapeOfQuery(field: QueryField): z.ZodType {
   return field.kind === 'list' ? z.array(word).min(1) : word;
 }
 
-/** The parameters of a row: that of the path, the query, and the header if events are replayed. */
+/** The parameters of an operation: the path's, the query's, and the header if events are replayed. */
 function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
@@ -156,7 +156,7 @@ function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject 
   };
 }
 
-/** The document of `rows`. Throws when an operation names a shape that is not there. */
+/** The document of `rows`. Throws when an operation names a missing shape. */
 export function buildDocument(rows: readonly Operation[], shapes: Shapes): ReturnType<typeof createDocument> {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
@@ -195,6 +195,6 @@ export async function loadShapes(): Promise<Shapes> {
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-/** The document as it is served. */
+/** The document as served. */
 export const documentJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
   Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));

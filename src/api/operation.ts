@@ -80,7 +80,7 @@ export interface Operation<
   readonly isAlways: boolean;
   /** Answered without a token, because it reveals nothing about registered resources. */
   readonly isPublic: boolean;
-  /** Answered also to who shows a share token of the agent in the path. */
+  /** Also answered to clients with a share token of the agent in the path. */
   readonly isShared: boolean;
   /** Answered without waiting for a process or a cluster, so a client may give up soon. */
   readonly isPrompt: boolean;
@@ -141,7 +141,7 @@ export const operationsOf =
     };
   };
 
-/** Whether it changes something of the cloud part: docs/reference.md "Operations and retries". */
+/** Whether an operation changes the cloud part: docs/reference.md "Operations and retries". */
 export const isCloudChange = ({ needs, method }: Pick<Operation, 'needs' | 'method'>): boolean =>
   needs === 'cloud' && method !== 'GET';
 
@@ -168,7 +168,7 @@ export type QueryOf<O extends Operation> = QueryValues<O['query']>;
 /** The query that a client gives. */
 export type QueryInputOf<O extends Operation> = QueryInput<O['query']>;
 
-/** What every Berth has of its own: its tethers, its relay, the proof that it knows its token. */
+/** Resources that belong to each Berth: its tethers, its relay, the proof that it knows its token. */
 const OWN: ReadonlySet<ResourceName> = new Set(['tethers', 'relay', 'access']);
 
 /** Whether another Berth answers `operation`, where one is set. */

@@ -64,7 +64,7 @@ function parseGrant(value: unknown): GrantInput {
       : [{ path: 'token', message: 'one of token, user and group must be given' }]),
   ];
   validate(GrantShape, value, faults);
-  // There is one, or that was a fault.
+  // One grantee exists, or its absence was reported as a fault.
   return { to: grantees[0] as Grantee, role, clusterId, namespace, labels };
 }
 
