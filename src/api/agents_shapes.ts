@@ -7,8 +7,8 @@ import { AGENTS_GROUP, hostLabel } from '../protocol/names.ts';
 import { faultOfPrompt } from '../protocol/prompt_text.ts';
 import { SERVICE_STATUSES } from '../protocol/service.ts';
 import { keyBytes } from '../protocol/terminal_keys.ts';
-import { AGENT_STATE, PROMPT, SHARE } from '../settings/agent_limits.ts';
-import { AGENT, HTTP } from '../settings/limits.ts';
+import { AGENT, AGENT_STATE, PROMPT, SHARE } from '../settings/agent_limits.ts';
+import { HTTP } from '../settings/limits.ts';
 import { agentState, agentType, nameShape, pid, place, port, stateReason, time } from './answer_fields.ts';
 import * as field from './registration_fields.ts';
 import {

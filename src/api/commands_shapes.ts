@@ -1,7 +1,7 @@
 // Commands: the shape of a request, docs/reference.md "Commands".
 import { withoutSession } from '../protocol/base_environment.ts';
 import type { CommandInput } from '../protocol/commands.ts';
-import { AGENT } from '../settings/limits.ts';
+import { AGENT } from '../settings/agent_limits.ts';
 import * as field from './registration_fields.ts';
 import { integerField, objectShape, RequestBody, validate, z } from './validation.ts';
 

@@ -107,10 +107,7 @@ const MAX_MESSAGE_BYTES = 256 * KIB;
 export interface Front {
   /** Starts the `views` and `viewers` actors, so that owners may send to them. */
   start(): Promise<void>;
-  /**
-   * Starts serving; until `setReady(true)`, only the daemon's information about itself. Rejects with
-   * port_in_use.
-   */
+  /** Starts serving; only the daemon's own information until `setReady(true)`. Rejects with port_in_use. */
   listen(): Promise<{ port: number; cloudPort: number | null; server: ServerKind }>;
   /** Asks `events` for the kept events until it answers. Runs by itself after a restart of its thread. */
   restoreEvents(): Promise<void>;
@@ -124,10 +121,7 @@ export interface Front {
   reload(settings: AccessSettings): void;
   /** From now on readyz is 503 and changes are refused; reads and streams continue. */
   shutdown(): void;
-  /**
-   * Stops accepting connections, ends the streams, waits briefly for pending answers, and releases
-   * everything.
-   */
+  /** Stops accepting connections, ends the streams, waits briefly for answers, and releases everything. */
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 // The reading side of the logs (on disk: format.ts). It only needs the files, which contain all output that
 // the process host has read, and may run while the host writes and rotates.
 import { readSync } from 'node:fs';
-import type { LogSlice, LogsQuery } from '../protocol/service.ts';
+import type { LogSlice, LogsQuery } from '../protocol/logs.ts';
 import { LOGS } from '../settings/limits.ts';
 import { decodeIndexRecord, type LogIndexRecord, RECORD_BYTES } from './format.ts';
 import { concatAdjacent, type LogPiece, lastLines, type PlacedLine } from './line_cutter.ts';

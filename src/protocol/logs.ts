@@ -129,3 +129,25 @@ export interface LogJobs {
   start(task: LogStartTask): Promise<LogStart[]>;
   read(task: LogReadTask): Promise<LogReadAnswer>;
 }
+
+export interface LogsQuery {
+  lines: number;
+  stream: 'stdout' | 'stderr' | null;
+  timestamps: boolean;
+  /** Whether to return bytes as written, without terminal emulation. */
+  raw: boolean;
+}
+
+/** A range of the log of a service; offsets are logical. */
+export interface LogSlice {
+  /** The actual start: rotation may have deleted the requested one. */
+  start: number;
+  /** The offset to continue from. */
+  end: number;
+  /** The run that printed it; null: the range has none of the requested output. */
+  run: string | null;
+  /** The requested output. The gaps between parts belong to the other stream. */
+  parts: { offset: number; bytes: Uint8Array }[];
+  /** The time (epoch milliseconds) from each offset on, in order; empty unless requested. */
+  times: { offset: number; time: number }[];
+}

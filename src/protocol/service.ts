@@ -5,6 +5,7 @@ import type { AgentType } from './agent_types.ts';
 import type { EnvironmentRows } from './base_environment.ts';
 import type { LiveField, ReadyField } from './checks.ts';
 import type { Dependency } from './dependency_order.ts';
+import type { LogSlice, LogsQuery } from './logs.ts';
 import type { PortProtocol } from './port_protocol.ts';
 import type { ScheduleSpec } from './schedules.ts';
 import type { WatchState } from './watcher.ts';
@@ -252,28 +253,6 @@ export interface SignalReply {
   signal: string;
   /** The number of processes that got it. */
   processes: number;
-}
-
-export interface LogsQuery {
-  lines: number;
-  stream: 'stdout' | 'stderr' | null;
-  timestamps: boolean;
-  /** Whether to return bytes as written, without terminal emulation. */
-  raw: boolean;
-}
-
-/** A range of the log of a service; offsets are logical. */
-export interface LogSlice {
-  /** The actual start: rotation may have deleted the requested one. */
-  start: number;
-  /** The offset to continue from. */
-  end: number;
-  /** The run that printed it; null: the range has none of the requested output. */
-  run: string | null;
-  /** The requested output. The gaps between parts belong to the other stream. */
-  parts: { offset: number; bytes: Uint8Array }[];
-  /** The time (epoch milliseconds) from each offset on, in order; empty unless requested. */
-  times: { offset: number; time: number }[];
 }
 
 /** The result of a probe. `url` is what was probed, as shown to people. */

@@ -1,6 +1,6 @@
 // The terminal of an agent, docs/reference.md "Terminals": messages between the service that owns it and the
 // viewers on the front, and the job that draws its screen.
-import { AGENT } from '../settings/limits.ts';
+import { AGENT } from '../settings/agent_limits.ts';
 
 /** Handled by `service:<name>` of an agent. `viewer` is a name chosen by the front and never reused by it. */
 export interface TerminalProtocol {

@@ -58,9 +58,7 @@ class PendingReply {
   }
 }
 
-/**
- * Starts its actor at once. Never throws: crashes, and scopes that close too late, are reported to the node.
- */
+/** Starts its actor at once. Never throws: crashes and scopes that close late are reported to the node. */
 export class Mailbox {
   readonly address: string;
   readonly type: ConfiguredActor;

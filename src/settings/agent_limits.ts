@@ -1,5 +1,5 @@
 // The numbers of states, prompts and shared terminals that users or several files depend on.
-import { KIB } from './limits.ts';
+import { KIB, MIB } from './limits.ts';
 
 /** What agents are doing: docs/reference.md "State of an agent". */
 export const AGENT_STATE = {
@@ -91,4 +91,29 @@ export const SESSION = {
   titleChars: 24,
   /** How long a request that wakes an agent waits for its server to listen. */
   listenMs: 10_000,
+} as const;
+
+/** Agents: docs/reference.md "Terminals", "Attach". */
+export const AGENT = {
+  defaultCols: 120,
+  defaultRows: 32,
+  /** Most columns, and most rows, of a terminal. */
+  maxColsOrRows: 1_000,
+  /** Shortest interval between two changes of a terminal's size. */
+  resizeIntervalMs: 20,
+  /** How much output a viewer may leave unacknowledged, and how much input its program may leave unread. */
+  maxUnacknowledgedBytes: MIB,
+  /** The same for all viewers together: if there are more than 64, they share it. */
+  maxViewerBytes: 64 * MIB,
+  /** How much of the latest output a screen is drawn from. A viewer that is further behind gets a screen. */
+  replayBytes: MIB,
+  /** The number of past sizes to keep for a terminal; earlier output is drawn at the oldest of them. */
+  maxSizeMarks: 32,
+  /** The time limit of a drawing; the rest of the output is sent unchanged. */
+  drawBudgetMs: 500,
+  /** How long a drawing may take before its thread is ended, and the pause of that terminal afterwards. */
+  drawTimeoutMs: 10_000,
+  overrunPauseMs: 10_000,
+  /** The most keys in one request. */
+  maxKeys: 1_000,
 } as const;

@@ -1,6 +1,8 @@
 // Relations between limits that the code relies on.
+
+import { AGENT } from './agent_limits.ts';
 import { CLOUD, TETHER } from './cloud_limits.ts';
-import { AGENT, EVENTS, HTTP, LOGS, READY_CHECK, SCHEDULE, SERVICE } from './limits.ts';
+import { EVENTS, HTTP, LOGS, READY_CHECK, SCHEDULE, SERVICE } from './limits.ts';
 
 /** Relations that must hold; `test/readme.test.ts` checks each. */
 export const INVARIANTS: readonly [why: string, holds: boolean][] = [

@@ -5,7 +5,7 @@ import { fail } from '../../protocol/errors.ts';
 import type { ScreenReading, SizeMark, TerminalProtocol } from '../../protocol/terminal.ts';
 import { isCursorKey, keyBytes } from '../../protocol/terminal_keys.ts';
 import type { Context, MessageOf, ReplyOf } from '../../runtime/actor.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT } from '../../settings/agent_limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLog } from './service_log.ts';
 import {

@@ -4,7 +4,6 @@ import type { Store } from '../../adapters/storage/store_tables.ts';
 import type { AgentLife } from '../../protocol/access_key.ts';
 import type { AgentStatus, TerminalReading } from '../../protocol/agent_state.ts';
 import type { EnvironmentRows } from '../../protocol/base_environment.ts';
-import { isNotified, liveCheckOf } from '../../protocol/checks.ts';
 import type { CommandInput } from '../../protocol/commands.ts';
 import { fail } from '../../protocol/errors.ts';
 import {
@@ -31,8 +30,9 @@ import { envFileRows } from './env_files.ts';
 import { childEnvironment, commandEnvironment } from './environment.ts';
 import { HostQuestions } from './host_questions.ts';
 import { filledSpec, neighbourVariables, type StackPorts, stackPorts } from './placeholders.ts';
-import { checkOfRun, type LiveRun, type Run } from './run.ts';
+import type { LiveRun, Run } from './run.ts';
 import * as events from './run_events.ts';
+import { checksOf, NO_PORT, spawnRequest } from './spawn_request.ts';
 import { ownPort, type StopSettings } from './stop_settings.ts';
 import { taskMetadata } from './task_metadata.ts';
 
@@ -72,9 +72,6 @@ const SEALED_ENV = (name: string): string =>
   `${name} cannot be started: its env is sealed with a key that is not in the state directory`;
 const SEALED_ENV_HINT =
   'Put the file env.key back that sealed it, or register the service with its env again.';
-
-/** What the host gets as the port of a service without one. */
-const NO_PORT = 0;
 
 const isSealed = ({ sealedEnv, baseEnv }: StoredService): boolean =>
   sealedEnv !== undefined || baseEnv?.sealed !== undefined;
@@ -196,28 +193,16 @@ export class ServiceEffects {
       await this.stopRun(last.run, ownPort(spec), { signal: spec.stopSignal, graceMs: spec.stopGrace });
     const { port } = run.metadata;
     if (port !== null && (await this.portHolder(port)) !== null) throw await this.portConflict(port, run.id);
-    const { limits } = spec;
-    const ready = checkOfRun(spec.ready, run.metadata);
-    const live = checkOfRun(spec.live, run.metadata);
-    const liveMs = liveCheckOf(live, port)?.intervalMs ?? null;
-    const notify = { watchdogMs: isNotified(live) ? liveMs : null };
-    const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
-    const checks = { ready, ...(live !== null && { live }) };
+    const checks = checksOf(spec, run.metadata);
     const metadata = { ...run.metadata, ...checks, ...(await this.taskOf(stored, spec.cwd)) };
-    const env = childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports));
-    const made = await this.host.ask('spawn', {
-      service: name,
-      run: run.id,
-      cmd: spec.cmd,
-      cwd: spec.cwd,
-      env: spec.agent ? [...env, ...this.config.agentAccess({ name, run: run.id })] : env,
-      port: port ?? NO_PORT,
-      umask: this.config.umask,
-      pty: spec.agent && { cols: spec.agent.cols, rows: spec.agent.rows },
-      memo: metadata,
-      ...((isNotified(ready) || isNotified(live)) && { notify }),
-      ...(limits && { limits }),
-    });
+    const given = { ...spec, port, env: [...fromFiles, ...spec.env] };
+    const own = childEnvironment(this.baseOf(stored), given, run.id, neighbourVariables(spec, ports));
+    const env = spec.agent ? [...own, ...this.config.agentAccess({ name, run: run.id })] : own;
+    const { umask } = this.config;
+    const made = await this.host.ask(
+      'spawn',
+      spawnRequest({ name, run: run.id, spec, metadata, env, umask }),
+    );
     return { ...made, metadata };
   }
 

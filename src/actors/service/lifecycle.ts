@@ -385,10 +385,7 @@ export class ServiceLifecycle {
     this.become({ phase: 'waiting', backoff, trouble }, cancel);
   }
 
-  /**
-   * The host was lost during a launch or a stop. Callers get a Failure, and the host is asked until it
-   * answers.
-   */
+  /** The host was lost in a launch or stop: callers get a Failure; the host is asked until it answers. */
   private sever(was: In<'launching' | 'stopping'>): void {
     this.become({ phase: 'lost', was });
     this.lookLater();

@@ -3,7 +3,7 @@
 import { linesToJson } from '../../logs/json_lines.ts';
 import { type LineFormat, lineText, mapInBatches } from '../../logs/line_text.ts';
 import { type LogTail, logEndOffset, readLog, readLogParts, readLogTail } from '../../logs/reader.ts';
-import type { LogSlice, LogsQuery } from '../../protocol/service.ts';
+import type { LogSlice, LogsQuery } from '../../protocol/logs.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import { KeyedMutex } from '../../runtime/keyed_mutex.ts';
 import { LOGS, SERVICE } from '../../settings/limits.ts';

@@ -13,8 +13,7 @@ import {
   viewerShare,
 } from '../../protocol/terminal.ts';
 import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/agent_limits.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
 import { type StretchSizes, type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
 

@@ -2,8 +2,7 @@
 // few kilobytes represent the screen, and nothing follows the terminal in between.
 import type { RuleSet, StateReading } from '../../protocol/screen_rules.ts';
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
-import { AGENT_STATE } from '../../settings/agent_limits.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
 import type { DrawableOutput } from './shared_terminal.ts';
 import type { ReadState, StateDrawings } from './state_drawings.ts';
 

@@ -2,7 +2,7 @@
 // message is under way at a time, and the host answers when the program has room. So a program that does not
 // read delays only its own input.
 import { fail } from '../../protocol/errors.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT } from '../../settings/agent_limits.ts';
 
 export interface TerminalInputOptions {
   /** Resolves when the terminal has taken the input, or is gone. */

@@ -1,7 +1,7 @@
 // The sizes that a terminal has had, each with the log offset from which it applied. Output only makes sense
 // at the size it was printed for: docs/reference.md "Screens of terminals".
 import type { SizeMark } from '../../protocol/terminal.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT } from '../../settings/agent_limits.ts';
 
 /** The size of a terminal, and the sizes that it has had if it was resized. */
 export interface TerminalSize {

@@ -1,5 +1,6 @@
 // State: the connections of other Berths and the streams in them. Rebuilt from: nothing; they reconnect. This
 // is the data plane: bytes only go through this actor's thread.
+import type { MuxEvents } from '../../adapters/relay/mux.ts';
 import type { MuxStream } from '../../adapters/relay/mux_stream.ts';
 import { readOpenRequest } from '../../adapters/relay/open_request.ts';
 import { listenForRelays, type RelayAddress, type RelayServer } from '../../adapters/relay/relay_server.ts';
@@ -47,8 +48,12 @@ class EndedTickets {
     }
   }
 
-  has({ holder, madeAt }: ReadTicket): boolean {
-    return holder?.subjects.some((subject) => madeAt <= (this.changedAt.get(subject) ?? -1)) ?? false;
+  /** `ticket`, unless the rights of its holder have changed since it was made. */
+  valid(ticket: ReadTicket | null): ReadTicket | null {
+    const isEnded = ticket?.holder?.subjects.some(
+      (subject) => ticket.madeAt <= (this.changedAt.get(subject) ?? -1),
+    );
+    return isEnded ? null : ticket;
   }
 }
 
@@ -77,6 +82,12 @@ async function accept(
   else stream.reset('failed', `there is no workload ${request.workloadId} that this token may tether`);
 }
 
+const streamEvents = (client: RelayClient): MuxEvents => ({
+  onStream: (stream, request) => {
+    accept(client, stream, request).catch((error: unknown) => client.context.crash(error));
+  },
+});
+
 /** Why `holder` may not open the stream that it has just opened; null: it may. docs/reference.md "Quotas". */
 function quotaRefusal(
   maxStreams: number,
@@ -103,17 +114,8 @@ export const relayActor = actor<RelayProtocol, RelayConfig>('relay', async (cont
         ...config.address,
         clock: config.networkClock,
         passesTo: () => other,
-        readTicket: (ticket) => {
-          const found = readTicket(config.cloudToken, ticket, clock.now());
-          return found && !ended.has(found) ? found : null;
-        },
-        eventsOf: (holder) => ({
-          onStream: (stream, request) => {
-            accept({ context, ports, holder, refusal }, stream, request).catch((error: unknown) =>
-              context.crash(error),
-            );
-          },
-        }),
+        readTicket: (ticket) => ended.valid(readTicket(config.cloudToken, ticket, clock.now())),
+        eventsOf: (holder) => streamEvents({ context, ports, holder, refusal }),
       });
       if (scope.signal.aborted) return await opened.close();
       server = opened;

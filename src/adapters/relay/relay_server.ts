@@ -192,6 +192,46 @@ function admit(
   connections.set(connection, admission);
 }
 
+interface Upgrade {
+  request: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+  connections: Map<RelayConnection, Admission>;
+  passed: Set<Duplex>;
+  strangers: Strangers;
+  sockets: WebSocketServer;
+}
+
+/** Admits a client, or forwards it to the relay that has the workloads. Returns the status of a refusal, or null. */
+function answerUpgrade(options: RelayServerOptions, upgrade: Upgrade): number | null {
+  const { request, socket, head, connections, passed, strangers, sockets } = upgrade;
+  const found = holderOf(request, options.readTicket);
+  if (typeof found === 'number') return found;
+  strangers.remove(request.socket);
+  const target = options.passesTo();
+  // Two relays that each take the other for the lease holder would forward a connection in a loop.
+  if (target && request.headers[PASSED_ON] !== undefined) return 503;
+  if (target) passUpgrade(target, request, socket, head, passed);
+  else if (isEnough(found.holder, connections)) return 429;
+  else
+    sockets.handleUpgrade(request, socket, head, (webSocket) =>
+      admit(webSocket, found.holder, options, connections),
+    );
+  return null;
+}
+
+/** Resolves when `server` listens. Rejects with the error of the system. */
+const listening = (server: http.Server, { bind, port }: RelayAddress): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: bind, port, exclusive: true }, () => {
+      server.off('error', reject);
+      // A failed accept (no descriptors left) concerns one connection only.
+      server.on('error', () => undefined);
+      resolve();
+    });
+  });
+
 /** Listens. Rejects with the error of the system. */
 export async function listenForRelays(options: RelayServerOptions): Promise<RelayServer> {
   const connections = new Map<RelayConnection, Admission>();
@@ -206,39 +246,10 @@ export async function listenForRelays(options: RelayServerOptions): Promise<Rela
   const server = createServer(options, strangers);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => undefined);
-    const found = holderOf(request, options.readTicket);
-    if (typeof found === 'number') {
-      refuse(socket, found);
-      return;
-    }
-    strangers.remove(request.socket);
-    const target = options.passesTo();
-    // Two that take each other for the one that has the clusters would pass it on for ever.
-    if (target && request.headers[PASSED_ON] !== undefined) {
-      refuse(socket, 503);
-      return;
-    }
-    if (target) {
-      passUpgrade(target, request, socket, head, passed);
-      return;
-    }
-    if (isEnough(found.holder, connections)) {
-      refuse(socket, 429);
-      return;
-    }
-    sockets.handleUpgrade(request, socket, head, (webSocket) =>
-      admit(webSocket, found.holder, options, connections),
-    );
+    const status = answerUpgrade(options, { request, socket, head, connections, passed, strangers, sockets });
+    if (status !== null) refuse(socket, status);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: options.bind, port: options.port, exclusive: true }, () => {
-      server.off('error', reject);
-      // A failed accept (no descriptors left) concerns one connection only.
-      server.on('error', () => undefined);
-      resolve();
-    });
-  });
+  await listening(server, options);
   const address = server.address();
   return {
     port: typeof address === 'object' && address ? address.port : options.port,

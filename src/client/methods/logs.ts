@@ -5,7 +5,7 @@ import type { LogEntry } from '../../api/logs_shapes.ts';
 import type { Operation, QueryInputOf } from '../../api/operation.ts';
 import type { QueryInput } from '../../api/query.ts';
 import type { followedLogs, logTail } from '../../api/query_fields.ts';
-import type { LogsQuery } from '../../protocol/service.ts';
+import type { LogsQuery } from '../../protocol/logs.ts';
 import { type CallOptions, call, type Endpoint, sendRequest } from '../api_call.ts';
 import { type StreamOptions, sseFrames } from '../event_stream.ts';
 

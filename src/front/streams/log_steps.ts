@@ -2,7 +2,8 @@
 // formatted once, however many there are.
 import { LineCutter, NO_PARTIAL_LINE, type PartialLine } from '../../logs/line_cutter.ts';
 import { type LineFormat, lineText } from '../../logs/line_text.ts';
-import type { LogSlice, LogsQuery, ServiceProtocol } from '../../protocol/service.ts';
+import type { LogSlice, LogsQuery } from '../../protocol/logs.ts';
+import type { ServiceProtocol } from '../../protocol/service.ts';
 import { localTime } from '../../protocol/timestamps.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { KIB, LOGS } from '../../settings/limits.ts';

@@ -9,8 +9,7 @@ import {
   viewerShare,
 } from '../../protocol/terminal.ts';
 import { type Clock, type Handlers, type MessageOf, type Ref, tolerateFailure } from '../../runtime/actor.ts';
-import { SHARE } from '../../settings/agent_limits.ts';
-import { AGENT } from '../../settings/limits.ts';
+import { AGENT, SHARE } from '../../settings/agent_limits.ts';
 import type { ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 import { TerminalViewer, type Viewing } from './terminal_viewer.ts';
 

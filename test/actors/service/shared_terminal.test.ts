@@ -5,7 +5,7 @@ import { drawScreen, openTerminalScreen } from '../../../src/adapters/terminal_s
 import type { SizeMark } from '../../../src/protocol/terminal.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
-import { AGENT } from '../../../src/settings/limits.ts';
+import { AGENT } from '../../../src/settings/agent_limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { must } from '../../kit/must.ts';

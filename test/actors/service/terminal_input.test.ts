@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { TerminalInput } from '../../../src/actors/service/terminal_input.ts';
-import { AGENT } from '../../../src/settings/limits.ts';
+import { AGENT } from '../../../src/settings/agent_limits.ts';
 import { settle } from '../../kit/actors.ts';
 
 function stage() {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { FairQueue } from '../../../src/front/streams/fair_queue.ts';
 import { FollowedLog, type LogStep, LogStepCache, positionAt } from '../../../src/front/streams/log_steps.ts';
-import type { LogSlice, ServiceProtocol } from '../../../src/protocol/service.ts';
+import type { LogSlice } from '../../../src/protocol/logs.ts';
+import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import { KIB, LOGS, MIB } from '../../../src/settings/limits.ts';
 
 import { settle, world } from '../../kit/actors.ts';

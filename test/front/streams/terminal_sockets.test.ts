@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
-import { AGENT, KIB, MIB } from '../../../src/settings/limits.ts';
+import { AGENT } from '../../../src/settings/agent_limits.ts';
+import { KIB, MIB } from '../../../src/settings/limits.ts';
 import { afterThisTest, settle, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import {

@@ -2,7 +2,7 @@
 
 import type { QueryValues } from '../../../api/query.ts';
 import type { logTail } from '../../../api/query_fields.ts';
-import type { LogsQuery } from '../../../protocol/service.ts';
+import type { LogsQuery } from '../../../protocol/logs.ts';
 import type { SpecRow } from '../../../protocol/views.ts';
 import { LOGS } from '../../../settings/limits.ts';
 import type { AppContext } from '../app_context.ts';
