@@ -202,7 +202,7 @@ interface Upgrade {
   sockets: WebSocketServer;
 }
 
-/** Admits a client, or forwards it to the relay that has the workloads. Returns the status of a refusal, or null. */
+/** Admits a client, or forwards it to the lease holder. Returns the status of a refusal; null: none. */
 function answerUpgrade(options: RelayServerOptions, upgrade: Upgrade): number | null {
   const { request, socket, head, connections, passed, strangers, sockets } = upgrade;
   const found = holderOf(request, options.readTicket);
