@@ -34,6 +34,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
+    // A poll waits for what happens, as every other wait does: its default of 1 s is a while.
+    expect: { poll: { timeout: 25_000 } },
     // In CI a failed test is retried once. If it then passes, test/kit/flaky_reporter.ts names it as flaky, which
     // fails the run all the same: the list tells a broken test from a broken change.
     retry: process.env['CI'] ? 1 : 0,
