@@ -108,6 +108,11 @@ describeWithAgents(`${NAMES.length} agents`, () => {
       await before.person('prompt', asking, '--queue', 'run: touch answered');
       await before.person('prompt', served, '--queue', 'run: touch served');
       await before.all('blocked', asking, served);
+      // The title of a terminal says so before the whole question is on its screen.
+      await eventually(async () => {
+        const shown = await before.tool('agents');
+        return shown.includes('touch answered') && shown.includes('touch served');
+      });
       const { stdout } = await before.person('states');
       expect(stdout.split('\n')[1]).toContain('blocked');
       expect(stdout).toContain(`${asking} asks:`);
