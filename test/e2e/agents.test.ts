@@ -426,7 +426,8 @@ describe('attach', () => {
   it.runIf(hasProgram('vi'))('can edit a file (vi)', async () => {
     const daemon = await startDaemon();
     const file = join(newFolder(), 'note.txt');
-    await spinup(daemon, { name: 'bot', cmd: `exec vi ${file}` });
+    // With a home of its own: editors share a history there, and ask about it when they meet.
+    await spinup(daemon, { name: 'bot', cmd: `exec env HOME=${newFolder()} vi ${file}` });
     const one = await attach(daemon, 'bot');
     await eventually(async () => (await one.shows()).includes('~'));
     one.type('ihello from afar\x1b:wq\r');
