@@ -429,7 +429,10 @@ describe('attach', () => {
     // With a home of its own: editors share a history there, and ask about it when they meet.
     await spinup(daemon, { name: 'bot', cmd: `exec env HOME=${newFolder()} vi ${file}` });
     const one = await attach(daemon, 'bot');
-    await eventually(async () => (await one.shows()).includes('~'));
+    await eventually(
+      async () => (await one.shows()).includes('~'),
+      () => one.output().toString(),
+    );
     one.type('ihello from afar\x1b:wq\r');
     expect(await one.closed).toBe(1000);
     expect(execFileSync('cat', [file]).toString()).toBe('hello from afar\n');

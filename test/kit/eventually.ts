@@ -8,12 +8,16 @@ const REPORT_MS = 500;
 /** Hooks have no task to ask for their limit. */
 const HOOK_TIMEOUT_MS = 30_000;
 
-/** When the wait must give up: shortly before the current test times out. */
+/** Of tests that are tried again: the attempt, and when it first waited. A result's own start is the first attempt's. */
+const retried = new WeakMap<object, { attempt: number; began: number }>();
+
+/** When the wait must give up: shortly before the current attempt of the current test times out. */
 function deadline(): number {
   const test = TestRunner.getCurrentTest();
-  const began = test?.result?.startTime;
-  if (test === undefined || began === undefined) return Date.now() + HOOK_TIMEOUT_MS - REPORT_MS;
-  return began + test.timeout - REPORT_MS;
+  const { startTime, retryCount: attempt = 0 } = test?.result ?? {};
+  if (test === undefined || startTime === undefined) return Date.now() + HOOK_TIMEOUT_MS - REPORT_MS;
+  if (attempt > 0 && retried.get(test)?.attempt !== attempt) retried.set(test, { attempt, began: Date.now() });
+  return (retried.get(test)?.began ?? startTime) + test.timeout - REPORT_MS;
 }
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === false;
