@@ -1,6 +1,7 @@
 // One call of an operation: sends address, token, query and body; returns the decoded answer or throws a
 // BerthError.
 import type { AnswerOf, InputOf, Operation, QueryInputOf } from '../api/operation.ts';
+import { REQUIRED_FIELDS } from '../api/required_fields.ts';
 import { BerthError, errorFromAnswer, isBerthError } from './errors.ts';
 import type { Access } from './prove_server.ts';
 import type { HttpAnswer, Transport } from './transport.ts';
@@ -160,7 +161,7 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
     if (answer.status < 200 || answer.status > 299) {
       throw errorFromAnswer(answer.status, answer.header('retry-after'), body);
     }
-    return { page: parseAnswer(answer.status, body), next: nextPage(answer.header('link')) };
+    return { page: parseAnswer(operation, answer.status, body), next: nextPage(answer.header('link')) };
   } catch (error) {
     if (!late?.aborted || request.signal?.aborted) throw error;
     const target = pathOf(operation, request.name);
@@ -169,15 +170,25 @@ async function callOnce<T>(endpoint: Endpoint, operation: Operation, request: An
   }
 }
 
-/** Parses an answer. Throws bad_answer if it is not JSON, or only a plain value. */
-function parseAnswer<T>(status: number, body: string): T {
-  let value: T;
+function isAnswerOf({ answer }: Operation, value: unknown): boolean {
+  const required = answer === null ? undefined : REQUIRED_FIELDS[answer];
+  if (typeof value !== 'object' || value === null) return false;
+  if (required === undefined) return true;
+  return required === 'list' ? Array.isArray(value) : required.every((field) => field in value);
+}
+
+/** Parses an answer to `operation`. Throws bad_answer if it is not JSON, or lacks fields that Berth sends. */
+function parseAnswer<T>(operation: Operation, status: number, body: string): T {
+  let value: unknown;
   try {
     value = JSON.parse(body);
   } catch (error) {
     const message = 'the answer is no JSON: is it berth that listens there?';
     throw new BerthError('bad_answer', message, { status }, { cause: error });
   }
-  if (typeof value === 'object' && value !== null) return value;
-  throw new BerthError('bad_answer', 'the answer has no fields: is it berth that listens there?', { status });
+  // The fields that were looked for tell the shape.
+  if (isAnswerOf(operation, value)) return value as T;
+  throw new BerthError('bad_answer', 'the answer lacks its fields: is it berth that listens there?', {
+    status,
+  });
 }

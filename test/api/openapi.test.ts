@@ -1,7 +1,9 @@
 // The API's document contains every row, with what the row says.
 import { describe, expect, it } from 'vitest';
+import { z } from '../../src/adapters/zod.ts';
 import { buildDocument, loadShapes } from '../../src/api/openapi.ts';
 import { ALL_OPERATIONS } from '../../src/api/operations.ts';
+import { REQUIRED_FIELDS } from '../../src/api/required_fields.ts';
 import { docsHtml, docsPage } from '../../src/front/api/docs_page.ts';
 import { schemaPage } from '../../src/front/api/schema_page.ts';
 import { ERRORS } from '../../src/protocol/errors.ts';
@@ -33,6 +35,24 @@ describe('the document', () => {
     expect(operations.map(([name]) => name).sort()).toEqual(
       ALL_OPERATIONS.map(({ method, path }) => `${method} ${path}`).sort(),
     );
+  });
+
+  it('requires the fields by which clients recognize an answer', async () => {
+    const shapes = await loadShapes();
+    const used = new Set<string>();
+    for (const { resource, answer, kind, contentType } of ALL_OPERATIONS) {
+      if (answer === null || contentType !== null || kind === 'stream') continue;
+      used.add(answer);
+      const fields = REQUIRED_FIELDS[answer];
+      if (!fields) throw new Error(`${answer} has no required fields`);
+      const least = fields === 'list' ? [] : {};
+      const shape = new Map(Object.entries<unknown>(shapes[resource])).get(answer);
+      if (!(shape instanceof z.ZodType)) throw new Error(`${answer} is no shape`);
+      const { error } = shape.safeParse(least);
+      const missing = error?.issues.filter(({ path }) => path.length === 1).map(({ path }) => path[0]) ?? [];
+      expect(missing).toEqual(expect.arrayContaining(fields === 'list' ? [] : [...fields]));
+    }
+    expect([...used].sort()).toEqual(Object.keys(REQUIRED_FIELDS).sort());
   });
 
   it('gives each operation a unique name', () => {

@@ -5,7 +5,7 @@ import { isBerthError } from '../../src/client/errors.ts';
 import { createFetchTransport } from '../../src/client/fetch_transport.ts';
 import { nodeTransport } from '../../src/client/node_transport.ts';
 import { freePort } from '../kit/free_ports.ts';
-import { json, serve } from '../kit/recording_server.ts';
+import { json, leastAnswer, serve } from '../kit/recording_server.ts';
 import { bearerOf } from '../kit/server_proof.ts';
 
 const failure = async (promise: Promise<unknown>) => {
@@ -22,10 +22,10 @@ describe.each([
   ['fetch', createFetchTransport()],
 ])('the client over %s', (_name, transport) => {
   it('sends method, path, query, token and body of every endpoint', async () => {
-    const fake = await serve(
-      (_asked, response) => json(response, 200, { services: [], groups: [], agents: [], events: [] }),
-      { daemon: 'secret', cloud: 'cloudy' },
-    );
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), {
+      daemon: 'secret',
+      cloud: 'cloudy',
+    });
     const berth = createClient(transport, { url: `${fake.url}/`, token: 'secret', cloudToken: 'cloudy' });
     await berth.version();
     await berth.ready();
@@ -112,7 +112,7 @@ describe.each([
   });
 
   it('sends no token when it has none and encodes names', async () => {
-    const fake = await serve((_asked, response) => json(response, 200, {}));
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)));
     const berth = createClient(transport, { url: fake.url });
     await berth.service('a/b?c%ü');
     expect(fake.asked[0]?.path).toBe('/v1/services/a%2Fb%3Fc%25%C3%BC');
@@ -175,6 +175,18 @@ describe.each([
     expect(await failure(berth.services())).toMatchObject({ code: 'bad_answer', status: 502 });
   });
 
+  it.each([
+    ['an empty object', {}],
+    ['a list', []],
+    ['a field of its own', { ok: true }],
+    ['a text', 'hello'],
+  ])('throws bad_answer for %s from another program', async (_kind, body) => {
+    const fake = await serve((_asked, response) => json(response, 200, body));
+    const berth = createClient(transport, { url: fake.url });
+    const calls = [berth.start('web'), berth.services(), berth.cloud.sleep('w')];
+    for (const call of calls) expect((await failure(call)).code).toBe('bad_answer');
+  });
+
   it('throws unreachable when nothing listens, and looks the address up at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
     const dead = `http://127.0.0.1:${freePort()}`;
@@ -193,13 +205,13 @@ describe.each([
       release = resolve;
     });
     const fake = await serve((asked, response) => {
-      void released.then(() => json(response, 200, { name: asked.path }));
+      void released.then(() => json(response, 200, { name: asked.path, status: 'running', pid: 7 }));
     });
     const berth = createClient(transport, { url: fake.url, deadlineMs: 40 });
     const waiting = berth.start('slow');
     expect(await failure(berth.version())).toMatchObject({ code: 'deadline', status: 0 });
     release();
-    expect(await waiting).toEqual({ name: '/v1/services/slow/start' });
+    expect(await waiting).toMatchObject({ name: '/v1/services/slow/start' });
   });
 
   it('ends a call when its signal aborts, with the given reason', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runningDaemon } from '../../src/adapters/process/running_daemon.ts';
 import { connectLocal, findLocalDaemon } from '../../src/client/local_daemon.ts';
-import { json, serve } from '../kit/recording_server.ts';
+import { json, leastAnswer, serve } from '../kit/recording_server.ts';
 import { bearerOf } from '../kit/server_proof.ts';
 
 let state = '';
@@ -57,7 +57,7 @@ describe('the daemon', () => {
 describe('addresses and tokens', () => {
   it('come from the environment, else from the configuration', async () => {
     const tokens = { daemon: 'file', cloud: 'cloud-file' };
-    const fake = await serve((_asked, response) => json(response, 200, { groups: [] }), tokens);
+    const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), tokens);
     writeFileSync(join(state, 'config.toml'), '[auth]\ntoken = "file"\n[cloud]\ntoken = "cloud-file"\n');
     const config = { BERTH_CONFIG: join(state, 'config.toml'), BERTH_URL: fake.url };
     await (await connectLocal({ env: env(config) })).groups();

@@ -16,7 +16,8 @@ function deadline(): number {
   const test = TestRunner.getCurrentTest();
   const { startTime, retryCount: attempt = 0 } = test?.result ?? {};
   if (test === undefined || startTime === undefined) return Date.now() + HOOK_TIMEOUT_MS - REPORT_MS;
-  if (attempt > 0 && retried.get(test)?.attempt !== attempt) retried.set(test, { attempt, began: Date.now() });
+  if (attempt > 0 && retried.get(test)?.attempt !== attempt)
+    retried.set(test, { attempt, began: Date.now() });
   return (retried.get(test)?.began ?? startTime) + test.timeout - REPORT_MS;
 }
 

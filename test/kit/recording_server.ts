@@ -2,6 +2,8 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach } from 'vitest';
+import { ALL_OPERATIONS } from '../../src/api/operations.ts';
+import { REQUIRED_FIELDS } from '../../src/api/required_fields.ts';
 import { type KnownTokens, proofFor } from './server_proof.ts';
 
 export interface Asked {
@@ -50,6 +52,19 @@ export const json = (
   response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', ...headers });
   response.end(JSON.stringify(body));
 };
+
+/** The least answer that a client takes for one of `asked`'s operation: each required field is an empty list. */
+export function leastAnswer({ method, path }: Asked): unknown {
+  const target = path.split('?')[0] ?? '';
+  const matches = ALL_OPERATIONS.filter((one) => one.method === method).filter((one) =>
+    new RegExp(`^${one.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`).test(target),
+  );
+  // A fixed path comes before the pattern that also matches it.
+  const [operation] = matches.sort((a, b) => a.path.split('{').length - b.path.split('{').length);
+  const fields = REQUIRED_FIELDS[operation?.answer ?? ''];
+  if (!fields) throw new Error(`${method} ${path} has no answer`);
+  return fields === 'list' ? [] : Object.fromEntries(fields.map((field) => [field, []]));
+}
 
 afterEach(async () => {
   for (const server of servers.splice(0)) {

@@ -243,13 +243,15 @@ class Ports {
    */
   private async isOurs({ name, run }: ServiceMark): Promise<boolean> {
     if (!this.claims.has(name)) return false;
-    if (this.store.table('ends').get(name)?.run === run) return true;
+    const isLastEnd = (): boolean => this.store.table('ends').get(name)?.run === run;
+    if (isLastEnd()) return true;
     const asked = this.context
       .ref('host')
       .ask('runOf', { service: name }, { deadlineMs: SERVICE.hostRetryMs });
     // If the host does not answer at once, the pid is reported instead, which is just as true.
     const found = await tolerateFailure(asked, () => null);
-    return found?.run?.run === run;
+    // The host forgets a run once its end is stored, which may have happened since the first look.
+    return found?.run?.run === run || isLastEnd();
   }
 }
 

@@ -40,6 +40,8 @@ async function started(clock: TestClock = realTime): Promise<{
   live: Map<string, string>;
   /** Every run of the host. */
   runs: LedgerRun[];
+  /** What happens before the host tells the run of a service. */
+  before: { runOf: () => Promise<void> };
   ended(name: string, run: string): Promise<void>;
   /** Every event, as JSON. */
   events(): unknown[];
@@ -49,12 +51,16 @@ async function started(clock: TestClock = realTime): Promise<{
   const w = world({ clock });
   const live = new Map<string, string>();
   const runs: LedgerRun[] = [];
+  const before = { runOf: async () => {} };
   const runOf = (service: string): LedgerRun | null => {
     const run = live.get(service);
     return run === undefined ? null : ({ service, run } as LedgerRun);
   };
   await w.stand<HostProtocol>('host', {
-    runOf: ({ service }) => ({ run: runOf(service) }),
+    runOf: async ({ service }) => {
+      await before.runOf();
+      return { run: runOf(service) };
+    },
     runs: () => ({ runs }),
   });
   const journal = await w.stand<EventsProtocol>('events');
@@ -62,6 +68,7 @@ async function started(clock: TestClock = realTime): Promise<{
   return {
     live,
     runs,
+    before,
     events: () => journal.of('append').flatMap(({ events }) => events.map(({ data }) => JSON.parse(data))),
     ended: (name, run) =>
       store
@@ -262,6 +269,15 @@ describe('the holder', () => {
     expect(await named()).toEqual(foreign);
     await ended('web', 'r1');
     expect(await named()).toEqual({ pid: child.pid, holder: 'web' });
+  });
+
+  it('is a service by name when its run ends while the host is asked for it', async () => {
+    const { ports: ref, before, ended } = await started();
+    const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
+    const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
+    await ref.ask('claim', { owner: 'web', port: 1 });
+    before.runOf = () => ended('web', 'r1');
+    expect((await ref.ask('listener', { port })).listener).toEqual({ pid: child.pid, holder: 'web' });
   });
 
   it("is a service by its parent's mark when the process has none", async () => {
