@@ -1,5 +1,6 @@
-// What makes an answer recognizable as one of ours, by the name of its shape. A client that has no token asks for
-// no proof, so another program that listens at the daemon's address may answer it, with JSON of its own.
+// What makes an answer recognizable as one of ours, by the name of its shape. A client that has no token
+// asks for no proof, so another program that listens at the daemon's address may answer it, with JSON of its
+// own.
 
 /** `list`: an array. Otherwise the names of fields that every such answer has. */
 export type RequiredFields = 'list' | readonly string[];

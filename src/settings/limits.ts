@@ -220,6 +220,8 @@ export const EVENTS = {
 /** All event and log streams together: docs/reference.md "Streams". */
 export const STREAMS = {
   maxOpen: 8_192,
+  /** Of one agent or person, by their own token. */
+  maxOpenPerHolder: 1_024,
   /** The unread data of all clients together. Those with the most are cut off. */
   maxUnreadBytes: 128 * MIB,
   checkIntervalMs: 500,

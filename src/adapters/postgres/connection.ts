@@ -78,6 +78,8 @@ export class DatabaseConnection {
   private line: Line | null = null;
   private last: Promise<unknown> = Promise.resolve();
   private isClosed = false;
+  /** The line of the transaction under way; null: it was lost right away. Undefined: there is none. */
+  private pinned: Line | null | undefined;
 
   constructor(address: DatabaseAddress, options: ConnectionOptions) {
     this.address = address;
@@ -89,6 +91,26 @@ export class DatabaseConnection {
     const result = this.last.then(() => this.run<Row>(text, values));
     this.last = result.catch(() => undefined);
     return result;
+  }
+
+  /**
+   * Runs `work` within one transaction, which is rolled back if it fails. Once the connection is lost, its
+   * queries fail with a DatabaseError: on a new connection they would be outside the transaction.
+   */
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
+    await this.query('BEGIN');
+    this.pinned = this.line;
+    try {
+      const result = await work();
+      await this.query('COMMIT');
+      return result;
+    } catch (error) {
+      // The end of its connection rolls it back, whatever state it is in.
+      this.drop();
+      throw error;
+    } finally {
+      this.pinned = undefined;
+    }
   }
 
   /** Ends the connection, and with it any running query. */
@@ -120,6 +142,8 @@ export class DatabaseConnection {
   }
 
   private async attempt<Row>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    if (this.pinned !== undefined && (this.line === null || this.line !== this.pinned))
+      throw new DatabaseError('again', 'the connection was lost within a transaction');
     this.line ??= await this.open();
     const { client } = this.line;
     const { rows } = await (values.length > 0 ? client.query(text, [...values]) : client.query(text));
@@ -128,7 +152,7 @@ export class DatabaseConnection {
 
   private async open(): Promise<Line> {
     const { host, port, database, user, password, isEncrypted, caFile } = this.address;
-    const { purpose, greeting = [], onNotice, onLost } = this.options;
+    const { purpose, greeting = [], onNotice, onLost, deadlineMs } = this.options;
     const socket = new Socket();
     const ssl = {
       // An IP address is verified too, but without a server name.
@@ -152,6 +176,8 @@ export class DatabaseConnection {
     client.on('notification', ({ channel }) => onNotice?.(channel));
     try {
       await client.connect();
+      // A shorter limit of the role or the database would fail the same statement again at every retry.
+      await client.query(`SET statement_timeout = ${deadlineMs}`);
       for (const statement of greeting) await client.query(statement);
     } catch (error) {
       socket.destroy();

@@ -61,15 +61,10 @@ export async function migrate(
       'never',
       `its schema has format ${seen.format}, this Berth needs ${KNOWN}: run \`berth cloud migrate\``,
     );
-  await connection.query('BEGIN');
-  try {
+  return connection.transaction(async () => {
     await connection.query("SELECT pg_advisory_xact_lock(hashtextextended('berth.migrate', 0))");
     const { format } = await readFormat(connection);
     if (format < KNOWN) await apply(connection, format);
-    await connection.query('COMMIT');
     return { from: format, to: Math.max(format, KNOWN) };
-  } catch (error) {
-    await connection.query('ROLLBACK').catch(() => undefined);
-    throw error;
-  }
+  });
 }

@@ -126,7 +126,7 @@ export interface PassedRequest {
 /** Passes a request on to `remote`. Throws daemon_busy, unsupported_media_type. */
 export function passOn({ exchange, reply, route, app, pending }: PassedRequest, remote: RemoteApi): void {
   const isStreamed = route.kind === 'stream';
-  if (isStreamed) app.streams.assertRoom();
+  if (isStreamed) app.streams.assertRoom(null);
   const gone = new AbortController();
   const cut = (): void => gone.abort();
   const head = { ...passedHead(exchange), isStreamed };
@@ -153,7 +153,7 @@ export function passOn({ exchange, reply, route, app, pending }: PassedRequest, 
       cut();
       return;
     }
-    app.streams.add(stream);
+    app.streams.add(stream, null);
     stream.onClose = cut;
     void passStream(answer, stream);
   });

@@ -6,7 +6,7 @@ import { GROUP_NAME_PATTERN, POLICY_NAME_PATTERN, SERVICE_NAME_PATTERN } from '.
 import { TOKEN_NAME_PATTERN } from '../../protocol/principals.ts';
 import { STACK_NAME_PATTERN } from '../../protocol/stacks.ts';
 import { HTTP } from '../../settings/limits.ts';
-import type { HttpExchange, ResponseHeaders } from '../server/http_server.ts';
+import type { HttpExchange, ResponseHeaders, ResponseStream } from '../server/http_server.ts';
 import { AnswerParts, BLANK_LINE, sendParts } from '../streams/answer_parts.ts';
 import { KEEP_ALIVE_COMMENT } from '../streams/event_hub.ts';
 import { checkAgentBody, checkAgentRight, forcedEvent } from './agent_rights.ts';
@@ -77,7 +77,13 @@ function knownBytes(route: RouteOf<'read'>, key: string, bytes: Uint8Array | nul
 }
 
 /** The parts of a request that decide whether it may be made: its target, and its caller. */
-type Called = Pick<RequestContext, 'key' | 'caller' | 'reach' | 'principal'>;
+type Asking = Pick<RequestContext, 'reach' | 'principal'>;
+type Called = Asking & Pick<RequestContext, 'key' | 'caller'>;
+type AnswerHead = Asking & Pick<RequestContext, 'status' | 'headers'>;
+
+/** Who holds a stream by their own token; null: it is opened with the daemon's or the cloud's token. */
+const streamHolder = ({ reach, principal }: Asking): string | null =>
+  reach ? `agent:${reach.agent}` : (principal?.who ?? null);
 
 /**
  * Whether `caller` may call `route` at all: a share may call only a few. `route` is undefined for an unknown
@@ -239,7 +245,10 @@ export class RequestHandler {
     };
     const result = this.whenServed(route, read);
     if (result instanceof Uint8Array) reply.bytes(route.status, route.headers, result);
-    else this.settle(reply, { isOfToken: isOfToken(route, by), onCut: () => {} }, route, result);
+    else {
+      const head = { ...by, status: route.status, headers: route.headers };
+      this.settle(reply, { isOfToken: isOfToken(route, by), onCut: () => {} }, head, result);
+    }
   }
 
   private runCall(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'call'>, by: Called): void {
@@ -274,7 +283,7 @@ export class RequestHandler {
   private settle(
     reply: HttpReply,
     call: PendingCall,
-    head: Pick<RequestContext, 'status' | 'headers'> & Partial<Pick<RequestContext, 'errorHeaders'>>,
+    head: AnswerHead & Partial<Pick<RequestContext, 'errorHeaders'>>,
     result: unknown,
   ): void {
     if (!(result instanceof Promise)) {
@@ -290,21 +299,32 @@ export class RequestHandler {
     );
   }
 
-  private answer(
-    reply: HttpReply,
-    { status, headers }: { readonly status: number; readonly headers: ResponseHeaders },
-    value: unknown,
-  ): void {
+  private answer(reply: HttpReply, head: AnswerHead, value: unknown): void {
     if (!(value instanceof AnswerParts)) {
-      reply.value(status, headers, value);
+      reply.value(head.status, head.headers, value);
       return;
     }
-    const { streams } = this.options.app;
-    streams.assertRoom();
-    const stream = reply.stream(headers, BLANK_LINE);
-    if (!stream) return;
-    streams.add(stream);
-    sendParts(value, stream);
+    const stream = this.openStream(reply, head.headers, BLANK_LINE, head);
+    if (stream) sendParts(value, stream);
+  }
+
+  /** Opens a stream that ends with the token of `by`. Throws daemon_busy when too many are open. */
+  private openStream(
+    reply: HttpReply,
+    headers: ResponseHeaders,
+    first: Uint8Array,
+    by: Asking,
+  ): ResponseStream | null {
+    const { reach, principal } = by;
+    const { streams, agentConnections, cloud } = this.options.app;
+    const holder = streamHolder(by);
+    streams.assertRoom(holder);
+    const stream = reply.stream(headers, first);
+    if (!stream) return null;
+    streams.add(stream, holder);
+    if (reach) agentConnections.addStream(reach, stream);
+    if (principal) cloud.views.principals.addOpen(principal, stream);
+    return stream;
   }
 
   private runWithBody(
@@ -327,14 +347,8 @@ export class RequestHandler {
   private runStream(exchange: HttpExchange, reply: HttpReply, route: RouteOf<'stream'>, by: Called): void {
     const { app } = this.options;
     const query = readQuery(exchange.query(), route.query);
-    app.streams.assertRoom();
-    const open = () => {
-      const stream = reply.stream(route.headers, KEEP_ALIVE_COMMENT);
-      if (stream) app.streams.add(stream);
-      if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
-      if (stream && by.principal) app.cloud.views.principals.addOpen(by.principal, stream);
-      return stream;
-    };
+    app.streams.assertRoom(streamHolder(by));
+    const open = () => this.openStream(reply, route.headers, KEEP_ALIVE_COMMENT, by);
     const lastEventId = exchange.header('last-event-id');
     const opened = this.whenServed(route, () => route.run({ ...by, app, query, lastEventId, open }));
     opened?.catch((error: unknown) => reply.fail(error));
@@ -350,13 +364,7 @@ export class RequestHandler {
     if (!isJsonType(exchange.header('content-type')))
       throw fail('unsupported_media_type', 'the body is not application/json');
     const gone = new AbortController();
-    const open = () => {
-      app.streams.assertRoom();
-      const stream = reply.stream(EVENT_STREAM_HEADERS, KEEP_ALIVE_COMMENT);
-      if (stream) app.streams.add(stream);
-      if (stream && by.reach) app.agentConnections.addStream(by.reach, stream);
-      return stream;
-    };
+    const open = () => this.openStream(reply, EVENT_STREAM_HEADERS, KEEP_ALIVE_COMMENT, by);
     const limits = { bytes: HTTP.maxBodyBytes, ms: HTTP.bodyTimeoutMs };
     const work = exchange.readBody(limits).then((body) => {
       exchange.whenGone(() => gone.abort());

@@ -15,7 +15,8 @@ const IGNORE = (): void => {};
 export class OpenStreams {
   private readonly clock: Clock;
   private readonly limits: StreamLimits;
-  private readonly streams = new Set<OpenStream>();
+  /** With who holds each: see `assertRoom`. */
+  private readonly streams = new Map<OpenStream, string | null>();
   private stopChecks = IGNORE;
 
   /** `limits` for tests. */
@@ -29,17 +30,27 @@ export class OpenStreams {
     return this.streams.size;
   }
 
-  /** Throws daemon_busy when no further stream may be opened. */
-  assertRoom(): void {
-    if (this.streams.size >= this.limits.maxOpen) this.check();
-    if (this.streams.size >= this.limits.maxOpen)
-      throw fail('daemon_busy', `${this.limits.maxOpen} streams are open, which is the maximum`);
+  /**
+   * Throws daemon_busy when no further stream may be opened. `holder` is the agent or person whose own token
+   * asks for it; null: the daemon's or the cloud's token, which has no share of its own.
+   */
+  assertRoom(holder: string | null): void {
+    const { maxOpen, maxOpenPerHolder } = this.limits;
+    if (this.streams.size >= maxOpen) this.check();
+    if (this.streams.size >= maxOpen)
+      throw fail('daemon_busy', `${maxOpen} streams are open, which is the maximum`);
+    if (holder === null) return;
+    let held = 0;
+    for (const [stream, other] of this.streams) if (other === holder && stream.isOpen) held += 1;
+    if (held >= maxOpenPerHolder)
+      throw fail('daemon_busy', `${holder} has ${maxOpenPerHolder} open streams, which is the maximum`);
   }
 
-  add(stream: OpenStream): void {
+  /** `holder` as in `assertRoom`. */
+  add(stream: OpenStream, holder: string | null): void {
     if (this.streams.size === 0)
       this.stopChecks = this.clock.every(this.limits.checkIntervalMs, () => this.check());
-    this.streams.add(stream);
+    this.streams.set(stream, holder);
   }
 
   /** Forgets all streams. */
@@ -51,13 +62,13 @@ export class OpenStreams {
   /** Cuts off the clients with the most unread data until the rest fits. */
   private check(): void {
     let unread = 0;
-    for (const stream of this.streams) {
+    for (const stream of this.streams.keys()) {
       if (stream.isOpen) unread += stream.bufferedBytes;
       else this.streams.delete(stream);
     }
     if (this.streams.size === 0) this.stopChecks();
     if (unread <= this.limits.maxUnreadBytes) return;
-    for (const stream of [...this.streams].sort((a, b) => b.bufferedBytes - a.bufferedBytes)) {
+    for (const stream of [...this.streams.keys()].sort((a, b) => b.bufferedBytes - a.bufferedBytes)) {
       if (unread <= this.limits.maxUnreadBytes) return;
       unread -= stream.bufferedBytes;
       stream.destroy();

@@ -7,7 +7,7 @@ import { virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { expectError, SERVERS, sse, startFront } from '../kit.ts';
 
-const LIMITS = { maxOpen: 3, maxUnreadBytes: 100, checkIntervalMs: 10 };
+const LIMITS = { maxOpen: 3, maxOpenPerHolder: 2, maxUnreadBytes: 100, checkIntervalMs: 10 };
 
 function stream(bufferedBytes: number) {
   return {
@@ -24,7 +24,7 @@ async function leftOf(unread: readonly number[]): Promise<number[]> {
   const clock = virtualClock();
   const open = new OpenStreams(clock, { ...LIMITS, maxOpen: unread.length });
   const streams = unread.map(stream);
-  for (const one of streams) open.add(one);
+  for (const one of streams) open.add(one, null);
   await clock.advance(LIMITS.checkIntervalMs);
   open.close();
   return streams.filter(({ isOpen }) => isOpen).map(({ bufferedBytes }) => bufferedBytes);
@@ -40,23 +40,38 @@ describe('streams', () => {
     expect(await leftOf([200, 90, 300])).toEqual([90]);
   });
 
+  it('of one agent or person may be so many, and leave room for others', () => {
+    const open = new OpenStreams(virtualClock(), LIMITS);
+    const own = [stream(0), stream(0)];
+    for (const one of own) {
+      open.assertRoom('agent:bot');
+      open.add(one, 'agent:bot');
+    }
+    expect(() => open.assertRoom('agent:bot')).toThrow(/agent:bot has 2 open streams/);
+    open.assertRoom('user:ann');
+    open.assertRoom(null);
+    own[0]?.destroy();
+    open.assertRoom('agent:bot');
+    open.close();
+  });
+
   it('may be so many, and make room when they end', () => {
     const open = new OpenStreams(virtualClock(), LIMITS);
     const streams = [0, 0, 0].map(stream);
     for (const one of streams) {
-      open.assertRoom();
-      open.add(one);
+      open.assertRoom(null);
+      open.add(one, null);
     }
     const refused = (() => {
       try {
-        return open.assertRoom();
+        return open.assertRoom(null);
       } catch (error) {
         return isFailure(error) && error.code;
       }
     })();
     expect(refused).toBe('daemon_busy');
     streams[1]?.destroy();
-    open.assertRoom();
+    open.assertRoom(null);
     open.close();
   });
 });
