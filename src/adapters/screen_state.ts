@@ -141,7 +141,8 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
   try {
     const until = began + budgetMs;
     await terminal.write(modes);
-    await terminal.writeRest(task, () => performance.now() > until);
+    const { drawnBytes, isCut } = await terminal.writeRest(task, () => performance.now() > until);
+    const undrawnBytes = task.bytes.length - drawnBytes;
     const { lines, title: drawn } = terminal.read(false);
     const title = task.title || drawn;
     const snapshot = terminal.snapshot(0);
@@ -149,7 +150,8 @@ export async function readState(task: ReadStateTask): Promise<StateReading> {
     // A copy of exactly its size: a small Buffer would keep its whole 8 KiB pool alive in the other thread.
     const kept = snapshot.length <= maxBytes ? new Uint8Array(snapshot) : null;
     const isBlank = lines.every((line) => line.trim() === '');
-    return { ...said, isBlank, snapshot: kept, title, ms: performance.now() - began };
+    const ms = performance.now() - began;
+    return { ...said, isBlank, snapshot: kept, undrawnBytes, isCut, title, ms };
   } finally {
     terminal.close();
   }

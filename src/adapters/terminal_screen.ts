@@ -2,6 +2,7 @@
 // long, so it only runs on job threads: docs/reference.md "Screens of terminals".
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
+import { KIB } from '../settings/limits.ts';
 import { screenLines } from './screen_text.ts';
 
 const SCROLLBACK_LINES = 1_000;
@@ -14,6 +15,13 @@ const MAX_TITLE_LENGTH = 256;
 const NEWLINE = 0x0a;
 /** Resets a viewer's terminal, so that nothing of its earlier content remains. */
 const RESET_SEQUENCE = '\x1bc';
+const ESCAPE = 0x1b;
+/** A sequence longer than this is shown unfinished. */
+const MAX_SEQUENCE_BYTES = 4 * KIB;
+/** A control sequence, or a string such as a title, that lacks its end. */
+const UNFINISHED_SEQUENCE = /^\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*)$/;
+/** A UTF-8 character that lacks its end. */
+const UNFINISHED_CHARACTER = /(?:[\xc0-\xf7]|[\xe0-\xf7][\x80-\xbf]|[\xf0-\xf7][\x80-\xbf]{2})$/;
 
 /** Output, and the size changes of its terminal along the way. */
 export type SizedOutput = Pick<ScreenTask, 'bytes' | 'resizes'>;
@@ -27,8 +35,11 @@ export interface TerminalScreen {
    * bytes shown; the rest may be sent to a terminal unchanged.
    */
   writeLines(output: SizedOutput, isOver: () => boolean): Promise<number>;
-  /** Like `writeLines`, but includes an unfinished line unless time is up. */
-  writeRest(output: SizedOutput, isOver: () => boolean): Promise<void>;
+  /**
+   * Like `writeLines`, but includes an unfinished line unless time is up, which is then `isCut`. A sequence
+   * that has not arrived whole is left out.
+   */
+  writeRest(output: SizedOutput, isOver: () => boolean): Promise<{ drawnBytes: number; isCut: boolean }>;
   /** The bytes that restore this screen in another terminal, with modes and up to `lines` of scrollback. */
   snapshot(lines?: number): Uint8Array;
   /** The screen as text; `isWhole`: preceded by the scrollback. */
@@ -53,14 +64,20 @@ const COUNTED = {
   T: 'rows',
 } as const;
 
-/** The part of the emulator behind its public parser, which hands out copies of the parameters. */
-interface ParserCore {
+/** The parts of the emulator behind its public interface: the parser there hands out copies of parameters. */
+interface TerminalCore {
   registerCsiHandler(id: { final: string }, handler: (sequence: { params: Int32Array }) => boolean): unknown;
+  readonly coreService: { readonly isCursorHidden: boolean };
+  readonly coreMouseService: { readonly activeEncoding: string };
+  /** Rows of the scroll region, from 0. */
+  readonly buffer: { readonly scrollTop: number; readonly scrollBottom: number };
 }
+
+const coreOf = (terminal: Terminal): TerminalCore => (terminal as unknown as { _core: TerminalCore })._core;
 
 /** Clamps repeat counts, which may be up to 2,147,483,647, so that no single sequence takes long. */
 function clampCounts(terminal: Terminal): void {
-  const { _core: core } = terminal as unknown as { _core: ParserCore };
+  const core = coreOf(terminal);
   for (const [final, side] of Object.entries(COUNTED))
     core.registerCsiHandler({ final }, ({ params }) => {
       params[0] = Math.max(0, Math.min(params[0] ?? 0, terminal[side]));
@@ -69,6 +86,37 @@ function clampCounts(terminal: Terminal): void {
     });
   // Each link slows down every later line. A snapshot has no links.
   terminal.parser.registerOscHandler(8, () => true);
+}
+
+/** The mode of each mouse encoding but the first. */
+const MOUSE_ENCODINGS: Readonly<Record<string, number>> = { SGR: 1006, SGR_PIXELS: 1016 };
+
+/** The sequences for what the serializer leaves out: scroll region, mouse encoding, hidden cursor. */
+function unserializedModes(terminal: Terminal): string {
+  const { buffer, coreMouseService, coreService } = coreOf(terminal);
+  const { scrollTop: top, scrollBottom: bottom } = buffer;
+  const hasRegion = top > 0 || bottom < terminal.rows - 1;
+  const encoding = MOUSE_ENCODINGS[coreMouseService.activeEncoding];
+  return [
+    // A region moves the cursor.
+    hasRegion ? `\x1b7\x1b[${top + 1};${bottom + 1}r\x1b8` : '',
+    encoding === undefined ? '' : `\x1b[?${encoding}h`,
+    coreService.isCursorHidden ? '\x1b[?25l' : '',
+  ].join('');
+}
+
+/**
+ * `output` without a sequence or character that has not arrived whole. A snapshot cannot contain a part of
+ * one, so a viewer gets it unchanged, with its end.
+ */
+function withoutUnfinished({ bytes, resizes }: SizedOutput): SizedOutput {
+  const text = (from: number): string =>
+    Buffer.from(bytes.buffer, bytes.byteOffset + from, bytes.length - from).toString('latin1');
+  const begin = bytes.lastIndexOf(ESCAPE);
+  const isNear = begin >= 0 && bytes.length - begin <= MAX_SEQUENCE_BYTES;
+  if (isNear && UNFINISHED_SEQUENCE.test(text(begin))) return { bytes: bytes.subarray(0, begin), resizes };
+  const [unfinished = ''] = UNFINISHED_CHARACTER.exec(text(Math.max(0, bytes.length - 3))) ?? [];
+  return { bytes: bytes.subarray(0, bytes.length - unfinished.length), resizes };
 }
 
 /**
@@ -148,15 +196,20 @@ export async function openTerminalScreen(cols: number, rows: number): Promise<Te
   return {
     write: (bytes) => new Promise((resolve) => terminal.write(bytes, resolve)),
     writeLines: async (output, isOver) => {
-      const drawn = await writeResized(terminal, output, isOver);
-      return drawn + (await writeSlices(terminal, output.bytes.subarray(drawn), isOver));
+      const whole = withoutUnfinished(output);
+      const drawn = await writeResized(terminal, whole, isOver);
+      return drawn + (await writeSlices(terminal, whole.bytes.subarray(drawn), isOver));
     },
     writeRest: async (output, isOver) => {
-      const drawn = await writeResized(terminal, output, isOver);
-      if (!isOver()) await writeWhole(terminal, output.bytes.subarray(drawn), isOver);
+      const whole = withoutUnfinished(output);
+      const resized = await writeResized(terminal, whole, isOver);
+      const drawnBytes = resized + (await writeWhole(terminal, whole.bytes.subarray(resized), isOver));
+      return { drawnBytes, isCut: drawnBytes < whole.bytes.length };
     },
-    snapshot: (lines = SCROLLBACK_LINES) =>
-      Buffer.from(RESET_SEQUENCE + serializer.serialize({ scrollback: lines })),
+    snapshot: (lines = SCROLLBACK_LINES) => {
+      const screen = serializer.serialize({ scrollback: lines });
+      return Buffer.from(RESET_SEQUENCE + screen + unserializedModes(terminal));
+    },
     read: (ansi, isWhole = false) => ({
       ...{ cols: terminal.cols, rows: terminal.rows, title, lines: screenLines(terminal, ansi, isWhole) },
       cursor: {
@@ -197,7 +250,10 @@ export async function drawScreen({
   }
 }
 
-/** The job of that name. Reads the screen that results from output, including an unfinished line. */
+/**
+ * The job of that name. Reads the screen that results from output, including an unfinished line; null: time
+ * is up.
+ */
 export async function readScreen({
   cols,
   rows,
@@ -207,13 +263,13 @@ export async function readScreen({
   budgetMs,
   ansi,
   isWhole,
-}: ReadScreenTask): Promise<ScreenReading> {
+}: ReadScreenTask): Promise<ScreenReading | null> {
   const terminal = await openTerminalScreen(cols, rows);
   try {
     const until = performance.now() + budgetMs;
     await terminal.write(modes);
-    await terminal.writeRest({ bytes, resizes }, () => performance.now() > until);
-    return terminal.read(ansi, isWhole);
+    const { isCut } = await terminal.writeRest({ bytes, resizes }, () => performance.now() > until);
+    return isCut ? null : terminal.read(ansi, isWhole);
   } finally {
     terminal.close();
   }

@@ -23,7 +23,7 @@ export interface JobTable {
   parseKubeconfig(task: { upload: string; now: number }): ClusterAccess;
   hashInputs(task: InputHashTask): string;
   drawScreen(task: ScreenTask): Promise<DrawnScreen>;
-  readScreen(task: ReadScreenTask): Promise<ScreenReading>;
+  readScreen(task: ReadScreenTask): Promise<ScreenReading | null>;
   loadRules(task: { folders: [user: string, own?: string] }): Promise<LoadedRules>;
   readState(task: ReadStateTask): Promise<StateReading>;
   searchLogs(task: LogSearchTask): Promise<LogSearchAnswer>;

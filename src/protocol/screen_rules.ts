@@ -77,6 +77,9 @@ export interface StateReading {
   isBlank: boolean;
   /** Restores a terminal of the same size to this screen, so that the next drawing can start there. */
   snapshot: Uint8Array | null;
+  /** The bytes at the end of the output that the snapshot lacks, and whether that is because time was up. */
+  undrawnBytes: number;
+  isCut: boolean;
   /** The window title that the program has set. */
   title: string;
   /** How long it took, in milliseconds. */

@@ -29,7 +29,7 @@ export const AGENT_STATE = {
    */
   drawShare: 0.06,
   drawAheadMs: 400,
-  /** The time limit of a drawing. Output that is left over is skipped. */
+  /** The time limit of a drawing. Output that is left over is drawn next. */
   drawBudgetMs: 250,
   /** Reported progress is valid for this long after the program's last output. */
   progressMs: 10_000,
@@ -111,6 +111,8 @@ export const AGENT = {
   maxSizeMarks: 32,
   /** The time limit of a drawing; the rest of the output is sent unchanged. */
   drawBudgetMs: 500,
+  /** The time limit of reading a screen as text, which needs all of the output. */
+  readBudgetMs: 2_000,
   /** How long a drawing may take before its thread is ended, and the pause of that terminal afterwards. */
   drawTimeoutMs: 10_000,
   overrunPauseMs: 10_000,

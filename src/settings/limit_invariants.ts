@@ -12,6 +12,7 @@ export const INVARIANTS: readonly [why: string, holds: boolean][] = [
   ],
   ['one line must fit in what a follower may buffer', LOGS.maxLineBytes * 4 <= EVENTS.maxUnsentBytes],
   ['a drawing stops before its thread is ended', AGENT.drawBudgetMs * 10 <= AGENT.drawTimeoutMs],
+  ['so does a reading', AGENT.readBudgetMs * 4 <= AGENT.drawTimeoutMs],
   ['a kubeconfig is smaller than any body', HTTP.maxKubeconfigBytes <= HTTP.maxBodyBytes],
   [
     'an ask outlives the longest start and the stop after it',

@@ -94,4 +94,8 @@ it('begins a drawing where the last one ended', async () => {
   expect(snapshot.buffer.byteLength).toBe(snapshot.byteLength);
   const two = await readState({ ...task, modes: snapshot, bytes: Buffer.from('second') });
   expect(two.screen?.lines).toEqual(['first', 'second']);
+  expect(two).toMatchObject({ isCut: false, undrawnBytes: 0 });
+  const half = await readState({ ...task, modes: none, bytes: Buffer.from('first\r\nsecond\x1b[3') });
+  expect(half).toMatchObject({ isCut: false, undrawnBytes: '\x1b[3'.length });
+  expect(half.screen?.lines).toEqual(['first', 'second']);
 });

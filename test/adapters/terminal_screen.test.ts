@@ -50,6 +50,32 @@ describe('what is drawn', () => {
     expect((await drawScreen(task(unbroken, { budgetMs: 60_000 }))).drawnBytes).toBe(unbroken.length);
   });
 
+  it.each([
+    ['a control sequence', '\x1b[38;5;2', '08mred'],
+    ['an escape', '\x1b', '[31mred'],
+    ['a title', '\x1b]0;half of ', 'it\x07text'],
+    ['a character', Buffer.from('€').subarray(0, 2), Buffer.from('€').subarray(2)],
+  ])('ends before %s that has not arrived whole', async (_what, half, rest) => {
+    const line = Buffer.from('menu '.repeat(100));
+    const bytes = Buffer.concat([line, Buffer.from(half)]);
+    const { screen, drawnBytes } = await drawScreen(task(bytes, { budgetMs: 60_000 }));
+    expect(drawnBytes).toBe(line.length);
+    const whole = Buffer.concat([bytes, Buffer.from(rest)]);
+    const sent = Buffer.concat([screen ?? Buffer.alloc(0), whole.subarray(drawnBytes)]);
+    expect(await shownScreen(sent, COLS, ROWS)).toBe(await shownScreen(whole, COLS, ROWS));
+  });
+
+  it.each([
+    ['a scroll region', '\x1b[3;6r\x1b[6;1Hfooter\x1b[5;3H', '\n\n\n\nscrolled'],
+    ['a hidden cursor', '\x1b[?25l', ''],
+    ['the encoding of the mouse', '\x1b[?1002;1006h', ''],
+  ])('has %s', async (_what, before, after) => {
+    const { screen } = await drawScreen(task(Buffer.from(`top\r\n${before}\n`), { budgetMs: 60_000 }));
+    const sent = Buffer.concat([screen ?? Buffer.alloc(0), Buffer.from(after)]);
+    expect(await shownScreen(sent, COLS, ROWS)).toBe(await shown(`top\r\n${before}\n${after}`));
+    expect(await shown(`top\r\n${before}\n`)).not.toBe(await shown('top\r\n\n'));
+  });
+
   it('ends where the time is over', async () => {
     const { drawnBytes } = await drawScreen(task(Buffer.from('line\r\n'.repeat(10_000)), { budgetMs: -1 }));
     expect(drawnBytes).toBe(0);

@@ -24,6 +24,8 @@ const ASKED: readonly (readonly [situation: string, command: string])[] = [
 ];
 const FIRST_ANSWER = /1\. Yes, proceed|1\. Allow once|^Allow once/;
 
+const DRAWN = { isBlank: false, snapshot: null, undrawnBytes: 0, isCut: false, ms: 0 } as const;
+
 /** What is told of a screen that has been quiet for long: the output knows nothing about it. */
 async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise<[AgentStateName, string]> {
   const found = await tryRules(rules, { lines, title, notification: '' });
@@ -32,7 +34,7 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
     hasRecordedRules: true,
     hasShown: true,
     terminal: { lastOutputAt: 1, isMoving: false, signals: { title, progress: null, notification: null } },
-    drawn: { reading: { ...found, isBlank: false, snapshot: null, title, ms: 0 }, at: 1 },
+    drawn: { reading: { ...found, ...DRAWN, title }, at: 1 },
   });
   return [state, `${reason.authority}:${reason.rule}`];
 }

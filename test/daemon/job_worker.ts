@@ -11,6 +11,7 @@ export default serveJobs({
     question: [],
     isBlank: true,
     snapshot: null,
+    ...{ undrawnBytes: 0, isCut: false },
     title: '',
     ms: 0,
   }),

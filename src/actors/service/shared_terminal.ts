@@ -12,7 +12,7 @@ import {
   type TerminalViewersProtocol,
   viewerShare,
 } from '../../protocol/terminal.ts';
-import { type Clock, type Failure, isFailure, type Ref } from '../../runtime/actor.ts';
+import { type Clock, type Failure, isFailure, type Ref, tolerateFailure } from '../../runtime/actor.ts';
 import { AGENT, AGENT_STATE } from '../../settings/agent_limits.ts';
 import { TerminalModes } from './terminal_modes.ts';
 import { type StretchSizes, type TerminalSize, TerminalSizes } from './terminal_sizes.ts';
@@ -33,7 +33,8 @@ const UNDRAWN = Buffer.from('[berth: earlier output took too long to draw and is
  */
 export interface ScreenJobs {
   draw(prepare: () => ScreenTask): Promise<DrawnScreen>;
-  read(prepare: () => ReadScreenTask): Promise<ScreenReading>;
+  /** null: it takes too long. */
+  read(prepare: () => ReadScreenTask): Promise<ScreenReading | null>;
 }
 
 interface LogChunk {
@@ -42,8 +43,8 @@ interface LogChunk {
   bytes: Uint8Array;
 }
 
-/** The output from which a screen is drawn. */
-type Output = Pick<LogChunk, 'bytes' | 'end'>;
+/** The output from which a screen is drawn. `isWhole`: nothing of the run is older. */
+type Output = Pick<LogChunk, 'bytes' | 'end'> & { isWhole: boolean };
 
 export interface SharedTerminalOptions {
   size: TerminalSize;
@@ -71,6 +72,8 @@ interface Viewer {
   unacknowledged: number;
   /** The log offset up to which it has received everything; null: it needs the screen first. */
   position: number | null;
+  /** Whether the program must repaint if this viewer's first screen lacks earlier output. */
+  wantsRepaint: boolean;
 }
 
 export interface TerminalExit {
@@ -79,14 +82,15 @@ export interface TerminalExit {
 }
 
 /** Output to draw, with the sizes of its terminal and the mode sequences that precede it. */
-export interface DrawableOutput extends Output, StretchSizes {
+export interface DrawableOutput extends Pick<LogChunk, 'bytes' | 'end'>, StretchSizes {
   modes: Uint8Array;
 }
 
-/** A screen, and the log offset up to which it includes output. */
+/** A screen, and the log offset up to which it includes output. `isWhole`: it lacks nothing. */
 interface FreshScreen {
   bytes: Uint8Array;
   position: number;
+  isWhole: boolean;
 }
 
 export class SharedTerminal {
@@ -132,10 +136,10 @@ export class SharedTerminal {
   /** `observes`: nothing the program would notice happens, such as a change of its size. */
   attach(viewer: string, observes = false): void {
     const { isWhole = false } = this.options;
-    this.viewers.set(viewer, { unacknowledged: 0, position: isWhole ? 0 : null });
+    const position = isWhole ? 0 : null;
+    this.viewers.set(viewer, { unacknowledged: 0, position, wantsRepaint: !isWhole && !observes });
     this.options.viewersInThread.count += 1;
     this.options.viewers.tell('size', { viewer, ...this.size });
-    if (!isWhole && !observes) this.repaint();
     void this.pump();
   }
 
@@ -167,17 +171,18 @@ export class SharedTerminal {
     const tooLong = (): Failure => fail('daemon_busy', 'the screen takes too long to draw');
     if (!this.isDrawable()) throw tooLong();
     let { drawableFrom: end } = this;
-    try {
-      return await this.options.screens.read(() => {
-        const output = this.replay();
-        end = output.end;
-        return { ...this.taskFor(output), ansi, isWhole };
-      });
-    } catch (error) {
-      if (!isFailure(error)) throw error;
+    const { screens } = this.options;
+    const prepare = (): ReadScreenTask => {
+      const output = this.replay();
+      end = output.end;
+      return { ...this.taskFor(output), budgetMs: AGENT.readBudgetMs, ansi, isWhole };
+    };
+    const reading = await tolerateFailure(screens.read(prepare), () => {
       this.skipUpTo(end);
-      throw tooLong();
-    }
+      return null;
+    });
+    if (!reading) throw tooLong();
+    return reading;
   }
 
   /** Whether the program has set the private mode `mode`. */
@@ -278,8 +283,11 @@ export class SharedTerminal {
       let fresh = await this.freshScreen();
       // A viewer resizes as soon as it is attached, so redraw once. A further change is ignored.
       if (cols !== this.size.cols || rows !== this.size.rows) fresh = await this.freshScreen();
-      for (const [name, viewer] of this.waitingForScreen()) {
+      const waiting = this.waitingForScreen();
+      if (!fresh.isWhole && waiting.some(([, { wantsRepaint }]) => wantsRepaint)) this.repaint();
+      for (const [name, viewer] of waiting) {
         viewer.position = fresh.position;
+        viewer.wantsRepaint = false;
         this.send(name, viewer, fresh.bytes);
       }
     } catch (error) {
@@ -293,10 +301,11 @@ export class SharedTerminal {
   /** The current screen, or a placeholder. Rejects only for defects. */
   private async freshScreen(): Promise<FreshScreen> {
     const { screens } = this.options;
-    let output: Output = { bytes: new Uint8Array(), end: this.options.end() };
+    let output: Output = { bytes: new Uint8Array(), end: this.options.end(), isWhole: false };
     const undrawn = (): FreshScreen => {
       const position = output.end;
-      return { bytes: Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]), position };
+      const bytes = Buffer.concat([RESET_SEQUENCE, this.modes.before(position), UNDRAWN]);
+      return { bytes, position, isWhole: false };
     };
     if (!this.isDrawable()) return undrawn();
     try {
@@ -305,7 +314,8 @@ export class SharedTerminal {
         return this.taskFor(output);
       });
       if (!screen) return undrawn();
-      return { bytes: screen, position: output.end - (output.bytes.length - drawnBytes) };
+      const position = output.end - (output.bytes.length - drawnBytes);
+      return { bytes: screen, position, isWhole: output.isWhole };
     } catch (error) {
       if (!isFailure(error)) throw error;
       this.skipUpTo(output.end);
@@ -338,7 +348,7 @@ export class SharedTerminal {
     this.drawableAt = this.options.clock.monotonic() + AGENT.overrunPauseMs;
   }
 
-  private taskFor({ bytes, end }: Output): ScreenTask {
+  private taskFor({ bytes, end }: Pick<Output, 'bytes' | 'end'>): ScreenTask {
     this.modes.note(bytes, end);
     const start = end - bytes.length;
     const modes = this.modes.before(start);
@@ -353,10 +363,12 @@ export class SharedTerminal {
   private replay(): Output {
     const end = this.options.end();
     const from = Math.max(this.drawableFrom, end - AGENT.replayBytes);
-    const { bytes, end: readEnd } = this.options.read(from, AGENT.replayBytes);
-    if (from === this.drawableFrom) return { bytes, end: readEnd };
+    const { bytes, start, end: readEnd } = this.options.read(from, AGENT.replayBytes);
+    // Less than was read: the rest is of earlier runs, so this one begins here.
+    const isWhole = start === 0 || bytes.length < readEnd - start;
+    if (isWhole || from === this.drawableFrom) return { bytes, end: readEnd, isWhole };
     const newline = bytes.subarray(0, READ_BYTES).indexOf(NEWLINE);
-    return { bytes: bytes.subarray(newline + 1), end: readEnd };
+    return { bytes: bytes.subarray(newline + 1), end: readEnd, isWhole };
   }
 
   private send(viewer: string, state: Viewer, bytes: Uint8Array): void {
@@ -372,7 +384,10 @@ export class SharedTerminal {
     }
   }
 
-  /** Changes the size briefly, because a full-screen program repaints when its size changes. */
+  /**
+   * Changes the size briefly, because a full-screen program repaints when its size changes. Only for screens
+   * that lack output: vim shows nothing until a key is pressed if its size changes while it starts.
+   */
   private repaint(): void {
     const { cols, rows } = this.size;
     if (rows < 2) return;

@@ -110,7 +110,9 @@ export class StateScreen {
     });
     try {
       const reading = await read;
-      this.drawn = { reading, ...drawn };
+      this.drawn = { reading, ...drawn, end: drawn.end - reading.undrawnBytes };
+      // A later drawing goes on from the snapshot.
+      if (reading.isCut && reading.snapshot) this.request(true);
       return reading.ms;
     } catch (error) {
       skip(drawn.end);

@@ -1,0 +1,44 @@
+// Screens from which states are read, each drawing beginning where the last one ended.
+import { expect, it } from 'vitest';
+import { StateDrawings } from '../../../src/actors/service/state_drawings.ts';
+import { StateScreen } from '../../../src/actors/service/state_screen.ts';
+import { readState } from '../../../src/adapters/screen_state.ts';
+import type { Context } from '../../../src/runtime/actor.ts';
+import { systemClock } from '../../../src/runtime/clock.ts';
+import { eventually } from '../../kit/eventually.ts';
+
+it('draws later what a drawing had no time for', async () => {
+  const log = Buffer.from(Array.from({ length: 300 }, (_, index) => `line ${index} of the log\r\n`).join(''));
+  const drawings = new StateDrawings(systemClock);
+  let budgetMs = -1;
+  let drawn = 0;
+  const screen = new StateScreen({
+    // The part of a context that it uses.
+    context: { clock: systemClock, crash: (error: unknown) => expect.fail(String(error)) } as Context,
+    screens: {
+      drawings,
+      rules: async () => ({ id: 'none', rules: [] }),
+      read: async (prepare) => {
+        const reading = await readState({ ...prepare(), budgetMs });
+        budgetMs = 60_000;
+        return reading;
+      },
+    },
+    agentType: null,
+    output: (from) => ({
+      ...{ cols: 40, rows: 6, resizes: [], modes: new Uint8Array() },
+      ...{ bytes: log.subarray(from ?? 0), end: log.length },
+    }),
+    skip: () => expect.fail('nothing is skipped'),
+    beside: () => ({ title: '', notification: '' }),
+    onRead: () => {
+      drawn += 1;
+    },
+  });
+  screen.request(false);
+  await eventually(() => drawn === 2);
+  const shown = Buffer.from(screen.drawn?.reading.snapshot ?? []).toString();
+  const seen = [...shown.matchAll(/line (\d+)/g)].map(([, index]) => Number(index));
+  expect(seen).toEqual([295, 296, 297, 298, 299]);
+  screen.end();
+});
