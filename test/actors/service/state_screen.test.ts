@@ -14,7 +14,10 @@ it('draws later what a drawing had no time for', async () => {
   let drawn = 0;
   const screen = new StateScreen({
     // The part of a context that it uses.
-    context: { clock: systemClock, crash: (error: unknown) => expect.fail(String(error)) } as Context,
+    context: {
+      clock: systemClock,
+      crash: (error) => expect.fail(String(error)),
+    } satisfies Partial<Context> as unknown as Context,
     screens: {
       drawings,
       rules: async () => ({ id: 'none', rules: [] }),
