@@ -109,6 +109,10 @@ export const ClusterDetail = z
     ...cluster,
     version: z.string().nullable(),
     reachable: z.boolean().nullable().describe('null: not called since the start'),
+    reason: z
+      .string()
+      .nullable()
+      .describe('Why it is unreachable or refuses the account; null: neither is so, or not yours to know'),
     last_sync_at: utcTimeShape.nullable(),
     capabilities: capabilities.nullable(),
     authenticated: z.boolean().nullable().describe('Whether the cluster accepts the account'),

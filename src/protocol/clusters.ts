@@ -124,6 +124,8 @@ export interface ClusterFacts {
   version?: string;
   capabilities?: ClusterCapabilities;
   lastSyncAt?: number;
+  /** Why the cluster is unreachable or refuses the account; null: neither is so. */
+  reason?: string | null;
   /** Whether the cluster accepts the account. */
   authenticated?: boolean;
   scope?: ClusterScope[];
@@ -136,6 +138,8 @@ export interface ClusterRow extends Omit<StoredCluster, 'access'> {
   reachable: boolean | null;
   /** Whether it accepts the account; null: not called since the daemon started. */
   authenticated: boolean | null;
+  /** Why it is unreachable or refuses the account; null: neither is so. */
+  reason: string | null;
   /** When `authenticated` last changed. */
   authenticatedSince: number | null;
   /** Why the last attempt to renew its token failed; null if it did not. */

@@ -59,6 +59,7 @@ const DETAIL = {
   ...CLUSTERS[0],
   version: 'v1.31.0',
   reachable: true,
+  reason: null,
   last_sync_at: '2026-11-20T10:00:00.000Z',
   authenticated: true,
   authenticated_since: '2026-11-20T10:00:00.000Z',

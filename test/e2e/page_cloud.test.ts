@@ -4,7 +4,8 @@ import { expect, it } from 'vitest';
 import { afterThisTest } from '../kit/actors.ts';
 import { type Daemon, eventually, startDaemon } from '../kit/daemon.ts';
 import { kubeDouble, workload } from '../kit/kube_double.ts';
-import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, type Device, hasChromium } from './browser.ts';
+import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
 import { openBerth, TOKEN } from './page_services.ts';
 
 const CLOUD_TOKEN = 'cloud-token-of-the-test';
@@ -20,8 +21,8 @@ async function askCloud(daemon: Daemon, method: string, path: string, body?: unk
 }
 
 /** The page with the cloud token given. */
-async function openCloud(daemon: Daemon): Promise<Page> {
-  const page = await openBerth(daemon, '#/cloud');
+async function openCloud(daemon: Daemon, device?: Device): Promise<Page> {
+  const page = await openBerth(daemon, '#/cloud', device);
   await page.getByLabel('cloud token').fill('wrong');
   await page.getByRole('button', { name: 'Use it' }).click();
   await page.getByRole('alert').getByText('token').waitFor();
@@ -106,7 +107,54 @@ it.runIf(hasChromium)(
       .getByRole('region', { name: /cluster/ })
       .getByText('unreachable')
       .waitFor();
+    await page.locator('.cluster-reason', { hasText: 'ECONNREFUSED' }).waitFor();
     await page.getByRole('button', { name: /^workloads/ }).click();
     await page.getByText(`${WORKLOADS} workloads`, { exact: true }).first().waitFor();
+  },
+);
+
+const onOneLine = (page: Page): Promise<boolean> =>
+  page
+    .getByRole('group', { name: 'parts of the cloud' })
+    .locator('button')
+    .evaluateAll((tabs) => new Set(tabs.map((tab) => tab.getBoundingClientRect().top)).size === 1);
+
+it.runIf(hasChromium)(
+  browserTest('axe finds nothing in the parts of the cloud, and their tabs stay on one line'),
+  BROWSER_TEST,
+  async () => {
+    const cluster = await kubeDouble();
+    afterThisTest(() => cluster.stop());
+    for (const name of ['api', `long-${'name-'.repeat(10)}of-it`])
+      cluster.put('Deployment', workload('team', name, 2));
+    const config = `[auth]\ntoken = "${TOKEN}"\n[cloud]\ntoken = "${CLOUD_TOKEN}"`;
+    const daemon = await startDaemon({ config });
+    const added = { name: 'dev', kubeconfig: cluster.kubeconfig };
+    const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
+    await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);
+    await askCloud(daemon, 'PUT', '/k8s/policies/nights', {
+      selector: { namespaces: ['team'] },
+      idle_timeout_minutes: 600,
+    });
+    const [api, other] = await askCloud(daemon, 'GET', '/k8s/workloads');
+    await askCloud(daemon, 'POST', `/k8s/workloads/${api.id}/sleep`);
+    await askCloud(daemon, 'POST', `/k8s/workloads/${other.id}/tether`, { container_port: 80, label: 'web' });
+    const parts = {
+      workloads: '.workload-row[data-name]',
+      policies: '.policy-row:not(.table-head)',
+      tethers: '.tether-row:not(.table-head)',
+      savings: '.savings-row[data-namespace]',
+      events: '.event-row',
+    };
+    for (const device of DEVICES) {
+      const page = await openCloud(daemon, device);
+      for (const [part, row] of Object.entries(parts)) {
+        await page.getByRole('button', { name: new RegExp(`^${part}`) }).click();
+        await page.locator(row).first().waitFor();
+        const seen = [device, part, await scrollsSideways(page), await onOneLine(page), await faults(page)];
+        expect(seen).toEqual([device, part, false, true, []]);
+      }
+      await page.context().close();
+    }
   },
 );

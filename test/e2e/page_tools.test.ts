@@ -87,3 +87,37 @@ it.runIf(hasChromium)(
     });
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('an agent is linked while something listens; variables are named; removing asks first'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const { stateDir } = daemon;
+    const cmd = 'mkfifo go; read line < go; exec python3 -m http.server $PORT --bind 127.0.0.1';
+    await ask(daemon, 'POST', '/v1/agents/spinup', { name: 'server', cmd, cwd: stateDir });
+    await add(daemon, { name: 'secretive', env: { API_KEY: 'of-nobody' } });
+    const page = await openBerth(daemon, '#/agents/server');
+    const address = page.locator('.view-head .address', { hasText: 'server.agents.localhost' });
+    await address.waitFor();
+    expect(await address.getAttribute('href')).toBeNull();
+    await writeFile(`${stateDir}/go`, '\n');
+    await page.locator('.view-head a.address').waitFor();
+    await page.getByRole('button', { name: 'remove server' }).click();
+    await page.getByRole('button', { name: 'remove the agent server' }).click();
+    await page.locator('h1', { hasText: 'Agents' }).waitFor();
+    await eventually(async () => (await page.locator('.agent-card').count()) === 1);
+    await page.evaluate(`location.assign('#/services/secretive')`);
+    await page.locator('.facts', { hasText: 'API_KEY' }).waitFor();
+    expect(await page.content()).not.toContain('of-nobody');
+    const remove = page.getByRole('button', { name: 'remove secretive' });
+    await remove.click();
+    await page.getByRole('button', { name: 'cancel' }).click();
+    await page.locator('h1', { hasText: 'secretive' }).waitFor();
+    await remove.click();
+    await page.getByRole('button', { name: 'remove the service secretive' }).click();
+    await page.locator('h1', { hasText: 'Services' }).waitFor();
+    await eventually(async () => (await page.locator('[data-name=secretive]').count()) === 0);
+    expect(await page.locator('.pane').count()).toBe(0);
+  },
+);

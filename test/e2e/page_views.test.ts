@@ -1,25 +1,11 @@
 // The views of the page at `/` in a real browser, on the real daemon.
-import { readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
+import { writeFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';
-import { BROWSER_TEST, browserTest, type Device, hasChromium } from './browser.ts';
+import { BROWSER_TEST, browserTest, hasChromium } from './browser.ts';
+import { DEVICES, faults, scrollsSideways } from './page_axe.ts';
 import { add, ask, openBerth, withServices } from './page_services.ts';
-
-const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-
-/** What axe finds wrong in the page as it is. */
-async function faults(page: Page): Promise<string[]> {
-  // The policy of the page forbids scripts in it; the developer tools run them all the same.
-  await page.evaluate(await readFile(AXE, 'utf8'));
-  const { violations } = await page.evaluate<AxeResults>('axe.run()');
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-}
-
-const scrollsSideways = (page: Page): Promise<boolean> =>
-  page.evaluate('document.documentElement.scrollWidth > innerWidth');
 
 const row = (page: Page, name: string) => page.locator(`.table-row[data-name=${name}]`);
 
@@ -41,8 +27,9 @@ it.runIf(hasChromium)(
       'site',
       'Agents',
     ]);
-    const address = row(page, 'my_bot').locator('a.address');
-    expect(await address.getAttribute('href')).toMatch(/^http:\/\/my-bot\.agents\.localhost:\d+\/$/);
+    const web = await row(page, 'web').locator('a.address').getAttribute('href');
+    expect(web).toMatch(/^http:\/\/web\.localhost:\d+\/$/);
+    expect(await row(page, 'my_bot').locator('.address').getAttribute('href')).toBeNull();
     expect(await row(page, 'db').locator('.address').getAttribute('href')).toBeNull();
     await page.keyboard.press('/');
     await page.keyboard.type('site');
@@ -213,11 +200,6 @@ it.runIf(hasChromium)(
     expect(await page.title()).toBe('(1) Berth');
   },
 );
-
-const DEVICES: readonly Device[] = [
-  { isPhone: false, theme: 'light' },
-  { isPhone: true, theme: 'dark' },
-];
 
 it.runIf(hasChromium)(
   browserTest('axe finds nothing, and nothing scrolls sideways, on every device'),

@@ -167,7 +167,7 @@ export class ClusterConnections {
       await informer.begin();
     } catch (error) {
       if (!isFailure(error)) throw error;
-      this.owner.onFacts(clusterId, { reachable: false });
+      this.owner.onFacts(clusterId, { reachable: false, reason: error.message });
     }
   }
 

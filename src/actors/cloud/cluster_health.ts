@@ -8,11 +8,15 @@ import type { EventsProtocol, EventType, NewEvent } from '../../protocol/events.
 import { utcTime } from '../../protocol/timestamps.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 
-type Contact = Pick<ClusterRow, 'reachable' | 'authenticated' | 'authenticatedSince' | 'renewalError'>;
+type Contact = Pick<
+  ClusterRow,
+  'reachable' | 'authenticated' | 'reason' | 'authenticatedSince' | 'renewalError'
+>;
 
 const NO_CONTACT: Contact = {
   reachable: null,
   authenticated: null,
+  reason: null,
   authenticatedSince: null,
   renewalError: null,
 };
@@ -40,10 +44,14 @@ export class ClusterHealth {
     this.contacts.delete(id);
   }
 
-  note({ id, name }: StoredCluster, { reachable, authenticated }: ClusterFacts): void {
+  note({ id, name }: StoredCluster, { reachable, authenticated, reason }: ClusterFacts): void {
     const known = this.get(id);
     if (reachable !== null && reachable !== (known.reachable ?? true))
-      this.tellCloud({ type: reachable ? 'cluster.reachable' : 'cluster.unreachable', clusterId: id });
+      this.tellCloud(
+        reachable
+          ? { type: 'cluster.reachable', clusterId: id }
+          : { type: 'cluster.unreachable', clusterId: id, reason: reason ?? null },
+      );
     const isNews = authenticated !== undefined && authenticated !== known.authenticated;
     if (isNews && (known.authenticated !== null || !authenticated)) {
       const type = authenticated ? 'cluster.accepted' : 'cluster.refused';
@@ -53,6 +61,7 @@ export class ClusterHealth {
     this.contacts.set(id, {
       ...known,
       ...(reachable === null ? {} : { reachable }),
+      ...(reason === undefined ? {} : { reason }),
       ...(isNews ? { authenticated, authenticatedSince: this.clock.now() } : {}),
     });
   }

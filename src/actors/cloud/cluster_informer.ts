@@ -85,6 +85,7 @@ export class ClusterInformer {
   /** The result of the last call; null: there was none. */
   private reachable: boolean | null = null;
   private authenticated: boolean | null = null;
+  private reason: string | null = null;
   private stopChecks = (): void => undefined;
   /** When the namespaces were last listed (monotonic milliseconds). */
   private namespacesAt = Number.NEGATIVE_INFINITY;
@@ -130,17 +131,21 @@ export class ClusterInformer {
 
   /**
    * Records the result of a call (null: success). The owner is told when that changes whether the cluster is
-   * reachable or accepts the account.
+   * reachable or accepts the account, or why it does not.
    */
   reportHealth(error: unknown): void {
-    const reachable = error === null || kubeFailure(error).code !== 'cluster_unreachable';
+    const failure = error === null ? null : kubeFailure(error);
+    const reachable = failure?.code !== 'cluster_unreachable';
     // Without an answer, nothing is known about the account.
     const authenticated = reachable ? !isUnauthenticated(error) : this.authenticated;
-    const isNews = reachable !== this.reachable || authenticated !== this.authenticated;
+    const reason = failure !== null && !(reachable && authenticated) ? failure.message : null;
+    const isNews =
+      reachable !== this.reachable || authenticated !== this.authenticated || reason !== this.reason;
     if (!isNews || this.state.kind === 'closed') return;
     this.reachable = reachable;
     this.authenticated = authenticated;
-    this.owner.onFacts(this.id, { reachable, ...(authenticated === null ? {} : { authenticated }) });
+    this.reason = reason;
+    this.owner.onFacts(this.id, { reachable, reason, ...(authenticated === null ? {} : { authenticated }) });
   }
 
   async close(): Promise<void> {

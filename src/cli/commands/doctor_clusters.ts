@@ -5,7 +5,14 @@ import type { DoctorFinding } from './doctor_finding.ts';
 
 /** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
 export function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
-  const { name, authenticated, authenticated_since: since, reachable, credentials_expire_at: end } = cluster;
+  const {
+    name,
+    authenticated,
+    authenticated_since: since,
+    reachable,
+    reason,
+    credentials_expire_at: end,
+  } = cluster;
   const fix = `Log in again: berth k8s renew ${name}`;
   const renewalError = cluster.token_renewal?.last_error ?? null;
   if (authenticated === false)
@@ -18,6 +25,10 @@ export function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefine
     };
   if (end !== null && !cluster.token_renewal && Date.parse(end) - Date.now() < CLOUD.expiryWarningMs)
     return { state: 'warning', about: `the credentials of the cluster ${name} end at ${end}`, fix };
-  if (reachable === false) return { state: 'warning', about: `the cluster ${name} does not answer` };
+  if (reachable === false)
+    return {
+      state: 'warning',
+      about: `the cluster ${name} is unreachable${reason === null ? '' : `: ${reason}`}`,
+    };
   return undefined;
 }

@@ -1,5 +1,5 @@
 // berth k8s clusters, sync
-import type { Cluster } from '../../client/records.ts';
+import type { ClusterDetail } from '../../client/records.ts';
 import { countText } from '../../presentation/format.ts';
 import { runBatch } from '../kit/batch.ts';
 import { defineCommand } from '../kit/command.ts';
@@ -7,18 +7,26 @@ import { UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
 import type { Column } from '../kit/output.ts';
 
-const COLUMNS: readonly Column<Cluster>[] = [
+const stateOf = ({ authenticated, reachable }: ClusterDetail): string | null => {
+  if (authenticated === false) return 'refused';
+  return reachable === null ? null : reachable ? 'active' : 'unreachable';
+};
+
+const COLUMNS: readonly Column<ClusterDetail>[] = [
   { title: 'NAME', cell: ({ name }) => name },
+  { title: 'STATE', cell: stateOf },
   { title: 'PROVIDER', cell: ({ provider }) => provider },
   { title: 'ADDED', cell: ({ created_at }) => created_at },
   { title: 'IN CLUSTER', cell: ({ in_cluster }) => (in_cluster ? 'yes' : 'no'), wideOnly: true },
   { title: 'ID', cell: ({ id }) => id },
+  { title: 'REASON', cell: ({ reason }) => reason },
 ];
 
 export const clusterListCommand = defineCommand({
   run: async (context) => {
+    const { cloud } = await context.client();
     context.out.rows(
-      await (await context.client()).cloud.clusters(),
+      await Promise.all((await cloud.clusters()).map(({ id }) => cloud.cluster(id))),
       COLUMNS,
       'There are no clusters. `berth k8s add` registers one.',
     );

@@ -1,5 +1,5 @@
 // One agent: its state, what can be done, and its terminal.
-
+import { useEffect, useState } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
@@ -8,9 +8,11 @@ import { StateLabel } from '../frame/status_mark.tsx';
 import { actOn, perform, underWay } from '../state/actions.ts';
 import { agentByName, serviceByName } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
+import { tenSeconds } from '../state/ticker.ts';
 import { MissingView } from './missing_view.tsx';
 import { AddressLink } from './overview.tsx';
 import { PromptBox } from './prompt_box.tsx';
+import { RemoveButton } from './remove_button.tsx';
 import { TerminalView } from './terminal_view.tsx';
 
 /** Ends the process of an idle agent and keeps its conversation, or goes on with that. */
@@ -29,10 +31,26 @@ function SleepButton({ agent: { name, state } }: { agent: Agent }) {
   );
 }
 
+/** Whether something listens on the port of the agent. No event tells, so it is asked again and again. */
+function useListener(name: string, pid: number | undefined): boolean {
+  const [listening, setListening] = useState('');
+  useEffect(() => {
+    const end = new AbortController();
+    client.explain(name, { signal: end.signal }).then(
+      ({ portHolder }) => setListening(portHolder === null ? '' : name),
+      // What cannot be told is not linked.
+      () => !end.signal.aborted && setListening(''),
+    );
+    return () => end.abort();
+  }, [name, pid, tenSeconds.value]);
+  return listening === name;
+}
+
 /** The view of the agent `name`. */
 export function AgentView({ name }: { name: string }) {
   const agent = agentByName.value.get(name);
   const service = serviceByName.value.get(name);
+  const isListening = useListener(name, service?.pid);
   if (!agent || !service)
     return <MissingView name={name} what="agent" list={{ view: 'agents', text: 'All agents' }} />;
   const one = (action: 'start' | 'stop' | 'restart', isOff: boolean, keyHint: string) => (
@@ -53,13 +71,14 @@ export function AgentView({ name }: { name: string }) {
         <span class="soft head-place">
           {[visibleLine(agent.title), agent.agent_type, agent.stack].filter(Boolean).join(' · ')}
         </span>
-        <AddressLink service={service} />
+        <AddressLink service={service} isListening={isListening} />
         <div class="actions">
           {one('start', agent.active, 's')}
           {one('restart', false, 'r')}
           {one('stop', false, 'x')}
           <SleepButton agent={agent} />
           <Button icon="logs" text="log" label={`log of ${name}`} onPress={() => showLog(name)} keyHint="l" />
+          <RemoveButton name={name} what="agent" />
         </div>
       </header>
       <TerminalView name={name} />

@@ -50,7 +50,7 @@ function CloudLogin() {
 }
 
 function ClusterCard({ cluster }: { cluster: ClusterDetail }) {
-  const { id, name, provider, version, reachable, last_sync_at: syncedAt, authenticated } = cluster;
+  const { id, name, provider, version, reachable, reason, last_sync_at: syncedAt, authenticated } = cluster;
   const state = reachable === null ? 'unknown' : reachable ? 'active' : 'unreachable';
   return (
     <section class="card cluster" aria-label={`cluster ${name}`}>
@@ -72,6 +72,7 @@ function ClusterCard({ cluster }: { cluster: ClusterDetail }) {
           .join(' · ')}
         {' · '}synced {agoText(syncedAt)}
       </p>
+      {reason !== null && <p class="bad cluster-reason">{visibleLine(reason)}</p>}
     </section>
   );
 }

@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { compareNames, cpuText, memoryText, spanText } from '../../presentation/format.ts';
-import { isNamed, listedName } from '../../presentation/sections.ts';
+import { isNamed, isOfAgents, listedName } from '../../presentation/sections.ts';
 import { Button } from '../frame/button.tsx';
 import { ClippedName } from '../frame/clipped_name.tsx';
 import { crashText, StateLabel } from '../frame/status_mark.tsx';
@@ -45,13 +45,20 @@ function RowActions({ service }: { service: Service }) {
 /** Nothing answers, and no connection would start it. */
 const UNREACHABLE: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
 
+interface AddressLinkProps {
+  service: Service;
+  /** Absent: not known, and then only services are taken to listen, because most agents have no server. */
+  isListening?: boolean;
+}
+
 /** A service's address, as a link while a page may answer there. */
-export function AddressLink({ service }: { service: Service }) {
+export function AddressLink({ service, isListening = !isOfAgents(service) }: AddressLinkProps) {
   const isPage = service.protocol !== 'tcp';
   const address = (isPage ? service.gatewayUrl : null) ?? service.url;
   if (address === null) return <span class="soft">no port</span>;
   const text = address.replace(/^http:\/\//, '').replace(/\/$/, '');
-  if (!isPage || UNREACHABLE.has(service.status)) return <span class="soft address">{text}</span>;
+  if (!isPage || !isListening || UNREACHABLE.has(service.status))
+    return <span class="soft address">{text}</span>;
   return (
     <a class="address" href={address} target="_blank" rel="noopener noreferrer">
       {text}

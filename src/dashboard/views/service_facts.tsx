@@ -44,7 +44,7 @@ const restartText = (restart: ServiceDetail['restart']): string =>
 type Fact = readonly [name: string, value: ComponentChildren] | false;
 
 function specFacts(detail: ServiceDetail): Fact[] {
-  const { cmd, cwd, ready, restart, watch, schedule, sleep, labels, kind } = detail;
+  const { cmd, cwd, ready, restart, watch, schedule, sleep, labels, kind, envKeys } = detail;
   return [
     ['Command', <code key="cmd">{visibleLine(cmd)}</code>],
     ['Folder', <code key="cwd">{visibleLine(cwd)}</code>],
@@ -54,6 +54,8 @@ function specFacts(detail: ServiceDetail): Fact[] {
     sleep !== null && ['Sleeps after', `${sleep.afterMinutes} min`],
     schedule !== null && ['Schedule', <code key="schedule">{visibleLine(schedule.cron)}</code>],
     watch !== null && ['Watch', 'its files'],
+    // The values never leave the daemon.
+    envKeys.length > 0 && ['Variables', <code key="variables">{visibleLine(envKeys.join(', '))}</code>],
     labels.length > 0 && ['Labels', visibleLine(labels.join(', '))],
     detail.stale && ['Note', 'The process runs an older registration: restart it.'],
   ];

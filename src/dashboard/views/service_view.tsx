@@ -13,6 +13,7 @@ import { client, errorText } from '../state/session.ts';
 import { EventRow } from './event_rows.tsx';
 import { MissingView } from './missing_view.tsx';
 import { AddressLink, isAtRest } from './overview.tsx';
+import { RemoveButton } from './remove_button.tsx';
 import { Dependencies, Facts } from './service_facts.tsx';
 import { UsageCharts } from './usage_charts.tsx';
 
@@ -99,6 +100,7 @@ function Actions({ service, canSleep }: { service: Service; canSleep: boolean })
           <option key={signalName}>{signalName}</option>
         ))}
       </select>
+      <RemoveButton name={name} what="service" />
     </div>
   );
 }

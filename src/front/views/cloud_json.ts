@@ -22,6 +22,7 @@ export const clusterDetail = (row: ClusterRow) => ({
   ...clusterItem(row),
   version: row.version,
   reachable: row.reachable,
+  reason: row.reason,
   last_sync_at: utcTime(row.lastSyncAt),
   capabilities: row.capabilities,
   authenticated: row.authenticated,
@@ -52,6 +53,8 @@ export function clusterWithin(json: string, isKnown: (namespace: string) => bool
   };
   return JSON.stringify({
     ...cluster,
+    // It may name a namespace.
+    reason: null,
     capabilities: capabilities && { ...capabilities, denied: capabilities.denied.filter(isShown) },
     namespaces: namespaces.filter(isKnown),
     scope: scope?.map((part) => ({ ...part, namespaces: part.namespaces?.filter(isKnown) ?? null })) ?? null,

@@ -215,7 +215,8 @@ describe('what happens to workloads', () => {
     const id = '01KAS00000000000000000000C';
     const input = clusterInput({ name: 'far', kubeconfig: (await doubleWith()).kubeconfig });
     await here.clusters.ask('register', { input, id });
-    const tell = (reachable: boolean) => here.clusters.ask('updateFacts', { id, reachable });
+    const tell = (reachable: boolean) =>
+      here.clusters.ask('updateFacts', { id, reachable, reason: reachable ? null : 'connection refused' });
     // That it can be reached is news only after it could not.
     for (const reachable of [true, false, false, true]) await tell(reachable);
     const told = await eventually(async () => {
@@ -223,7 +224,12 @@ describe('what happens to workloads', () => {
       return events.length === 2 ? events : undefined;
     });
     expect(told.map(({ type }: Json) => type)).toEqual(['cluster.unreachable', 'cluster.reachable']);
-    expect(told[0]).toMatchObject({ cluster_id: id, cluster: 'far', who: 'berth' });
+    expect(told[0]).toMatchObject({
+      cluster_id: id,
+      cluster: 'far',
+      who: 'berth',
+      reason: 'connection refused',
+    });
     // The same registration again, by the same operation.
     expect(await here.clusters.ask('register', { input, id })).toEqual({ id, name: 'far' });
   });

@@ -186,12 +186,14 @@ describe('an account that has ended', () => {
     await eventually(() => detail(here, id).authenticated === false);
     expect(detail(here, id)).toMatchObject({
       reachable: true,
+      reason: expect.stringContaining('The cluster does not know the account (401)'),
       authenticated_since: new Date(clock.now()).toISOString(),
     });
     expect(double.watches).toHaveLength(2);
     double.isRevoked = false;
     await clock.advance(CLOUD.accountCheckMs);
     await eventually(() => detail(here, id).authenticated === true);
+    expect(detail(here, id).reason).toBeNull();
     const told = here.events.of('append').flatMap(({ events }) => events);
     expect(told.map(({ type, name }) => `${type} ${name}`)).toEqual([
       'cluster.refused test',

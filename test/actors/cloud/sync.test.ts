@@ -123,10 +123,13 @@ describe('a sync', () => {
     });
     await double.stop();
     await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({ code: 'cluster_unreachable' });
-    expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({ reachable: false });
+    expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({
+      reachable: false,
+      reason: expect.stringMatching(/^127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/),
+    });
     await double.start();
     await eventually(() => here.clusters.ask('sync', { id }).catch(() => undefined));
-    expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({ reachable: true });
+    expect(JSON.parse(here.views.cluster(id) ?? '')).toMatchObject({ reachable: true, reason: null });
   });
 
   it('joins one that is already running', async () => {

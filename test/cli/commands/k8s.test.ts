@@ -10,7 +10,9 @@ import { ANSWERS, CLUSTERS, cloud, ID, TETHER, WORKLOADS } from '../k8s_answers.
 
 it('lists clusters and workloads', async () => {
   const { run, asked } = await cloud();
-  expect((await run('k8s clusters')).stdout).toMatch(/\ndev +kind +2026-11-20T10:00:00.000Z +A+\n$/);
+  expect((await run('k8s clusters')).stdout).toMatch(
+    /\ndev +active +kind +2026-11-20T10:00:00.000Z +A+ +-\n$/,
+  );
   const { stdout } = await run('k8s workloads --cluster dev -n shop -l app=web --state awake');
   const rows = stdout
     .trim()
@@ -22,6 +24,17 @@ it('lists clusters and workloads', async () => {
     ['shop', 'db', 'StatefulSet', 'awake', '1/2', 'off', '-'],
   ]);
   expect(asked.every(({ headers }) => headers.authorization === `Bearer ${bearerOf('cloudy')}`)).toBe(true);
+});
+
+it('says why a cluster is unreachable', async () => {
+  const reason = '10.0.0.1:6443 cannot be reached: no answer in 10000 ms';
+  const path = `GET /k8s/clusters/${ID('A')}`;
+  const [status, detail] = ANSWERS[path] ?? [];
+  const { run } = await cloud({
+    ...ANSWERS,
+    [path]: [Number(status), { ...Object(detail), reachable: false, reason }],
+  });
+  expect((await run('k8s clusters')).stdout).toMatch(/\ndev +unreachable .* 10\.0\.0\.1:6443 cannot be/);
 });
 
 it('names the cluster of each workload where there are several', async () => {

@@ -85,6 +85,7 @@ describe('clusters', () => {
       ...listed,
       version: null,
       reachable: null,
+      reason: null,
       last_sync_at: null,
       capabilities: null,
       authenticated: null,

@@ -37,6 +37,7 @@ const cluster = (id: string): ClusterRow => ({
   capabilities: null,
   reachable: null,
   authenticated: null,
+  reason: null,
   authenticatedSince: null,
   renewalError: null,
 });
@@ -121,7 +122,7 @@ describe("the front's copies of workloads", () => {
       '"id":"c","name":"cluster c","provider":"other","in_cluster":false,"created_at":"1970-01-01T00:00:00.000Z"';
     expect(views.clusters().toString()).toBe(`[{${item}}]`);
     const more =
-      '"version":null,"reachable":null,"last_sync_at":null,"capabilities":null,"authenticated":null,' +
+      '"version":null,"reachable":null,"reason":null,"last_sync_at":null,"capabilities":null,"authenticated":null,' +
       '"authenticated_since":null,"credentials_expire_at":null,"namespaces":[],"scope":null,' +
       '"token_renewal":null';
     expect(views.cluster('c')).toBe(`{${item},${more}}`);
