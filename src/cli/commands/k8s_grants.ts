@@ -1,7 +1,7 @@
 // berth k8s grants ls, add, rm
 import type { Grant } from '../../client/records.ts';
 import { ROLES } from '../../protocol/grants.ts';
-import { defineCommand } from '../kit/command.ts';
+import { actionIn, defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { grantTo, scopeOptions } from '../kit/grant_scopes.ts';
 import type { Column } from '../kit/output.ts';
@@ -37,7 +37,8 @@ export const grantsCommand = defineCommand({
   examples: [
     ['berth k8s grants add ci sleeper --cluster dev -n shop,web', 'ci may put two namespaces to sleep'],
   ],
-  run: async (context, [action, name, role], given) => {
+  run: async (context, [word, name, role], given) => {
+    const action = actionIn(ACTIONS, word);
     const { out } = context;
     const client = await context.client();
     if (action === 'ls') {
@@ -51,9 +52,9 @@ export const grantsCommand = defineCommand({
         const made = await client.cloud.createGrant(wanted);
         out.record(made, () => `${name} is ${role}: grant ${made.id}`);
       }
-    } else if (action === 'rm') {
+    } else {
       if (name === undefined) throw new UsageError('name the grant by its id: berth k8s grants rm <id>');
       out.record(await client.cloud.removeGrant(name), () => `${name} is removed`);
-    } else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
+    }
   },
 });

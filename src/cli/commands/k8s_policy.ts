@@ -4,7 +4,14 @@ import type { Policy, PolicyBody, PolicyPreview } from '../../client/records.ts'
 import { countText } from '../../presentation/format.ts';
 import { policySelects, policyWindows, whoDecides } from '../../presentation/policy_text.ts';
 import { localTime } from '../../protocol/timestamps.ts';
-import { defineCommand, durationOption, listOption, repeatedOption, textOption } from '../kit/command.ts';
+import {
+  actionIn,
+  defineCommand,
+  durationOption,
+  listOption,
+  repeatedOption,
+  textOption,
+} from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { findCluster } from '../kit/k8s_lookup.ts';
@@ -150,7 +157,8 @@ export const policyCommand = defineCommand({
     ],
     ['berth k8s policy preview nights', 'what it will do'],
   ],
-  run: async (context, [action, name], given) => {
+  run: async (context, [word, name], given) => {
+    const action = actionIn(ACTIONS, word);
     const client = await context.client();
     if (action === 'ls') {
       const all = await client.cloud.policies();
@@ -162,7 +170,6 @@ export const policyCommand = defineCommand({
       printPolicy(context, await client.cloud.setPolicy(name, await bodyOf(client, given)));
     else if (action === 'rm')
       context.out.record(await client.cloud.removePolicy(name), () => `${name} is removed`);
-    else if (action === 'preview') printPreview(context, name, await client.cloud.previewPolicy(name));
-    else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
+    else printPreview(context, name, await client.cloud.previewPolicy(name));
   },
 });

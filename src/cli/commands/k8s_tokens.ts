@@ -2,7 +2,7 @@
 import type { ApiToken } from '../../client/records.ts';
 import { ROLES } from '../../protocol/grants.ts';
 import { localTime } from '../../protocol/timestamps.ts';
-import { defineCommand, durationOption, textOption } from '../kit/command.ts';
+import { actionIn, defineCommand, durationOption, textOption } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { grantTo, scopeOptions } from '../kit/grant_scopes.ts';
@@ -61,7 +61,8 @@ export const tokensCommand = defineCommand({
     ],
     ['berth k8s tokens revoke ci', 'from now on it is refused'],
   ],
-  run: async (context, [action, name], given) => {
+  run: async (context, [word, name], given) => {
+    const action = actionIn(ACTIONS, word);
     const client = await context.client();
     if (action === 'ls') {
       const all = await client.cloud.tokens();
@@ -70,8 +71,6 @@ export const tokensCommand = defineCommand({
     }
     if (name === undefined) throw new UsageError(`name the token: berth k8s tokens ${action} <name>`);
     if (action === 'create') await create(context, name, given);
-    else if (action === 'revoke')
-      context.out.record(await client.cloud.revokeToken(name), () => `${name} is revoked`);
-    else throw new UsageError(`${action} is none of ${ACTIONS.join(', ')}`);
+    else context.out.record(await client.cloud.revokeToken(name), () => `${name} is revoked`);
   },
 });

@@ -138,6 +138,13 @@ export const durationOption = (flags: string, about: string): Option<number | un
 type OptionTable = Record<string, Option<unknown>>;
 type OptionValues<O extends OptionTable> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
+/** `word` as one of `actions`, the first argument of a command. Throws a UsageError that lists them. */
+export function actionIn<const A extends string>(actions: readonly A[], word: string | undefined): A {
+  const found = actions.find((action) => action === word);
+  if (found === undefined) throw new UsageError(`${word} is none of ${actions.join(', ')}`);
+  return found;
+}
+
 export interface Argument {
   /** As commander writes it: `<name>`, `[names...]`. */
   syntax: string;

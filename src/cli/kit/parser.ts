@@ -179,13 +179,23 @@ const HINTS_FOR_OTHERS: readonly (readonly [message: string, hint: string])[] = 
   ],
 ];
 
-/** A mistake that commander found, as a UsageError. */
-function toUsageError(error: CommanderError): UsageError {
+/** The commands of the family that `words` begin with, such as `k8s`; undefined: they begin with none. */
+function familyHint(program: CommanderCommand, [first]: readonly string[]): string | undefined {
+  const family = program.commands.find((one) => one.name() === first);
+  if (!family || family.commands.length === 0) return undefined;
+  return `\`berth ${first}\` has ${family.commands.map((one) => one.name()).join(', ')}.`;
+}
+
+/** A mistake in `argv` that commander found, as a UsageError. */
+function toUsageError(program: CommanderCommand, argv: readonly string[], error: CommanderError): UsageError {
   const message = error.message.replace(/^error: /, '').replace(/\n\(/, ' (');
+  const isUnknown = message.startsWith('unknown command');
   const own = HINTS_FOR_OTHERS.find(([start]) => message.startsWith(start))?.[1];
   return new UsageError(
     message,
-    own ?? '`berth help` lists the commands, `berth help <command>` the options of one.',
+    own ??
+      (isUnknown ? familyHint(program, commandWords(argv)) : undefined) ??
+      '`berth help` lists the commands, `berth help <command>` the options of one.',
   );
 }
 
@@ -243,7 +253,7 @@ export function parseCommandLine(
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return { help };
-    throw toUsageError(error);
+    throw toUsageError(program, argv, error);
   }
   return outcome ?? { help: program.helpInformation() };
 }

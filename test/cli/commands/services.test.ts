@@ -392,6 +392,10 @@ describe('a call that fails', () => {
   it.each([
     ['pss', "unknown command 'pss' (Did you mean ps?)"],
     ['k8s slep', "unknown command 'slep' (Did you mean sleep?)"],
+    ['agent nothing', '`berth agent` has '],
+    ['k8s policy list', 'list is none of ls, set, rm, preview'],
+    ['k8s tokens list', 'list is none of ls, create, revoke'],
+    ['k8s grants list', 'list is none of ls, add, rm'],
     ['ps --jsn', "unknown option '--jsn' (Did you mean --json?)"],
     ['start web --timeout soon', 'It must be a duration such as 30s or 500ms'],
     ['logs -n 100001', 'It must be all, or a number from 0 to 100000'],

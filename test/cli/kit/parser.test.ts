@@ -161,3 +161,11 @@ it('says what stands in for a command of other tools', async () => {
   const wrong = (): unknown => parseCommandLine(['scale', 'web=3'], COMMAND_TABLE, undefined, listed);
   expect(wrong).toThrow(expect.objectContaining({ hint: expect.stringContaining('one process') }));
 });
+
+it('names the commands of a family for a word that is none of them', async () => {
+  const listed = await loadListedCommands(COMMAND_TABLE);
+  const wrong = (): unknown => parseCommandLine(['agent', 'nothing'], COMMAND_TABLE, undefined, listed);
+  expect(wrong).toThrow(
+    expect.objectContaining({ hint: expect.stringMatching(/^`berth agent` has .*\bspinup, /) }),
+  );
+});
