@@ -10,9 +10,10 @@ import {
   isTcpTarget,
 } from '../protocol/check_targets.ts';
 import { RESTART_POLICIES } from '../protocol/service.ts';
+import { textFault } from '../protocol/text_fault.ts';
 import { CHECK, HTTP, RUN_LIMITS, SERVICE } from '../settings/limits.ts';
 import * as field from './registration_fields.ts';
-import { type InvalidField, integerField, isText, stringField, z } from './validation.ts';
+import { type InvalidField, integerField, stringField, z } from './validation.ts';
 
 const PATTERN_RULE = `must be a regular expression of RE2 of 1 to ${CHECK.maxPatternBytes} bytes`;
 const HTTP_RULE = 'must be a URL with http:// or https://, or a path on its own port such as /health';
@@ -167,7 +168,7 @@ export async function checkFaults(value: unknown): Promise<InvalidField[]> {
   const faults = portFaults(value);
   for (const [check, name] of PATTERN_FIELDS) {
     const given = memberOf(memberOf(value, check), name);
-    if (typeof given !== 'string' || !isText(given) || !isPatternLength(given)) continue;
+    if (typeof given !== 'string' || textFault(given) !== null || !isPatternLength(given)) continue;
     const reason = await regexFault(given);
     const path = `${check}.${name}`;
     if (reason !== null) faults.push({ path, message: `${path} ${PATTERN_RULE}: ${reason}` });

@@ -2,6 +2,7 @@
 import { isCheckUrl, isReadyUrl } from '../protocol/check_targets.ts';
 import { ENV_KEY_PATTERN, SERVICE_NAME_PATTERN } from '../protocol/names.ts';
 import {
+  lengthFault,
   MAX_STACK_NAME,
   nameInStack,
   PLACEHOLDER,
@@ -78,7 +79,8 @@ export const stack = stringField(
 
 /** What is wrong with a service in view of its stack: its name, or placeholders without a stack. */
 export function faultsOfStack(value: unknown): InvalidField[] {
-  return [...faultsOfStackName(value), ...faultsOfPlaceholder(value)];
+  const tooLong = [...tooLongInStack(value, 'name'), ...tooLongInStack(value, 'group')];
+  return [...tooLong, ...faultsOfStackName(value), ...faultsOfPlaceholder(value)];
 }
 
 /** That a check of a service of no stack has a placeholder, which nothing would fill in. */
@@ -90,6 +92,15 @@ function faultsOfPlaceholder(value: unknown): InvalidField[] {
   });
   const message = 'must have no placeholder, as the service is of no stack';
   return checks.map((check) => ({ path: check, message: `${check} ${message}` }));
+}
+
+/** That a name is too long because the prefix of its stack counts. */
+function tooLongInStack(value: unknown, field: 'name' | 'group'): InvalidField[] {
+  if (!(value instanceof Object && 'stack' in value && typeof value.stack === 'string')) return [];
+  const given: unknown = Object.hasOwn(value, field) ? Reflect.get(value, field) : null;
+  const short = typeof given === 'string' ? shortName(given, value.stack) : null;
+  const fault = short === null ? null : lengthFault(value.stack, short);
+  return fault === null ? [] : [{ path: field, message: `${field} ${fault}` }];
 }
 
 function faultsOfStackName(value: unknown): InvalidField[] {

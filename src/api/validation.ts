@@ -1,14 +1,12 @@
 // Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors".
 import { z } from '../adapters/zod.ts';
 import { type FailureDetail, fail } from '../protocol/errors.ts';
+import { textFault } from '../protocol/text_fault.ts';
 import { HTTP } from '../settings/limits.ts';
 
 export { z };
 
 export type InvalidField = NonNullable<FailureDetail['details']>[number];
-
-/** Text that can be written to a file, an environment and a header: no NUL, no half surrogate pairs. */
-export const isText = (text: string): boolean => !/[\0\p{Surrogate}]/u.test(text);
 
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 
@@ -20,7 +18,10 @@ export const isPlainText = (text: string, maxLength: number): boolean =>
 export const stringField = (must: string, fits: (value: string) => boolean = () => true) =>
   z
     .string(must)
-    .refine((value) => isText(value) && fits(value), must)
+    .refine((value) => textFault(value) === null && fits(value), {
+      // `must` says what a string of this field may not contain, but not that it is half a character.
+      error: ({ input }) => (typeof input === 'string' && !input.includes('\0') && textFault(input)) || must,
+    })
     .describe(must);
 
 export const patternField = (must: string, regex: RegExp) => z.string(must).regex(regex, must).describe(must);
@@ -118,5 +119,7 @@ export function validate<S extends z.ZodType>(
   const result = shape.safeParse(value);
   if (result.success && extraFaults.length === 0) return result.data;
   const { details, left } = result.success ? { details: [], left: 0 } : detailsOf(result.error.issues);
-  throw invalidBody([...details, ...extraFaults], hint, left);
+  // An extra fault says more about its field.
+  const others = details.filter(({ path }) => !extraFaults.some((extra) => extra.path === path));
+  throw invalidBody([...others, ...extraFaults], hint, left);
 }

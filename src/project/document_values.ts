@@ -1,6 +1,7 @@
 // Turns a YAML document into plain values for the shape to check, and issues of the shape into problems with
 // places.
 import type { YamlNode, YamlPosition } from '../adapters/yaml.ts';
+import { textFault } from '../protocol/text_fault.ts';
 import { InterpolationError, interpolate } from './interpolate.ts';
 import type { ProjectProblem } from './project_error.ts';
 import { EXTENSION_KEY, PROJECT_SERVICE_SHAPE, PROJECT_SHAPE } from './project_shape.ts';
@@ -48,6 +49,8 @@ export function interpolateNode(
   }
   try {
     const text = interpolate(node.value, lookup);
+    const fault = textFault(text);
+    if (fault !== null) problems.push({ at: node.at, message: `${formatPath(path)}: ${fault}` });
     return node.isPlain && text !== node.value && !isEnvValue(path) ? parseScalar(text) : text;
   } catch (error) {
     if (!(error instanceof InterpolationError)) throw error;

@@ -1,5 +1,5 @@
 // The environment of a project's services: their own lists and files, and the `.env` that supplies the rest.
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { YamlPosition } from '../adapters/yaml.ts';
@@ -11,12 +11,28 @@ import type { ProjectServiceShape } from './project_shape.ts';
 
 export type ShellEnvironment = Readonly<Record<string, string | undefined>>;
 
+/** Reads a file of the project. Throws as `readTextInput` does. */
+export type ProjectInput = (path: string) => Promise<string>;
+
+/** Reads each file once, because a FIFO gives its text only once. */
+export function readEachOnce(): ProjectInput {
+  const texts = new Map<string, Promise<string>>();
+  return (path) => {
+    const { dev, ino } = statSync(path);
+    const key = `${dev}:${ino}`;
+    const text = texts.get(key) ?? readTextInput(path);
+    texts.set(key, text);
+    return text;
+  };
+}
+
 /** The context of checking one file, with the problems found so far. */
 export interface ProjectCheck {
   folder: string;
   shellEnv: ShellEnvironment;
   positionAt: (...path: (string | number)[]) => YamlPosition;
   problems: ProjectProblem[];
+  readInput: ProjectInput;
 }
 
 /** Parses entries `KEY=value`, or `KEY` alone, whose value comes from the shell and is null here. */
@@ -42,12 +58,14 @@ async function readEnvFile(
   at: YamlPosition,
 ): Promise<[string, string][]> {
   try {
-    const text = await readTextInput(resolve(check.folder, file));
+    const text = await check.readInput(resolve(check.folder, file));
     return Object.entries(parseEnv(text)).filter((row): row is [string, string] => row[1] !== undefined);
   } catch (error) {
     const why =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : (error as Error).message;
-    check.problems.push({ at, message: `services.${name}.env_file: ${file} ${why}` });
+      (error as NodeJS.ErrnoException).code === 'ENOENT'
+        ? ' does not exist'
+        : `: ${(error as Error).message}`;
+    check.problems.push({ at, message: `services.${name}.env_file: ${file}${why}` });
     return [];
   }
 }
@@ -85,11 +103,11 @@ export async function serviceEnv(
 }
 
 /** The variables of the `.env` in `folder`. Throws a ProjectError that names it. */
-export async function readDotenv(folder: string): Promise<NodeJS.Dict<string>> {
+export async function readDotenv(folder: string, readInput: ProjectInput): Promise<NodeJS.Dict<string>> {
   const path = join(folder, '.env');
-  if (!existsSync(path)) return {};
   try {
-    return parseEnv(await readTextInput(path));
+    if (!statSync(path, { throwIfNoEntry: false })) return {};
+    return parseEnv(await readInput(path));
   } catch (error) {
     const message = `cannot be read: ${(error as Error).message}`;
     throw new ProjectError(path, '', [{ at: { line: 1, column: 1 }, message }]);

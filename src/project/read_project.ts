@@ -11,7 +11,13 @@ import { WATCH } from '../settings/limits.ts';
 import { readTextInput } from '../settings/state_files.ts';
 import { checkReferences } from './check_references.ts';
 import { interpolateNode, positionOfPath, problemsOfIssues } from './document_values.ts';
-import { type ProjectCheck, readDotenv, type ShellEnvironment, serviceEnv } from './project_environment.ts';
+import {
+  type ProjectCheck,
+  readDotenv,
+  readEachOnce,
+  type ShellEnvironment,
+  serviceEnv,
+} from './project_environment.ts';
 import { ProjectError, type ProjectProblem } from './project_error.ts';
 import type { ProjectService } from './project_service.ts';
 import { PROJECT_SHAPE, type ProjectServiceShape } from './project_shape.ts';
@@ -152,7 +158,8 @@ async function checkPatterns(check: ProjectCheck, services: readonly ProjectServ
 export async function parseProject(text: string, file: string, shellEnv: ShellEnvironment): Promise<Project> {
   const refuse = (problems: readonly ProjectProblem[]) => new ProjectError(displayName(file), text, problems);
   const folder = dirname(file);
-  const dotenv = new Map(Object.entries(await readDotenv(folder)));
+  const readInput = readEachOnce();
+  const dotenv = new Map(Object.entries(await readDotenv(folder, readInput)));
   const problems: ProjectProblem[] = [];
   let tree: ReturnType<typeof parseYamlNodes>;
   try {
@@ -174,6 +181,7 @@ export async function parseProject(text: string, file: string, shellEnv: ShellEn
     folder,
     shellEnv,
     problems,
+    readInput,
     positionAt: (...path) => positionOfPath(tree, path),
   };
   const services: ProjectService[] = [];

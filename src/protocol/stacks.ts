@@ -10,7 +10,9 @@ const PART = '[a-z0-9]+(?:-[a-z0-9]+)*';
 export const PROJECT_NAME_PATTERN = new RegExp(`^${PART}$`);
 export const STACK_NAME_PATTERN = new RegExp(`^${PART}(?:${SEPARATOR}${PART})?$`);
 
-/** Names of services have at most 63 characters; this leaves room for the rest of the name. */
+/** The longest name of a service or group, with the prefix of its stack. */
+const MAX_NAME = 63;
+/** Leaves room for the rest of a service's name. */
 export const MAX_STACK_NAME = 48;
 /** The longest project name that leaves room for a slug. */
 export const MAX_PROJECT_NAME = 26;
@@ -31,6 +33,14 @@ export function shortName(name: string, stack: string): string | null {
   const prefix = nameInStack(stack, '');
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : '';
   return rest === '' || rest.includes(SEPARATOR) ? null : rest;
+}
+
+/** Why `short` is too long for a service or group of `stack`, after its name; null: it is not. */
+export function lengthFault(stack: string, short: string): string | null {
+  const prefix = nameInStack(stack, '');
+  const left = MAX_NAME - prefix.length;
+  if (short.length <= left) return null;
+  return `is too long: the prefix ${prefix} counts, so at most ${left} characters remain, and it has ${short.length}`;
 }
 
 /** Whether `name` can be a short name: it contains no separator. */

@@ -95,6 +95,29 @@ describe('a registration', () => {
     expect(() => parseRegistration({ ...SMALL, ...more })).toThrow(message);
   });
 
+  it('says how much room the prefix of its stack leaves for a name', () => {
+    const stack = 'shop--login';
+    const given = (name: string, group: string) => ({
+      ...SMALL,
+      stack,
+      name: `${stack}--${name}`,
+      group: `${stack}--${group}`,
+    });
+    expect(parseRegistration(given('a'.repeat(50), 'g'.repeat(50)))).toMatchObject({ stack });
+    const counts =
+      'is too long: the prefix shop--login-- counts, so at most 50 characters remain, and it has';
+    expect(() => parseRegistration(given('a'.repeat(51), 'g'.repeat(60)))).toThrow(
+      `name ${counts} 51; group ${counts} 60`,
+    );
+  });
+
+  it('names half a character as what is wrong with a text', () => {
+    const fault = 'must not contain an unpaired surrogate, half a character';
+    expect(() => parseRegistration({ ...SMALL, env: { A: '\ud83d' } })).toThrow(`env.A ${fault}`);
+    expect(() => parseRegistration({ ...SMALL, cmd: 'echo \ude00' })).toThrow(`cmd ${fault}`);
+    expect(parseRegistration({ ...SMALL, env: { A: '\ud83d\ude00' } }).env).toEqual([['A', '\ud83d\ude00']]);
+  });
+
   it('of every field is kept as it is', () => {
     const full = {
       ...SMALL,

@@ -146,6 +146,19 @@ describe('one service', () => {
     expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
   });
 
+  it('tells the next time of its schedule in the answer to its registration', async () => {
+    const daemon = await startDaemon();
+    const task = { name: 'nightly', kind: 'task', cmd: 'true', port: null };
+    const nextOf = async (schedule: unknown): Promise<number> => {
+      const { body } = await daemon.request('POST', '/v1/services', { ...task, schedule });
+      return Date.parse(body.nextRunAt);
+    };
+    expect(new Date(await nextOf({ cron: '0 3 * * *', timezone: 'UTC' })).getUTCHours()).toBe(3);
+    expect(new Date(await nextOf({ cron: '0 5 * * *', timezone: 'UTC' })).getUTCHours()).toBe(5);
+    const { body } = await daemon.request('POST', '/v1/services', { ...task, schedule: null });
+    expect(body).not.toHaveProperty('nextRunAt');
+  });
+
   it('is awaited while it becomes ready late, and refused when it never does', async () => {
     const daemon = await startDaemon();
     const port = freePort();

@@ -401,6 +401,13 @@ describe('a wrong project file', () => {
       ['2:27 services.web.env_file: none.env does not exist'],
     ],
     [
+      'services:\n  web: {cmd: x, env: {A: "\\uD83D", B: "\\uD83D\\uDE00", C: "a\\0"}}',
+      [
+        '2:26 services.web.env.A: must not contain an unpaired surrogate, half a character',
+        '2:58 services.web.env.C: must not contain NUL',
+      ],
+    ],
+    [
       'services:\n  web: {cmd: x, depends_on: [bd]}\n  db: {cmd: y}',
       ['2:17 services.web.depends_on: there is no service bd; did you mean db?'],
     ],

@@ -196,7 +196,7 @@ class Registry {
     const { others } = isClaim ? await this.ports.ask('claim', { owner: name, port }) : { others: [] };
     if (stored !== before) this.views.tell('specs', { rows: [specRow(stored, this.hashKey)] });
     this.service(name).tell('changed', { stored });
-    this.tellSchedule(name, before?.spec.schedule ?? null, stored.spec.schedule ?? null);
+    await this.reschedule(name, before?.spec.schedule ?? null, stored.spec.schedule ?? null);
     const events = [registryEvent('service.registered', name, { name, port, group })];
     const [holder] = others;
     if (port !== null && holder !== undefined)
@@ -220,8 +220,18 @@ class Registry {
     return lease.port;
   }
 
-  private tellSchedule(name: string, before: ScheduleSpec | null, schedule: ScheduleSpec | null): void {
-    if (before || schedule) this.context.ref('schedules').tell('changed', { name, schedule });
+  /** Waits until the schedule is known, so that the response to a registration has its `nextRunAt`. */
+  private async reschedule(
+    name: string,
+    before: ScheduleSpec | null,
+    schedule: ScheduleSpec | null,
+  ): Promise<void> {
+    if (!before && !schedule) return;
+    // After a failure, `schedules` reads the stored record.
+    await tolerateFailure(
+      this.context.ref('schedules').ask('changed', { name, schedule }, DEADLINE),
+      () => undefined,
+    );
   }
 
   private async undoLease(owner: string, before: StoredService | undefined): Promise<void> {
@@ -246,7 +256,7 @@ class Registry {
     this.services.delete(name);
     await this.ports.ask('release', { owner: name });
     this.views.tell('removed', { name });
-    this.tellSchedule(name, stored.spec.schedule ?? null, null);
+    await this.reschedule(name, stored.spec.schedule ?? null, null);
     await this.events.ask('append', { events: [registryEvent('service.removed', name, { name })] });
     return { port: stored.spec.port };
   }

@@ -11,6 +11,7 @@ import { shellEnvironment } from '../../protocol/base_environment.ts';
 import type { LiveField } from '../../protocol/checks.ts';
 import { renamedDependency } from '../../protocol/dependency_order.ts';
 import {
+  lengthFault,
   MAX_STACK_NAME,
   nameInStack,
   projectName,
@@ -27,6 +28,8 @@ import { UsageError } from './exit_codes.ts';
 import { loadProject } from './load_project.ts';
 import type { RegistrationResult } from './registration_diff.ts';
 import { type StackChoice, stackOfProject } from './stack_scope.ts';
+
+const NAME_HINT = 'Shorten it, or give the project a shorter name with `name` in berth.yaml.';
 
 /** The stack name that is chosen for the project `project`; null: none is. Throws a UsageError. */
 function chosenName(project: string, choice: StackChoice): string | null {
@@ -111,11 +114,24 @@ export function hooksInStack(project: Project, stack: string): ProjectService[] 
   return hooks.map((hook) => ({ ...hook, group: null }));
 }
 
-/** The services of `project` as they are registered in `stack`: whole names, and leased ports. */
+/** Throws a UsageError for a name that has no room behind the prefix of its stack. */
+function refuseLongNames(services: readonly ProjectService[], stack: string): void {
+  for (const { name, group } of services) {
+    const [ofName, ofGroup] = [lengthFault(stack, name), group === null ? null : lengthFault(stack, group)];
+    if (ofName !== null) throw new UsageError(`services.${name}: the name ${ofName}`, NAME_HINT);
+    if (ofGroup !== null) throw new UsageError(`services.${name}.group: ${group} ${ofGroup}`, NAME_HINT);
+  }
+}
+
+/**
+ * The services of `project` as they are registered in `stack`: whole names, and leased ports. Throws a
+ * UsageError for a name that is too long there.
+ */
 export function servicesInStack({ services, environment }: Project, stack: string): ProjectService[] {
   const whole = (name: string): string => nameInStack(stack, name);
   const baseEnv = environment === 'shell' ? shellEnvironment(process.env) : null;
   const isMain = slugOfStack(stack) === null;
+  refuseLongNames(services, stack);
   return services.map((service) => ({
     ...service,
     name: whole(service.name),

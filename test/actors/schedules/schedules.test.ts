@@ -110,4 +110,50 @@ describe('a schedule', () => {
     await advance(clock, 10);
     expect(starts).toEqual([asked]);
   });
+
+  /** The times that a daily task at 2:30 in Berlin runs for, when its daemon is up from `up` on. */
+  async function nightlyRuns(
+    settled: string,
+    up: string,
+    hours: number,
+    catchUp: boolean,
+  ): Promise<string[]> {
+    const store = new OneService();
+    store.schedule = { cron: '30 2 * * *', timezone: 'Europe/Berlin', catchUp };
+    const row = {
+      schedule: JSON.stringify(store.schedule),
+      slot: Date.parse(settled),
+      asked: null,
+      skipped: 0,
+    };
+    await store.table('schedules').put('web', row);
+    const starts: number[] = [];
+    const clock = virtualClock(Date.parse(up));
+    await begin(store, clock, starts, []);
+    await advance(clock, hours * 60 * MINUTE);
+    return starts.map((time) => new Date(time).toISOString());
+  }
+
+  it.each([
+    // In March 2:30 does not exist, so it runs at 3:00 in summer time.
+    ['2030-03-30T01:30:00Z', '2030-03-30T20:00:00Z', ['2030-03-31T01:00:00.000Z']],
+    // In October 2:30 comes twice.
+    ['2030-10-26T00:30:00Z', '2030-10-26T20:00:00Z', ['2030-10-27T00:30:00.000Z']],
+  ])('runs once in the night of a clock change, with the daemon up (%s)', async (settled, up, runs) => {
+    for (const catchUp of [true, false]) expect(await nightlyRuns(settled, up, 20, catchUp)).toEqual(runs);
+  });
+
+  it.each([
+    ['2030-03-30T01:30:00Z', '2030-03-31T06:00:00Z', '2030-03-31T01:00:00.000Z'],
+    ['2030-03-27T01:30:00Z', '2030-03-31T06:00:00Z', '2030-03-31T01:00:00.000Z'],
+    ['2030-10-26T00:30:00Z', '2030-10-27T06:00:00Z', '2030-10-27T00:30:00.000Z'],
+    // The daemon comes back in the second 2:30.
+    ['2030-10-26T00:30:00Z', '2030-10-27T01:30:00Z', '2030-10-27T00:30:00.000Z'],
+  ])('makes good a night of a clock change once (%s to %s)', async (settled, up, missed) => {
+    const next = missed.startsWith('2030-03') ? '2030-04-01T00:30:00.000Z' : '2030-10-28T01:30:00.000Z';
+    expect(await nightlyRuns(settled, up, 27, true)).toEqual([missed, next]);
+    expect(await nightlyRuns(settled, up, 27, false)).toEqual([next]);
+    // Killed right after that run, the next daemon does not repeat it.
+    expect(await nightlyRuns(missed, up, 10, true)).toEqual([]);
+  });
 });

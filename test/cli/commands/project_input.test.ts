@@ -1,6 +1,6 @@
 // Project files that are pipes, and other things in the place of one: docs/reference.md "Stacks".
 import { execFile, execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
@@ -40,6 +40,33 @@ it('waits for who writes to a FIFO, and ends by a signal meanwhile', async () =>
     closeSync(end);
   }
   expect(await read.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('KEY: from-a-pipe') });
+});
+
+it('reads a FIFO once that is the .env and the env_file of several services', async () => {
+  const home = folder();
+  execFileSync('mkfifo', [join(home, 'fifo')]);
+  symlinkSync('fifo', join(home, '.env'));
+  const files = '  a: { cmd: run, env_file: fifo }\n  b: { cmd: "run ${KEY}", env_file: [.env, fifo] }\n';
+  writeFileSync(join(home, 'berth.yaml'), `services:\n${files}`);
+  const ran = berth(['config'], { cwd: home });
+  const end = await writingEnd(join(home, 'fifo'));
+  writeFileSync(end, 'KEY=of-both\n');
+  closeSync(end);
+  const { code, stdout } = await ran;
+  expect(code).toBe(0);
+  expect(stdout.match(/KEY: of-both/g)).toHaveLength(2);
+  expect(stdout).toContain('cmd: run of-both');
+});
+
+it('refuses a name that has no room behind the prefix of its stack, before it registers anything', async () => {
+  const home = folder();
+  const long = 'a'.repeat(60);
+  const file = `name: shop\nservices:\n  web: { cmd: run, depends_on: [${long}] }\n  ${long}: { cmd: run }\n`;
+  writeFileSync(join(home, 'berth.yaml'), file);
+  const counts = 'the prefix shop-- counts, so at most 57 characters remain, and it has 60';
+  const ran = await berth(['up', '--dry-run'], { cwd: home });
+  expect(ran).toMatchObject({ code: 2, stdout: '' });
+  expect(ran.stderr).toContain(`services.${long}: the name is too long: ${counts}\n`);
 });
 
 it('reads what the shell names as a pipe, as if it stood in this folder', async () => {
