@@ -257,6 +257,74 @@ it('is open again after kill -9 of the daemon and of the host, asleep or awake',
   expect(await exchange(awake, ['again'])).toBe('echo again');
 });
 
+it('serves who comes first after the daemon and the host were killed while a client waited', async () => {
+  const stateDir = join(newFolder(), 'state');
+  const first = await startDaemon({ stateDir });
+  const [port, gate] = [freePort(), join(newFolder(), 'gate')];
+  const folder = newFolder();
+  writeFileSync(join(folder, 'server.mjs'), SERVER);
+  // Starts at once after the gate is there, so the wake is held until the test opens it.
+  const cmd = `until [ -e ${gate} ]; do sleep 0.02; done; exec node server.mjs`;
+  const spec = { name: 'web', cmd, port, cwd: folder, ready: `tcp://localhost:${port}` };
+  const answer = await first.request('POST', '/v1/services', { ...spec, sleep: { afterMinutes: 60 } });
+  expect(answer.status).toBe(201);
+  await post(first, '/v1/services/web/sleep');
+  const held = exchange(port, ['held']).catch((error: NodeJS.ErrnoException) => error.code);
+  await eventually(async () => (await status(first, 'web')) === 'starting');
+  const { pid } = await service(first, 'web');
+  process.kill(hostPid(stateDir), 'SIGKILL');
+  first.signal('SIGKILL');
+  await first.exited;
+  // The kernel ends the connections of a dead process.
+  expect(['ECONNRESET', '']).toContain(await held);
+  const second = await startDaemon({ stateDir });
+  // The first connection that the door takes is served; before, nobody listens.
+  const served = eventually(() =>
+    exchange(port, ['first']).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') return undefined;
+      throw error;
+    }),
+  );
+  await eventually(async () => (await status(second, 'web')) === 'starting');
+  writeFileSync(gate, '');
+  expect(await served).toBe('echo first');
+  const { pid: now, status: shown } = await service(second, 'web');
+  expect(shown).toBe('running');
+  await eventually(async () => (await history(second)).includes('web woke'));
+  const starts = (await history(second)).filter((one) => /^web (started|woke)$/.test(one));
+  expect(starts).toEqual(['web started', 'web woke']);
+  await eventually(() => now === pid || !isAlive(pid));
+});
+
+it('wakes a group in order, with what its members need, and each once', async () => {
+  const daemon = await startDaemon();
+  const [db, api, other] = [freePort(), freePort(), freePort()];
+  await register(daemon, 'db', { port: db });
+  await register(daemon, 'api', { port: api, group: 'shop', dependsOn: ['db'] });
+  await register(daemon, 'web', { port: other, group: 'shop', dependsOn: ['api'] });
+  const plain = { name: 'plain', port: freePort(), group: 'shop', cmd: 'exec sleep 100' };
+  await daemon.request('POST', '/v1/services', plain);
+  const wake = () => post(daemon, '/v1/groups/shop/wake');
+  const woken = await Promise.all([wake(), exchange(other, ['x']).catch(() => '')]);
+  expect(woken[0]).toMatchObject({
+    name: 'shop',
+    services: [
+      { name: 'api', status: 'running' },
+      { name: 'web', status: 'running' },
+    ],
+  });
+  const started = (await history(daemon)).filter((one) => one.endsWith(' started'));
+  expect(started).toEqual(['db started', 'api started', 'web started']);
+  expect(await status(daemon, 'plain')).toBe('stopped');
+  await post(daemon, '/v1/groups/shop/sleep');
+  expect(await status(daemon, 'web')).toBe('sleeping');
+  expect((await wake()).services.map(({ pid }: { pid: number }) => typeof pid)).toEqual(['number', 'number']);
+  const pids = (await wake()).services;
+  expect((await wake()).services).toEqual(pids);
+  const unknown = await daemon.request('POST', '/v1/groups/nobody/wake');
+  expect([unknown.status, unknown.body.code]).toEqual([404, 'unknown_group']);
+});
+
 it('resets who waits for a service that cannot start, and refuses without a rule for sleep', async () => {
   const daemon = await startDaemon();
   const port = freePort();
