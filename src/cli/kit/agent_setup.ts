@@ -7,7 +7,7 @@ import type { FileEdit } from './file_edits.ts';
 export const SETUP_PROGRAMS = ['claude', 'codex', 'gemini', 'opencode', 'cursor'] as const;
 export type SetupProgram = (typeof SETUP_PROGRAMS)[number];
 
-/** An edit of a file, relative to the project. The first of the paths that is there is meant. */
+/** An edit of a file, relative to the project: of the first path that exists, otherwise of the first path. */
 export interface PlannedEdit {
   readonly paths: readonly [string, ...string[]];
   readonly edit: FileEdit;
@@ -29,9 +29,9 @@ const DESCRIPTION =
 
 const MARKED = '<!-- berth: written by `berth agent init` -->\n';
 
-/** The words by which a command of a hook is known as Berth's own. */
+/** Identifies a hook's command as Berth's. */
 const HOOK_WORDS = 'berth agent hook';
-/** Says nothing and never fails: what a hook prints or answers may change what its program does. */
+/** Prints nothing and always exits with 0: a hook's output or exit code may change what its program does. */
 const hookCommand = (state: string): string => `${HOOK_WORDS} ${state} >/dev/null 2>&1 || true`;
 
 function isBerthServer(value: unknown): boolean {
@@ -47,7 +47,7 @@ const server = (file: string, key = 'mcpServers', value: object = { command: 'be
   edit: { kind: 'value', path: [key, 'berth'], value, isOurs: isBerthServer } as const,
 });
 
-/** The lines in a file that several programs read, between marks. */
+/** Instructions between two marks, in a file that several programs read. */
 const instructions = (file: string): PlannedEdit => ({
   paths: [file],
   edit: { kind: 'block', lines: `## Servers\n\n${SKILL}`, comment: ['<!-- ', ' -->'], taken: null },
@@ -55,7 +55,7 @@ const instructions = (file: string): PlannedEdit => ({
 
 const own = (file: string, text: string): PlannedEdit => ({ paths: [file], edit: { kind: 'whole', text } });
 
-/** The items that have a program report its state, in the form of its hooks. */
+/** The edits that make a program report its state, in the program's own hook format. */
 function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
   if (format === 'opencode') return [own(file, opencodePlugin(events))];
   const isFlat = format === 'cursor';
@@ -69,7 +69,7 @@ function hookEdits({ file, format, events }: HookFile): PlannedEdit[] {
   return [{ paths: [file], edit: version }, ...items];
 }
 
-/** A plugin of opencode, which has no hooks of commands. */
+/** A plugin for opencode, whose hooks cannot run commands. */
 const opencodePlugin = (events: HookFile['events']): string => `// written by \`berth agent init\`
 // It tells Berth what this agent is doing, if Berth has started it.
 const STATES = ${JSON.stringify(events, null, 2)};
@@ -111,13 +111,13 @@ const PLANS: { readonly [P in SetupProgram]: readonly PlannedEdit[] } = {
   cursor: [server('.cursor/mcp.json'), own('.cursor/rules/berth.mdc', cursorRule)],
 };
 
-/** All edits for a program, in the order of writing. */
+/** All edits for a program, in the order in which they are written. */
 export const setupPlan = (program: SetupProgram): PlannedEdit[] => [
   ...PLANS[program],
   ...hookEdits(CODING_AGENTS[program].hooks),
 ];
 
-/** Whether a program is used here: the file or folder that it keeps in a project. */
+/** The files and folders that a program keeps in a project; one of them shows that it is used there. */
 export const SETUP_TRACES: { readonly [P in SetupProgram]: readonly string[] } = {
   claude: ['.claude', '.mcp.json', 'CLAUDE.md'],
   codex: ['.codex'],

@@ -1,4 +1,4 @@
-// Connects this terminal to that of an agent: docs/reference.md "Attach on the command line".
+// Connects this terminal to an agent's terminal: docs/reference.md "Attach on the command line".
 import type { AttachOptions, TerminalEnd } from '../../client/attach_terminal.ts';
 import type { Client } from '../../client/create_client.ts';
 import { howEnded } from '../../presentation/format.ts';
@@ -9,13 +9,13 @@ import { stdout } from './standard_streams.ts';
 import { stopUntilContinued } from './stop_process.ts';
 import { enterScreen, leaveScreen, TerminalFilter } from './terminal_filter.ts';
 
-/** Writes to stdout. Resolves once there is room for more: a slow terminal must slow its agent alone. */
+/** Writes to stdout. Resolves once stdout accepts more: a slow terminal must slow down only its agent. */
 function writeToScreen(text: string): Promise<void> | undefined {
   if (stdout().write(text)) return undefined;
   return new Promise((resolve) => stdout().once('drain', resolve));
 }
 
-/** What a session with `name` has ended with; `isSmooth`: the user has left it, or the agent has ended. */
+/** Describes how a session with `name` ended. `isSmooth`: the user detached, or the agent ended. */
 export function describeTerminalEnd(
   name: string,
   { exit, code, reason }: TerminalEnd,
@@ -33,14 +33,14 @@ export function describeTerminalEnd(
 export interface AgentViewing extends Pick<AttachOptions, 'mode' | 'takeover'> {
   /** Called before the first output is shown. */
   onOpen?: () => void;
-  /** What leaves; default: Ctrl-]. */
+  /** The keys that detach; default: Ctrl-]. */
   detachKeys?: DetachKeys;
 }
 
 /**
- * Connects keyboard and screen, which must be terminals, to the agent that is registered as `called`.
- * Resolves when the user has left with the detach keys or the session has ended, with the terminal as it
- * was before. Stopped from outside, it gives the terminal back, and attaches again when it is continued.
+ * Connects stdin and stdout, which must be terminals, to the agent registered as `called`. Resolves when
+ * the user detaches or the session ends, and restores the terminal. On SIGTSTP it restores the terminal
+ * and stops; when it is continued, it attaches again.
  */
 export async function attachAgent(
   context: CommandContext,
@@ -55,7 +55,7 @@ export async function attachAgent(
   }
 }
 
-/** One connection. */
+/** Attaches once; resolves with 'stopped' on SIGTSTP. */
 async function attachOnce(
   context: CommandContext,
   client: Client,

@@ -21,7 +21,7 @@ const START_TIMEOUT_MS = 30_000;
 /** Longer than any sensible grace period of a service. */
 const STOP_TIMEOUT_MS = 120_000;
 
-/** Ends by which a process dies that reads a damaged page of the store: lmdb trusts what it has mapped. */
+/** Signals that kill a process that reads a damaged page of the store: lmdb does not verify its pages. */
 const MEMORY_FAULTS: readonly unknown[] = ['SIGABRT', 'SIGBUS', 'SIGSEGV'];
 const DAMAGED_STORE_HINT =
   'If it ends like this again, its store is damaged: `berth daemon --restore-store` goes back to the copy.';
@@ -43,12 +43,12 @@ function openDaemonLog(path: string): { fd: number; from: number } {
 }
 
 interface DaemonWait {
-  /** The pid of a daemon that is to be replaced. */
+  /** The pid of the daemon that the new one replaces. */
   before?: number | undefined;
   hasEnded?: () => boolean;
 }
 
-/** The daemon that is starting, once it serves; undefined when it has ended, or is not ready in time. */
+/** Waits until the starting daemon serves; undefined if it ends, or is not ready in time. */
 async function awaitDaemon(
   context: CommandContext,
   { stateDir, client }: LocalDaemon,
@@ -70,7 +70,7 @@ async function awaitDaemon(
   }
 }
 
-/** The daemon that a service manager starts in place of `before`, once it serves. Throws a CommandError. */
+/** Waits for the daemon that a service manager starts in place of `before`. Throws a CommandError. */
 export async function nextDaemon(
   context: CommandContext,
   local: LocalDaemon,
@@ -83,8 +83,8 @@ export async function nextDaemon(
 }
 
 /**
- * Starts a daemon in the background and resolves once it serves. Throws a CommandError with the end of its
- * log otherwise.
+ * Starts a daemon in the background and resolves once it serves. Otherwise, throws a CommandError with the
+ * end of its log.
  */
 export async function startBackgroundDaemon(
   context: CommandContext,

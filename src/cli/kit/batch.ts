@@ -14,9 +14,9 @@ export interface BatchResult {
   record: object;
   /** Printed for people, after the name. */
   text: string;
-  /** The service was in this state already. */
+  /** The service was already in this state. */
   isUnchanged?: boolean;
-  /** The process of a service that was started and has no ready-check. */
+  /** The process of a started service that has no ready-check. */
   uncheckedPid?: number | null;
 }
 
@@ -48,18 +48,18 @@ function errorRecord(error: unknown): object {
   };
 }
 
-/** How names are shown; default: as they are. */
+/** How names are shown; default: unchanged. */
 export type NameLabels = Partial<Pick<StackScope, 'label'>>;
 
 const asItIs = (name: string): string => name;
 
-/** `text` with the names of the stack of `name` as they are shown; the daemon uses the registered ones. */
+/** `text` with the stack's prefix removed from names: the daemon writes names as they are registered. */
 function withLabels(text: string, name: string, shown: string): string {
   const prefix = name.endsWith(shown) ? name.slice(0, name.length - shown.length) : '';
   return prefix === '' ? text : text.replaceAll(prefix, '');
 }
 
-/** Prints the results and failures of one command as they come. */
+/** Prints the results and failures of one command as they arrive. */
 export function batchReporter(
   context: CommandContext,
   progress: Progress,

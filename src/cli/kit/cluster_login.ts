@@ -1,4 +1,4 @@
-// From a context of the user's kubeconfig to what the daemon can store.
+// Turns a context of the user's kubeconfig into credentials that the daemon can store.
 // docs/reference.md "Clusters on the command line".
 import { hostname, userInfo } from 'node:os';
 import type { ManifestObject } from '../../adapters/kube/service_account.ts';
@@ -36,7 +36,7 @@ export const CONTEXT_OPTIONS = {
   yes: flagOption('-y, --yes', 'do not ask'),
 } as const;
 
-/** The options that decide on the account. */
+/** The options for Berth's own account in the cluster. */
 export const ACCOUNT_OPTIONS = {
   namespaces: listOption('--namespaces <names>', 'only in these: no right outside of them is needed'),
   ownAccount: flagOption('--service-account', 'an account of its own also where the login can be stored'),
@@ -55,14 +55,14 @@ export interface AccountOptions {
   lifetime: number | undefined;
 }
 
-/** A context of the user's with how its user logs in. */
+/** A context of the user's kubeconfig, and how its user logs in. */
 export interface ChosenContext {
   context: KubeContext;
   cluster: Fields;
   login: UserLogin;
 }
 
-/** What the daemon is given. */
+/** The credentials that the command sends to the daemon. */
 export interface ClusterCredentials {
   kubeconfig: string;
   renew_token: boolean;
@@ -70,25 +70,25 @@ export interface ClusterCredentials {
 
 const DEFAULT_LOGIN_TIMEOUT_MS = 300_000;
 
-/** The name of the account that this user has on this machine. */
+/** The name of the account for this user of this machine. */
 async function ownAccountName(): Promise<string> {
   const { accountName } = await import('../../adapters/kube/service_account.ts');
   return accountName(userInfo().username, hostname());
 }
 
-/** The objects of that account; `namespaces` empty: with rights in all. */
+/** The manifest of that account; empty `namespaces`: with rights in all namespaces. */
 export async function ownManifest(namespaces: readonly string[]): Promise<ManifestObject[]> {
   const { accountManifest } = await import('../../adapters/kube/service_account.ts');
   return accountManifest(await ownAccountName(), namespaces.length === 0 ? null : namespaces);
 }
 
-/** The objects as text that `kubectl apply` takes. */
+/** The objects as YAML for `kubectl apply`. */
 export async function manifestText(objects: readonly ManifestObject[]): Promise<string> {
   const { stringifyYaml } = await import('../../adapters/yaml.ts');
   return objects.map((object) => stringifyYaml(object)).join('---\n');
 }
 
-/** Reads the context that is chosen. Throws a KubeconfigError. */
+/** Reads the chosen context. Throws a KubeconfigError. */
 export async function chooseContext(options: ContextOptions): Promise<ChosenContext> {
   if (options.file === '-' && options.authority === '-')
     throw new UsageError('only one of --kubeconfig and --certificate-authority can be stdin');
@@ -99,7 +99,7 @@ export async function chooseContext(options: ContextOptions): Promise<ChosenCont
   return { context, cluster, login: loginOf(context, Date.now()) };
 }
 
-/** Logs the user in, by the login command if there is one. Throws a LoginError. */
+/** Logs the user in, with the context's login command if it has one. Throws a LoginError. */
 async function logIn(
   command: CommandContext,
   { cluster, login }: ChosenContext,
@@ -127,7 +127,7 @@ export async function callAsUser<T>(
   return withUserCluster(standaloneKubeconfig(chosen.context, chosen.cluster, user), work);
 }
 
-/** Whether Berth needs an account of its own there. */
+/** Whether Berth needs its own account in the cluster. */
 export const needsAccount = ({ login }: ChosenContext, { ownAccount }: AccountOptions): boolean =>
   ownAccount || login.kind !== 'stored';
 
@@ -140,7 +140,7 @@ const whyAccount = ({ context, login }: ChosenContext): string => {
   return `${reasons[login.kind]} Berth would have a ServiceAccount of its own with these rights alone:`;
 };
 
-/** Makes the account and a token of it, when the user agrees; null: the user does not. */
+/** Creates the account and a token for it if the user agrees; null if the user declines. */
 async function makeAccount(
   command: CommandContext,
   chosen: ChosenContext,
@@ -167,8 +167,8 @@ async function makeAccount(
 }
 
 /**
- * What the daemon is given for a context: its login where that can be stored, else an account of Berth's own;
- * null: the user does not want one. Throws a KubeconfigError or a LoginError.
+ * The credentials for a context: its own login if that can be stored, otherwise an account of Berth's own;
+ * null if the user declines that account. Throws a KubeconfigError or a LoginError.
  */
 export async function credentialsFor(
   command: CommandContext,

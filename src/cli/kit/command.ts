@@ -1,5 +1,5 @@
-// A command: a function, and a description of its arguments and options from which come its help, its
-// completions and the types of its options.
+// Defines a command: a function, and a description of its arguments and options. The help, the completions
+// and the types of the options come from that description.
 import { parseDuration } from '../../project/duration.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './exit_codes.ts';
@@ -19,7 +19,7 @@ export type CompletionSource =
   | readonly string[];
 
 export interface Option<T> {
-  /** As commander writes them: `-n, --lines <count>`. */
+  /** In commander's syntax: `-n, --lines <count>`. */
   flags: string;
   about: string;
   /** Turns the text into the value; throws a UsageError. Absent for a flag. */
@@ -35,7 +35,7 @@ export const flagOption = (flags: string, about: string): Option<boolean> => ({
   defaultValue: false,
 });
 
-/** For commands that within an agent are for its own stack alone: see CommandContext.clientFor. */
+/** For commands that an agent may use only on its own stack: see CommandContext.clientFor. */
 export const FORCE_OPTIONS = {
   force: flagOption(
     '--force',
@@ -50,7 +50,7 @@ export const negatedFlagOption = (flags: string, about: string): Option<boolean>
   defaultValue: true,
 });
 
-/** A text, as it is given. */
+/** A text, unchanged. */
 export const textOption = (
   flags: string,
   about: string,
@@ -63,7 +63,7 @@ export const textOption = (
   ...(completes ? { completes } : {}),
 });
 
-/** Of the commands that bin.ts runs as a server. */
+/** The options of the commands that bin.ts runs as a server. */
 export const SERVER_OPTIONS = {
   config: textOption(
     '--config <file>',
@@ -73,7 +73,7 @@ export const SERVER_OPTIONS = {
   stateDir: textOption('--state-dir <dir>', 'the state directory; default $XDG_STATE_HOME/berth', 'file'),
 };
 
-/** May be given several times, each time with several values separated by commas. */
+/** An option that may be repeated; each time it may list several values, separated by commas. */
 export const listOption = (flags: string, about: string, completes?: CompletionSource): Option<string[]> => ({
   flags,
   about,
@@ -82,7 +82,7 @@ export const listOption = (flags: string, about: string, completes?: CompletionS
   ...(completes ? { completes } : {}),
 });
 
-/** May be given several times; a comma is part of the value. */
+/** An option that may be repeated; a comma is part of the value. */
 export const repeatedOption = (flags: string, about: string): Option<string[]> => ({
   flags,
   about,
@@ -146,7 +146,7 @@ export function actionIn<const A extends string>(actions: readonly A[], word: st
 }
 
 export interface Argument {
-  /** As commander writes it: `<name>`, `[names...]`. */
+  /** In commander's syntax: `<name>`, `[names...]`. */
   syntax: string;
   about: string;
   completes?: CompletionSource;
@@ -162,12 +162,12 @@ export interface CommandSpec<O extends OptionTable> {
   run(context: CommandContext, args: string[], options: OptionValues<O>): Promise<number | undefined>;
 }
 
-/** A command without the types of its options, as the table holds it. */
+/** A command as the table stores it, without the types of its options. */
 export interface Command extends Omit<CommandSpec<OptionTable>, 'run'> {
   run(context: CommandContext, args: string[], options: Record<string, unknown>): Promise<number | undefined>;
 }
 
-/** Describes a command; `run` gets its options with their types. */
+/** Defines a command whose `run` gets typed options. */
 export function defineCommand<const O extends OptionTable = Record<string, never>>(
   spec: CommandSpec<O>,
 ): Command {

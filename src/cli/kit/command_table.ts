@@ -1,16 +1,16 @@
-// The table of all commands: one row each, and how a row is found by the words of a call.
+// The table of all commands, one row each, and the lookup of a row by the words of a call.
 import type { Command } from './command.ts';
 
 export interface CommandRow {
   /** One word, or two for a command of a family. */
   name: string;
-  /** Other names, of as many words. */
+  /** Other names, with the same number of words. */
   aliases?: readonly string[];
   /** One line, in lower case and without a full stop. */
   summary: string;
   /** Heading of its section in the help. */
   heading: string;
-  /** Can be called, but is not listed. */
+  /** The command works, but the help does not list it. */
   isHidden?: boolean;
   /** No agent may call it: it gives tokens, or administers the daemon. */
   isPersonal?: boolean;
@@ -19,7 +19,7 @@ export interface CommandRow {
 
 export interface CommandTable {
   rows: readonly CommandRow[];
-  /** The first words of two-word commands, with what the family is about. */
+  /** The first word of each family of two-word commands, with the family's summary. */
   families: ReadonlyMap<string, string>;
 }
 
@@ -29,7 +29,7 @@ export interface LoadedCommand {
   command: Command;
 }
 
-/** The row that `words` name, by name or alias; a two-word name wins over a one-word name. */
+/** Finds the row for `words` by name or alias; a two-word name takes precedence over a one-word name. */
 function findCommand({ rows }: CommandTable, words: readonly string[]): CommandRow | undefined {
   const [first = '', second] = words;
   const named = (wanted: string) =>
@@ -37,7 +37,7 @@ function findCommand({ rows }: CommandTable, words: readonly string[]): CommandR
   return (second === undefined ? undefined : named(`${first} ${second}`)) ?? named(first);
 }
 
-/** The same with its command; undefined when no row is named. */
+/** Finds the row for `words` and loads its command; undefined if no row matches. */
 export async function loadCommand(
   table: CommandTable,
   words: readonly string[],

@@ -24,16 +24,16 @@ export interface CommandContext {
   globalOptions: GlobalOptions;
   /** The address, tokens and settings of the daemon; read once. */
   local(): Promise<LocalDaemon>;
-  /** The same, with the settings read again. */
+  /** Like `local`, but reads the settings again. */
   freshLocal(): Promise<LocalDaemon>;
-  /** The client; whether a daemon runs is not checked. */
+  /** The client; does not check whether a daemon runs. */
   client(): Promise<Client>;
   /**
-   * The client for a command that may be forced. `force`, within an agent: that of the person whose token is
-   * given, and not the agent's own. Throws a SettingsError without that token.
+   * The client for a command that has --force. With `force`, a command within an agent uses the person's
+   * token instead of the agent's. Throws a SettingsError without that token.
    */
   clientFor(force: boolean): Promise<Client>;
-  /** Has `clean` called when Ctrl-C ends the command. Returns a function that removes it again. */
+  /** Registers `clean`, which runs when Ctrl-C ends the command. Returns a function that unregisters it. */
   onInterrupt(clean: () => void): () => void;
 }
 
@@ -43,7 +43,7 @@ function checkUrl(named: string | undefined): void {
   throw new UsageError(`${named} is not the URL of a daemon`, 'Give a URL such as http://127.0.0.1:11611.');
 }
 
-/** Renewed as it is needed. */
+/** The user's login; `loginToken` renews the token when necessary. */
 const USER_LOGIN: CloudLogin = {
   url: (stateDir) => readLogin(stateDir)?.url ?? null,
   token: loginToken,
@@ -52,7 +52,7 @@ const USER_LOGIN: CloudLogin = {
 /** How long a call is retried while the daemon, or a group, is starting. */
 const BUSY_RETRY_MS = 10_000;
 
-/** Makes the context of one run, and the function that a signal calls before the process ends. */
+/** Makes the context of one run, and the function that signal handlers call before the process ends. */
 export function createCommandContext(globalOptions: GlobalOptions): {
   context: CommandContext;
   interrupt: () => void;
@@ -87,11 +87,11 @@ export function createCommandContext(globalOptions: GlobalOptions): {
   };
 }
 
-/** Whether `error` is one of the daemon or the client with this code. */
+/** Whether `error` comes from the daemon or the client and has this code. */
 export const hasErrorCode = (error: unknown, code: BerthError['code']): boolean =>
   isBerthError(error) && error.code === code;
 
-/** For streams: tells the user once that the connection is lost, and once that it is back. */
+/** For streams: tells the user once when the connection is lost, and once when it is back. */
 export function onStreamState(context: CommandContext): NonNullable<StreamOptions['onState']> {
   let isLost = false;
   return (state) => {

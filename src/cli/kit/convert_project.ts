@@ -1,4 +1,4 @@
-// Makes the text of a berth.yaml from another tool's file.
+// Converts another tool's file to the text of a berth.yaml.
 import { basename } from 'node:path';
 import { YamlPositionError } from '../../adapters/yaml.ts';
 import { SCHEMA_LINE, stringifyProject } from '../../project/imported_project.ts';
@@ -7,8 +7,8 @@ import { CommandError, UsageError } from './exit_codes.ts';
 import { sanitizeLine } from './sanitize.ts';
 
 /**
- * Makes a project file from `path`; `notes` name what it could not carry over. Throws a CommandError or
- * UsageError.
+ * Converts the file `path` to a project file; `notes` name what could not be converted. Throws a
+ * CommandError or UsageError.
  */
 export async function convertToProject(path: string) {
   const known = IMPORTERS.flatMap(({ files }) => files).join(', ');

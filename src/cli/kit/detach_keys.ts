@@ -2,36 +2,36 @@
 import { UsageError } from './exit_codes.ts';
 
 interface DetachKey {
-  /** What a terminal types for it. */
+  /** The byte that a terminal sends for the key. */
   byte: string;
-  /** The number of the key in the keyboard protocols that a program may turn on. */
+  /** The key's code in the keyboard protocols that a program may turn on. */
   code: number;
   isControl: boolean;
 }
 
 export interface DetachKeys {
-  /** Typed one after the other. */
+  /** The keys to press, one after the other. */
   keys: readonly DetachKey[];
-  /** As people read them: `Ctrl-]`. */
+  /** The keys as messages show them: `Ctrl-]`. */
   text: string;
 }
 
 const ESCAPE_SEQUENCE = '\x1b[';
-/** The rest of a key in the protocols of kitty and of xterm. */
+/** The rest of a key's sequence in the protocols of kitty and xterm. */
 const SEQUENCE_END = /[\d:;]*[u~]/y;
-/** Of kitty: the codes of the key, and its modifiers with what has happened to it: 3 for a release. */
+/** kitty's protocol: the key's codes, its modifiers and the type of event, which is 3 for a release. */
 const KITTY_KEY = /^([\d:]+)(?:;(\d*)(?::(\d))?)?(?:;[\d:]*)?u$/;
-/** Of xterm, `modifyOtherKeys`: modifiers and code. */
+/** xterm's `modifyOtherKeys`: the modifiers and the key's code. */
 const XTERM_KEY = /^27;(\d+);(\d+)~$/;
-/** Modifiers count from 1; caps lock and num lock are of no account. */
+/** The protocols send a bit mask of modifiers plus 1. Caps lock and num lock are ignored. */
 const LOCKS = 64 | 128;
 const CONTROL = 4;
 const KEY_NAME = /^(?:ctrl-([a-z@[\\\]^_])|([!-+\--~]))$/i;
-/** The bits that Control leaves of a character. */
+/** The bits of a character that Control keeps. */
 const CONTROL_MASK = 0x1f;
 
 /**
- * Reads keys as `docker attach` has them: `ctrl-q`, or several such as `ctrl-p,q`. Throws a UsageError.
+ * Parses keys in the syntax of `docker attach`: `ctrl-q`, or several such as `ctrl-p,q`. Throws a UsageError.
  */
 export function parseDetachKeys(text: string): DetachKeys {
   const keys = text.split(',').map((name): DetachKey => {
@@ -52,7 +52,7 @@ export function parseDetachKeys(text: string): DetachKeys {
 /** Ctrl-], as in telnet: hardly any program uses it. */
 export const DEFAULT_DETACH_KEYS = parseDetachKeys('ctrl-]');
 
-/** Whether `part`, what one key typed, is a press of `key`; null: it is the release of some key. */
+/** Whether `part`, the input from one key, is a press of `key`; null if it is the release of any key. */
 function isPressOf(part: string, key: DetachKey): boolean | null {
   if (part === key.byte) return true;
   if (!part.startsWith(ESCAPE_SEQUENCE)) return false;
@@ -67,7 +67,7 @@ function isPressOf(part: string, key: DetachKey): boolean | null {
   return code !== undefined && isKey(code, Number(held));
 }
 
-/** What each key typed: a sequence of a keyboard protocol, or one byte. */
+/** Splits input into keys, each a sequence of a keyboard protocol or one byte. */
 function* partsOf(typed: string): Generator<string> {
   let at = 0;
   while (at < typed.length) {
@@ -80,7 +80,7 @@ function* partsOf(typed: string): Generator<string> {
 }
 
 /**
- * Finds the keys that leave in what is typed. The first of several are held back until the next ones tell.
+ * Finds the detach keys in the input. Holds back a first part of them until the next key decides.
  */
 export class DetachMatcher {
   private readonly keys: readonly DetachKey[];
@@ -91,7 +91,7 @@ export class DetachMatcher {
     this.keys = keys;
   }
 
-  /** What of `chunk` is for the program, and whether the user leaves with it. */
+  /** The part of the input that is for the program, and whether `chunk` completes the detach keys. */
   take(chunk: Buffer): { typed: Buffer; isLeaving: boolean } {
     let typed = '';
     const parts = [...partsOf(chunk.toString('latin1'))];
@@ -107,7 +107,7 @@ export class DetachMatcher {
       if (isPress || isRelease) this.held.push(part);
       else if (this.held.length === 0) typed += part;
       else {
-        // The first one that is held was not meant to leave; those after it may still be.
+        // The first held key does not begin the detach keys; a later one may.
         const [first = '', ...others] = this.held;
         typed += first;
         parts.unshift(...others, part);

@@ -11,7 +11,7 @@ import { browserOpener, spawnOpener } from './open_browser.ts';
 
 /** RFC 8628, section 3.5. */
 const SLOW_DOWN_MS = 5_000;
-/** While the issuer does not answer, it is asked less and less often. */
+/** The pause between polls doubles up to this while the issuer does not answer. */
 const MAX_PAUSE_MS = 60_000;
 
 const TOKEN_FILE_HINT = 'For a program, or without an issuer: berth login --token-file.';
@@ -21,20 +21,20 @@ function isOfThisMachine(url: string): boolean {
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''));
 }
 
-/** What of the answer of the Berth at `url` a login needs. Throws a CommandError. */
+/** The login settings of the Berth at `url` that a login needs. Throws a CommandError. */
 function issuerFor(
   url: string,
   { issuer, client_id, audience, scope }: LoginSettings,
 ): { issuer: string; client_id: string; audience: string; scope: string } {
   if (issuer === null || client_id === null || audience === null || scope === null)
     throw new CommandError(`the Berth at ${url} has no issuer of logins`, TOKEN_FILE_HINT);
-  // Another machine has no say in what is asked on this one.
+  // Only a Berth on this machine may name an issuer without https.
   if (!issuer.startsWith('https:') && !isOfThisMachine(url))
     throw new CommandError(`the Berth at ${url} names an issuer without https: ${issuer}`);
   return { issuer, client_id, audience, scope };
 }
 
-/** Asks, no more often than the issuer allows, until the user has decided. */
+/** Polls the issuer, no more often than it allows, until the user has decided. */
 async function awaitUser(
   { deviceCode, intervalMs, expiresInMs }: DeviceRequest,
   poll: (deviceCode: string) => Promise<{ state: string; tokens?: IssuedTokens }>,

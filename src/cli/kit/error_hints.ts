@@ -1,8 +1,8 @@
-// What a user of the command line can do about an error.
+// Hints that tell a user of the command line what to do about an error.
 import { type ClientErrorCode, isBerthError } from '../../client/errors.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 
-/** Replaces hints of the daemon that name HTTP requests, for programs, by commands. */
+/** Hints that name commands. They replace the daemon's hints, which name HTTP requests. */
 const COMMAND_HINTS: Partial<Record<string, string>> = {
   invalid_spec: '`berth help <command>` describes its arguments.',
   unauthorized:
@@ -32,7 +32,7 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   not_running: '`berth start` starts a service, `berth agent spinup` an agent.',
 } satisfies Partial<Record<ErrorCode | ClientErrorCode, string>>;
 
-/** The hint of `error` for a user, after the question of an agent that asks one; '' if it has none. */
+/** The hint of `error`, preceded by the agent's question if the agent asks one; '' without either. */
 export function hintOf(error: unknown): string {
   if (isBerthError(error)) {
     const hint = COMMAND_HINTS[error.code] ?? error.hint;

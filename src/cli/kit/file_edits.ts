@@ -1,19 +1,19 @@
-// Edits of the files of other programs, each of which can be taken back: docs/reference.md "Agent init".
+// Reversible edits of other programs' files: docs/reference.md "Agent init".
 import { isDeepStrictEqual } from 'node:util';
 import { editJsonc, parseJsonc } from '../../adapters/jsonc.ts';
 
-/** What is to be in a file. */
+/** The content that an edit puts into a file. */
 export type FileEdit =
   /** The file is Berth's own. */
   | { kind: 'whole'; text: string }
-  /** A value at a path of a JSON file, unless something is there. */
+  /** A value at a path of a JSON file, unless another value is there. */
   | { kind: 'value'; path: readonly string[]; value: unknown; isOurs: (value: unknown) => boolean }
   /** An item of a list in a JSON file. */
   | { kind: 'item'; path: readonly string[]; item: unknown; isOurs: (item: unknown) => boolean }
-  /** Lines between two marks. `taken`: what the user has in their place. */
+  /** Lines between two marks. `taken` matches a setting of the user's that the lines would duplicate. */
   | { kind: 'block'; lines: string; comment: readonly [open: string, close: string]; taken: RegExp | null };
 
-/** The file cannot be edited: it is not what its program reads. */
+/** The file cannot be edited: its content is not what the edit expects. */
 export class UneditableError extends Error {
   override readonly name = 'UneditableError';
 }
@@ -32,7 +32,7 @@ function parsed(text: string): unknown {
   return value;
 }
 
-/** Removes what is at `path`, and the objects and lists around it that are empty then. */
+/** Removes the value at `path`, and the objects and lists around it that become empty. */
 function removeAt(text: string, path: readonly (string | number)[]): string {
   const next = editJsonc(text, path, undefined);
   const above = path.slice(0, -1);
@@ -92,8 +92,8 @@ function withBlock(text: string, edit: BlockEdit): string {
 }
 
 /**
- * `before` with the edit; the same text when everything is there already. null: there is no file. Throws an
- * UneditableError.
+ * `before` with the edit; unchanged if the edit is already there. A `before` of null: the file does not
+ * exist. Throws an UneditableError.
  */
 export function withEdit(before: string | null, edit: FileEdit): string {
   switch (edit.kind) {
@@ -110,7 +110,7 @@ export function withEdit(before: string | null, edit: FileEdit): string {
   }
 }
 
-/** `text` without the edit; null: nothing is left. Throws an UneditableError. */
+/** `text` without the edit; null if nothing is left. Throws an UneditableError. */
 export function withoutEdit(text: string, edit: FileEdit): string | null {
   switch (edit.kind) {
     case 'whole':
@@ -118,7 +118,7 @@ export function withoutEdit(text: string, edit: FileEdit): string | null {
     case 'value':
     case 'item': {
       const left = withoutJson(text, edit);
-      // A comment of the user keeps the file.
+      // A file with a comment of the user's stays.
       return left !== text && /^\s*\{\s*\}\s*$/.test(left) ? null : left;
     }
     case 'block': {

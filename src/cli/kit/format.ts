@@ -22,7 +22,7 @@ export const agentStateStyle = ({ state }: { state: AgentStateName }): Style => 
 
 export const statusStyle = ({ status }: { status: ServiceStatus }): Style => TONE_STYLES[toneOf(status)];
 
-/** How a service ended last: `exit 3`, `SIGKILL`; '' if it has not. */
+/** How a service last ended: `exit 3`, `SIGKILL`; '' if it has not ended. */
 export const lastEnd = (service: Service): string =>
   service.exitUnknown ? howEnded(service) : endText(service);
 
@@ -32,7 +32,7 @@ export function describeStatus(service: Service): string {
   return end ? `${service.status} (${end})` : service.status;
 }
 
-/** The result of a stop, with what it could not end. */
+/** The result of a stop, with the processes that it could not end. */
 export function describeStop(answer: StopResult): string {
   const facts = [
     endText(answer),
@@ -57,7 +57,7 @@ export function atUrl(service: Pick<Service, 'protocol' | 'url'>): string {
 export const formatElapsed = (time: string | null | undefined): string =>
   time ? spanText(Date.now() - Date.parse(time)) : '';
 
-/** The memory of a service; empty until its program, and not the shell before it, was measured. */
+/** The memory of a service; empty at first, when the sample may be of the shell that starts the program. */
 export const formatServiceMemory = ({ rssMB, startedAt }: Partial<Service>): string =>
   startedAt !== undefined && Date.now() - Date.parse(startedAt) < EVENTS.statsIntervalMs
     ? ''

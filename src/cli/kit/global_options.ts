@@ -20,7 +20,7 @@ const FLAGS_WITH_VALUE = new Set(
   ),
 );
 
-/** Where in `argv` its first two words are that are neither options nor their values. */
+/** The indexes in `argv` of the first two words that are neither options nor their values. */
 function commandWordIndexes(argv: readonly string[]): number[] {
   const found: number[] = [];
   for (let at = 0; at < argv.length && found.length < 2; at += 1) {
@@ -36,7 +36,7 @@ function commandWordIndexes(argv: readonly string[]): number[] {
 export const commandWords = (argv: readonly string[]): string[] =>
   commandWordIndexes(argv).map((at) => argv[at] ?? '');
 
-/** `argv` with the command's own name in the place of an alias. */
+/** `argv` with an alias replaced by the command's own name. */
 export function withCommandName(argv: readonly string[], name: string): string[] {
   const changed = [...argv];
   const indexes = commandWordIndexes(argv);

@@ -1,4 +1,4 @@
-// What a grant is for, as options of the command line.
+// The options of the command line for the scope of a grant.
 import type { Client } from '../../client/create_client.ts';
 import type { NewGrant } from '../../client/records.ts';
 import { ROLES } from '../../protocol/grants.ts';
@@ -19,7 +19,7 @@ interface GivenScope {
   selector: string | undefined;
 }
 
-/** Whom `name` means: a token, or `user:` or `group:` and a name of the issuer. */
+/** The grantee that `name` denotes: a token, or `user:` or `group:` followed by the issuer's name. */
 function granteeOf(name: string): Pick<NewGrant, 'token' | 'user' | 'group'> {
   const [, kind, rest = ''] = /^(user|group):(.*)$/.exec(name) ?? [];
   if (kind === 'user') return { user: rest };

@@ -15,8 +15,8 @@ const HINT =
   '-f names one.';
 
 /**
- * The project file that is named, or the nearest in this folder and those above; without one the file of
- * another tool in this folder. Throws a UsageError.
+ * The named project file, or the nearest one in this folder and the folders above it; if there is none,
+ * another tool's file in this folder. Throws a UsageError.
  */
 export function projectFilePath(named: string | undefined): string {
   if (named !== undefined) return canonical(named);
@@ -26,8 +26,8 @@ export function projectFilePath(named: string | undefined): string {
 }
 
 /**
- * Absolute and without symbolic links, as far as it exists: `down` must find the services of a deleted file.
- * What comes through a pipe is as if it stood in this folder.
+ * The absolute path, without symbolic links as far as it exists: `down` must find the services of a deleted
+ * file. A pipe counts as a file in this folder.
  */
 function canonical(path: string): string {
   const full = resolve(path);
@@ -38,8 +38,8 @@ function canonical(path: string): string {
 }
 
 /**
- * The project of the file that is named, else of the nearest one; a file of another tool is converted in
- * memory, with a note of what was left out. Throws a ProjectError, CommandError or UsageError.
+ * Loads the named project file, or the nearest one. Converts another tool's file in memory, and notes what
+ * the conversion left out. Throws a ProjectError, CommandError or UsageError.
  */
 export async function loadProject(context: CommandContext, named: string | undefined): Promise<Project> {
   const path = projectFilePath(named);

@@ -12,11 +12,11 @@ export interface MergedLogView {
   prefix: boolean;
   /** How names are shown. */
   label: (name: string) => string;
-  /** The names that are known to come, for the width of their column. */
+  /** The names that the log is known to contain; they determine the width of the name column. */
   names: readonly string[];
 }
 
-/** What a mark says. */
+/** The text of a mark. */
 function markText(entry: Extract<StreamedLogEntry, { event: string }>): string {
   const { event, pid, exitCode, signal } = entry;
   if (event === 'started') return pid === null ? 'started' : `started, pid ${pid}`;
@@ -24,7 +24,7 @@ function markText(entry: Extract<StreamedLogEntry, { event: string }>): string {
   return exitCode === null ? 'ended' : `ended with exit code ${exitCode}`;
 }
 
-/** Returns a function that has the text of an entry, with its newline; empty: it is not shown. */
+/** Returns a function that formats an entry, with its newline; '' hides the entry. */
 function entryText({ out }: CommandContext, view: MergedLogView): (entry: StreamedLogEntry) => string {
   const { timestamps, prefix, label } = view;
   const isTerminal = stdout().isTTY === true;
@@ -43,11 +43,11 @@ function entryText({ out }: CommandContext, view: MergedLogView): (entry: Stream
     shown.add(name);
     width = Math.max(width, label(name).length);
     const isMark = 'event' in entry;
-    // Marks, and that of stderr, are for people: other programs get the lines alone.
+    // Marks, including the one for stderr, are for people: other programs get only the lines.
     if (isMark && !isTerminal) return '';
     const isError = isTerminal && !isMark && entry.stream === 'stderr';
     const isAround = !isMark && entry.around === true;
-    // As grep: lines around others have another mark, and lines are left out where `--` stands.
+    // As in grep, context lines have another mark, and `--` stands for omitted lines.
     const separator = !isMark && entry.gap && !isFirst ? `${out.style('dim', '--')}\n` : '';
     isFirst = false;
     const mark = isError ? out.style('red', '!') : isAround ? '-' : '|';
@@ -62,14 +62,14 @@ function entryText({ out }: CommandContext, view: MergedLogView): (entry: Stream
   };
 }
 
-/** An entry as data: as the API has it, with `line` and `time` as earlier versions called them. */
+/** An entry as data: the API's fields, plus `line` and `time`, which are the names in earlier versions. */
 function entryData({ id: _id, ...entry }: StreamedLogEntry): string {
   return safeJson(
     'event' in entry ? { ...entry, time: entry.at } : { ...entry, line: entry.text, time: entry.at },
   );
 }
 
-/** Prints the entries of a stream until its end, or until Ctrl-C. Resolves with how many there were. */
+/** Prints the entries of a stream until its end, or until Ctrl-C. Resolves with the number of entries. */
 export async function printMergedLogs(
   context: CommandContext,
   client: Client,
@@ -77,7 +77,7 @@ export async function printMergedLogs(
   view: MergedLogView,
 ): Promise<number> {
   const { out } = context;
-  // Colours only where they are shown.
+  // Requests colours only if the output shows them.
   const ansi = !out.isData && out.style('red', 'x') !== 'x';
   const textOf = out.isData ? (entry: StreamedLogEntry) => `${entryData(entry)}\n` : entryText(context, view);
   let count = 0;
@@ -85,7 +85,7 @@ export async function printMergedLogs(
     count += 1;
     const text = textOf(entry);
     if (text !== '') out.raw(text);
-    // Nothing piles up for a reader that is slow.
+    // Waits for a slow reader, so that output does not pile up in memory.
     if (stdout().writableNeedDrain) await once(stdout(), 'drain');
   }
   return count;

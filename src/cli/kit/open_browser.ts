@@ -1,4 +1,4 @@
-// The browser of the user, where there is one.
+// Opens the user's browser, if there is one.
 import { spawn } from 'node:child_process';
 
 /** The program that opens a URL; undefined on a machine without a browser. */
@@ -8,7 +8,7 @@ export function browserOpener(): string | undefined {
   return process.env['DISPLAY'] || process.env['WAYLAND_DISPLAY'] ? 'xdg-open' : undefined;
 }
 
-/** Resolves with whether `program` could be run. It goes on by itself. */
+/** Runs `program` detached from this process. Resolves with whether it could be started. */
 export function spawnOpener(program: string, url: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, [url], { detached: true, stdio: 'ignore' });

@@ -18,7 +18,7 @@ export interface Column<T> {
   wideOnly?: boolean;
   /** Cells may be cut so that a row fits the terminal. */
   canShrink?: boolean;
-  /** Where a cell is cut, its end stays too: names of one stack differ there. */
+  /** A cut keeps the end of the cell too: names of one stack differ at the end. */
   keepsEnd?: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface Output {
   isData: boolean;
   /** Whether stderr is a terminal that can be redrawn. */
   isInteractive(): boolean;
-  /** Prints text with a newline on stdout, as it is safe for a terminal; its colours stay. */
+  /** Prints text with a newline on stdout, sanitized for a terminal except for its colours. */
   line(text: string): void;
   /** Prints a record: as JSON, or as the text of `human`. */
   record(value: unknown, human: () => string): void;
@@ -37,7 +37,7 @@ export interface Output {
   /** Prints a message on stderr. */
   note(text: string): void;
   warn(text: string): void;
-  /** The same on stderr. */
+  /** Like `line`, on stderr. */
   errorLine(text: string): void;
   /** Styles text for stdout or stderr if that stream shows colours. */
   style(style: TextStyle, text: string, stream?: 'out' | 'err'): string;
@@ -45,7 +45,7 @@ export interface Output {
   raw(bytes: string | Uint8Array): void;
 }
 
-/** A column is not cut below this. */
+/** The least width of a cut column, in terminal columns. */
 const MIN_SHRUNK_WIDTH = 12;
 const COLUMN_GAP = 2;
 
@@ -56,7 +56,7 @@ function rowCells<T>(row: T, columns: readonly Column<T>[]): string[] {
   });
 }
 
-/** `natural` widths of columns, of which the widest that may shrink do until a row fits `maxWidth`. */
+/** The widths of columns: shrinks the widest shrinkable ones of `natural` until a row fits `maxWidth`. */
 function fitWidths<T>(natural: readonly number[], columns: readonly Column<T>[], maxWidth: number): number[] {
   const widths = [...natural];
   const total = () => widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP);
@@ -71,8 +71,8 @@ function fitWidths<T>(natural: readonly number[], columns: readonly Column<T>[],
 }
 
 /**
- * Formats a table: titles, then rows, columns two spaces apart. Rows wider than `maxWidth` columns of the
- * terminal lose the ends of cells that may be cut.
+ * Formats a table: titles, then rows, with columns two spaces apart. If rows are wider than `maxWidth`
+ * terminal columns, cuts the cells that may be cut.
  */
 export function formatTable<T>(
   rows: readonly T[],
@@ -116,7 +116,7 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
   const isData = format === 'json' || format === 'jsonl';
   const style: Output['style'] = (chosen, text, stream = 'out') =>
     styleText(chosen, text, { stream: stream === 'out' ? stdout() : stderr() });
-  // Here, where all of it passes: what a daemon, log or project says may be in any text.
+  // Sanitizes here because all text passes through: any text may come from a daemon, log or project.
   const line = (text: string): void => void stdout().write(`${sanitizeColouredLines(text)}\n`);
   const json = (value: unknown): void => line(safeJson(value, format === 'json' ? 2 : 0));
   const say = (text: string): void => void stderr().write(`${text}\n`);
@@ -132,7 +132,7 @@ export function createOutput(format: Format, { stdout, stderr }: OutputStreams):
       if (format === 'jsonl') return rows.forEach(json);
       if (rows.length === 0) return say(empty);
       const shown = columns.filter((column) => !column.wideOnly || format === 'wide');
-      // `-o wide` asks for everything.
+      // `-o wide` shows cells in full.
       const maxWidth = format === 'wide' ? undefined : stdout().columns;
       line(formatTable(rows, shown, style, maxWidth));
     },

@@ -42,7 +42,7 @@ const DESCRIPTION =
   'Berth runs and supervises your local services and AI agents. ' +
   'It also puts Kubernetes workloads to sleep, wakes them, and connects local ports to them.';
 
-/** The width of a terminal in which every help can be read. */
+/** The terminal width that every help text fits. */
 const HELP_COLUMNS = 80;
 
 const EPILOGUE = `
@@ -72,10 +72,10 @@ function createProgram(write: (text: string) => void): CommanderCommand {
   return program;
 }
 
-/** A summary of the table as a sentence. */
+/** The summary of a command as a sentence. */
 const asSentence = (summary: string): string => `${summary[0]?.toUpperCase()}${summary.slice(1)}.`;
 
-/** The program, or the command of a family. */
+/** The parent of a command: the program, or the command's family. */
 function parentProgram(
   program: CommanderCommand,
   { name, heading }: CommandRow,
@@ -100,7 +100,7 @@ const lastWord = (name: string): string => name.split(' ').at(-1) ?? name;
 const isInSameFamily = ({ name }: CommandRow, alias: string): boolean =>
   name.slice(0, -lastWord(name).length) === alias.slice(0, -lastWord(alias).length);
 
-/** Adds a command by its row alone, which is enough for the list of commands and for suggestions. */
+/** Adds a command from its row, without loading it: enough for the list of commands and for suggestions. */
 function addCommandRow(
   program: CommanderCommand,
   row: CommandRow,
@@ -122,7 +122,7 @@ function examplesText(command: Command): string {
   if (rows.length === 0) return '';
   const width = Math.max(...rows.map(([line]) => line.length));
   const isWide = rows.some(([, about]) => `  ${' '.repeat(width)}  ${about}`.length > HELP_COLUMNS);
-  // Commands are never broken: they are copied.
+  // Example commands stay on one line, because users copy them.
   const lines = rows.map(([line, about]) =>
     isWide ? `  ${line}\n      ${about}` : `  ${line.padEnd(width)}  ${about}`,
   );
@@ -170,7 +170,7 @@ function globalOptionsOf(program: CommanderCommand): GlobalOptions {
   return { format, url: given['url'], stateDir: given['stateDir'], config: given['config'] };
 }
 
-/** What stands in for commands that other tools have. */
+/** Hints for commands that other tools have and Berth does not. */
 const HINTS_FOR_OTHERS: readonly (readonly [message: string, hint: string])[] = [
   [
     "unknown command 'scale'",
@@ -199,7 +199,7 @@ function toUsageError(program: CommanderCommand, argv: readonly string[], error:
   );
 }
 
-/** Whether `words` name a command of `program`, or begin with none. */
+/** Whether `words` name a command of `program`; true for no words. */
 function isCommand(program: CommanderCommand, [first, second]: readonly string[]): boolean {
   const named = (parent: CommanderCommand, name: string) =>
     parent.commands.find((one) => one.name() === name || one.aliases().includes(name));
@@ -209,8 +209,8 @@ function isCommand(program: CommanderCommand, [first, second]: readonly string[]
 }
 
 /**
- * What `argv` asks for, where it calls `called`; without it, the commands `listed` are those that help lists.
- * Throws a UsageError that names the mistake, with a suggestion if a known word is near.
+ * Parses `argv`. `called` is the command that it names; if it names none, help lists the commands `listed`.
+ * Throws a UsageError that names the mistake, with a suggestion if a known word is similar.
  */
 export function parseCommandLine(
   argv: readonly string[],

@@ -1,11 +1,11 @@
-// Where a service belongs that is registered by hand: in the stack that one stands in.
+// Puts a service that is registered by hand into the stack of the current folder.
 import type { Client } from '../../client/create_client.ts';
 import { isShortName, nameInStack } from '../../protocol/stacks.ts';
 import { flagOption, textOption } from './command.ts';
 import type { CommandContext } from './context.ts';
 import { chosenStack, SCOPE_OPTIONS, type StackChoice, UNREGISTERED } from './stack_scope.ts';
 
-/** As SCOPE_OPTIONS, for commands whose `-p` is a port. */
+/** SCOPE_OPTIONS for commands whose `-p` is a port. */
 export const PLACE_OPTIONS = {
   stack: SCOPE_OPTIONS.stack,
   project: textOption('--project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
@@ -13,15 +13,15 @@ export const PLACE_OPTIONS = {
 };
 
 export interface PlaceInStack {
-  /** null: in none. */
+  /** null: no stack. */
   stack: string | null;
-  /** The registered name of what is called `name` there. */
+  /** The registered name of the service called `name` in the stack. */
   nameOf(name: string): string;
-  /** The registered name of a group; the stack's own where none is given. */
+  /** The registered name of a group; default: the stack's own group. */
   groupOf(group: string | undefined): string | undefined;
 }
 
-/** The place of a service that is registered from here; registers the stack of this folder if it is new. */
+/** The place of a service registered from this folder; registers the folder's stack if it is new. */
 export async function placeInStack(
   context: CommandContext,
   client: Client,

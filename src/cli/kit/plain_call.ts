@@ -1,8 +1,8 @@
-// Reads a call without options, which most calls are, without the parser.
+// Reads calls without options, which are the most common, without the parser.
 import type { LoadedCommand } from './command_table.ts';
 import type { GlobalOptions } from './context.ts';
 
-/** A command with all it is called with. */
+/** The global options, arguments and options of one call. */
 export interface CommandCall {
   globals: GlobalOptions;
   args: string[];
@@ -17,12 +17,12 @@ const DEFAULT_GLOBAL_OPTIONS: GlobalOptions = {
 };
 
 /**
- * What `argv` calls `command` with; undefined when `argv` has options or the wrong number of arguments, and
- * the parser must read it. Words after `--` are arguments.
+ * Reads the call of `command` in `argv`; undefined if `argv` has options or the wrong number of arguments,
+ * so that the parser must read it. Words after `--` are arguments.
  *
  * This is the one exception to "the parser reads the command line". Loading commander takes 3 ms of the 20 ms
- * that `berth url` takes beyond starting Node, and completion runs at every press of Tab. A test holds the
- * result equal to the parser's for every command.
+ * that `berth url` takes beyond starting Node, and completion runs at every press of Tab. A test checks that
+ * the result equals the parser's for every command.
  */
 export function readPlainCall(
   argv: readonly string[],

@@ -18,8 +18,8 @@ export interface LogView {
 }
 
 /**
- * Returns a function that prints a line of a service: after its name if there are several, and sanitized
- * unless `raw`.
+ * Returns a function that prints a line of a service: with the name as a prefix if there are several
+ * services, and sanitized unless `raw`.
  */
 function linePrinter(
   context: CommandContext,
@@ -42,7 +42,7 @@ function linePrinter(
   };
 }
 
-/** Splits a line that the daemon gave with its time. */
+/** Splits a line from the daemon into its timestamp and its text. */
 function splitTimestamp(line: string): { time: string; text: string } {
   const space = line.indexOf(' ');
   return { time: line.slice(0, space), text: line.slice(space + 1) };

@@ -19,7 +19,7 @@ export interface Progress {
 
 interface ProgressRow {
   about: string;
-  /** performance.now() at the begin, and at the last line where nothing is redrawn. */
+  /** performance.now() at the begin, and at the last note, which only output without a terminal has. */
   startedAt: number;
   lastNoteAt: number;
 }

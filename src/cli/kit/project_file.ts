@@ -23,8 +23,8 @@ export const projectFileOf = (labels: readonly string[]): string | undefined =>
   labels.find((label) => label.startsWith(PROJECT_LABEL_PREFIX))?.slice(PROJECT_LABEL_PREFIX.length);
 
 /**
- * Whether the services of `owner`, a file of another tool, are those of `file` now: `berth.yaml` was made in
- * its folder after `up` had used it.
+ * Whether the services of `owner`, another tool's file, now belong to `file`: someone added a `berth.yaml`
+ * to its folder after `up` had used `owner`.
  */
 export const isReplacedBy = (file: string, owner: string): boolean =>
   dirname(owner) === dirname(file) && importerOf(owner) !== undefined && importerOf(file) === undefined;

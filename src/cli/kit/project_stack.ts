@@ -31,7 +31,7 @@ import { type StackChoice, stackOfProject } from './stack_scope.ts';
 
 const NAME_HINT = 'Shorten it, or give the project a shorter name with `name` in berth.yaml.';
 
-/** The stack name that is chosen for the project `project`; null: none is. Throws a UsageError. */
+/** The stack name that the user chose for `project`; null if the user chose none. Throws a UsageError. */
 function chosenName(project: string, choice: StackChoice): string | null {
   const given = choice.stack ?? (process.env['BERTH_STACK'] || undefined);
   const isWhole = given === project || given?.startsWith(nameInStack(project, ''));
@@ -45,7 +45,7 @@ function chosenName(project: string, choice: StackChoice): string | null {
   );
 }
 
-/** What the stack of the project in `folder` is made from; `name`: of the project, null: its folder's. */
+/** The claim for the stack of the project in `folder`. `name`: the project's; null: the folder's name. */
 function claimOf(folder: string, name: string | null, choice: StackChoice): StackClaim {
   const tree = workTreeOf(folder);
   const project = name ?? projectName(basename(tree ? folderInMain(folder, tree) : folder));
@@ -65,15 +65,15 @@ export async function registerStack(client: Client, project: Project, choice: St
   return (await client.registerStack(claim)).name;
 }
 
-/** The name that `registerStack` would give, where nothing is registered yet. */
+/** The name that `registerStack` would return if nothing were registered yet. */
 export function plannedStack(project: Project, choice: StackChoice): string {
   const claim = claimOf(dirname(project.file), project.name, choice);
   return claim.name ?? stackNames(claim)[0] ?? claim.project;
 }
 
 /**
- * The port and checks of a service. A number holds in stacks without a slug; where another port is leased in
- * its place, a check that names the number means that one.
+ * The port and checks of a service in a stack. A port number applies if it is fixed, or if the stack has no
+ * slug. Otherwise, the daemon leases another port, and checks that name the number use that port.
  */
 function addressIn(
   service: ProjectService,
@@ -87,8 +87,8 @@ function addressIn(
 }
 
 /**
- * Marks for a restart what runs with the address of a service whose port has changed, which is what
- * placeholders were filled in with.
+ * Marks running services for a restart if they refer to a service whose port has changed: their
+ * placeholders were filled in with the old port.
  */
 export function markForNewPorts(
   stack: string,
@@ -108,13 +108,13 @@ export function markForNewPorts(
   }
 }
 
-/** Its hooks as they are registered in `stack`: in no group, as nothing but a stack starts them. */
+/** The hooks of `project` as registered in `stack`: in no group, because only the stack starts them. */
 export function hooksInStack(project: Project, stack: string): ProjectService[] {
   const hooks = servicesInStack({ ...project, services: project.hooks }, stack);
   return hooks.map((hook) => ({ ...hook, group: null }));
 }
 
-/** Throws a UsageError for a name that has no room behind the prefix of its stack. */
+/** Throws a UsageError for a name that is too long with the prefix of its stack. */
 function refuseLongNames(services: readonly ProjectService[], stack: string): void {
   for (const { name, group } of services) {
     const [ofName, ofGroup] = [lengthFault(stack, name), group === null ? null : lengthFault(stack, group)];
@@ -124,8 +124,8 @@ function refuseLongNames(services: readonly ProjectService[], stack: string): vo
 }
 
 /**
- * The services of `project` as they are registered in `stack`: whole names, and leased ports. Throws a
- * UsageError for a name that is too long there.
+ * The services of `project` as registered in `stack`: with full names and leased ports. Throws a UsageError
+ * for a name that is too long in `stack`.
  */
 export function servicesInStack({ services, environment }: Project, stack: string): ProjectService[] {
   const whole = (name: string): string => nameInStack(stack, name);
@@ -143,7 +143,7 @@ export function servicesInStack({ services, environment }: Project, stack: strin
   }));
 }
 
-/** Registers the stack of the project that this folder is of, and returns its name. */
+/** Registers the stack of this folder's project, and returns its name. */
 export async function registerStackHere(
   context: CommandContext,
   client: Client,

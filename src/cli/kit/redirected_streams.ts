@@ -1,5 +1,5 @@
-// What a command that runs in the daemon gets for those of its caller's stdin, stdout and stderr that are no
-// terminal: FIFOs in a folder of the caller's own. So pipes and files carry bytes as they are, with an end.
+// Connects a command that runs in the daemon to those of its caller's stdin, stdout and stderr that are not
+// terminals, by FIFOs in a private folder of the caller. Pipes and files keep their exact bytes and end.
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -26,14 +26,14 @@ export type CallerStreams = {
 export interface RedirectedStreams {
   /** `cmd` with its redirections, for `/bin/sh -c`. */
   command(cmd: string): string;
-  /** Carries what is left of the output, for at most `ms`, and removes the FIFOs. */
+  /** Copies the remaining output, for at most `ms` milliseconds, and removes the FIFOs. */
   end(ms: number): Promise<void>;
 }
 
-/** Opens a FIFO once its other side is open, without holding the event loop. */
+/** Opens a FIFO once its other end is open, without blocking the event loop. */
 async function socketOf(path: string, isInput: boolean): Promise<Socket> {
   const handle = await open(path, isInput ? 'w' : 'r');
-  // The handle closes its descriptor when it is collected. Opening the FIFO again does not wait.
+  // Garbage collection of the handle closes its descriptor. Opening the FIFO again does not wait.
   const mode = isInput ? constants.O_WRONLY : constants.O_RDONLY;
   try {
     const fd = openSync(path, mode | constants.O_NONBLOCK);
@@ -43,13 +43,13 @@ async function socketOf(path: string, isInput: boolean): Promise<Socket> {
   }
 }
 
-/** Also ENXIO: the reader of a FIFO has gone before it was opened. */
+/** Includes ENXIO: the reader closed the FIFO before the writer opened it. */
 const isBrokenPipe = (error: unknown): boolean =>
   ['EPIPE', 'ENXIO', 'ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET'].includes(
     (error as NodeJS.ErrnoException).code ?? '',
   );
 
-/** Redirects those of `caller` that are no terminal. Throws the system's error. */
+/** Redirects the streams of `caller` that are not terminals. Throws the system's error. */
 export function redirectStreams(caller: CallerStreams): RedirectedStreams {
   const redirected = STREAMS.filter(({ name }) => !caller[name].isTTY);
   if (redirected.length === 0) return { command: (cmd) => cmd, end: async () => {} };
@@ -63,7 +63,7 @@ export function redirectStreams(caller: CallerStreams): RedirectedStreams {
   const carry = async (name: StreamName): Promise<void> => {
     const socket = await socketOf(pathOf(name), name === 'stdin');
     opened.add(name);
-    // Both sides are open, so nobody needs the names any more, and a command that is killed leaves nothing.
+    // Both ends of each FIFO are open, so the names are no longer needed. A killed command leaves no files.
     if (opened.size === redirected.length) remove();
     const { signal } = over;
     if (name === 'stdin') await pipeline(caller.stdin, socket, { signal });
@@ -71,7 +71,7 @@ export function redirectStreams(caller: CallerStreams): RedirectedStreams {
   };
   const carried = redirected.map(({ name }) =>
     carry(name).catch((error: unknown) => {
-      // Whoever reads, here or there, may have enough.
+      // A reader on either side may close its end early.
       if (!over.signal.aborted && !isBrokenPipe(error)) throw error;
     }),
   );
@@ -85,7 +85,7 @@ export function redirectStreams(caller: CallerStreams): RedirectedStreams {
       if (over.signal.aborted) return;
       await Promise.race([Promise.all(outputs), pause(ms, undefined, { ref: false })]);
       over.abort();
-      // A command that never began has opened none: nobody must wait for it any longer.
+      // If the command never started, its ends are not open. Opening them here ends the wait of `socketOf`.
       for (const { name } of redirected.filter((one) => !opened.has(one.name)))
         closeSync(openSync(pathOf(name), constants.O_RDWR | constants.O_NONBLOCK));
       remove();

@@ -43,12 +43,12 @@ async function registerAndRead(client: Client, spec: Registration): Promise<Serv
   return whileRegistered(spec.name, client.service(spec.name));
 }
 
-/** The `port` of a registration: 0 for a free one. */
+/** The `port` of a registration; 0 requests a free port. */
 const portOf = ({ port }: ProjectService): number | null => (port === 'auto' ? 0 : port);
 
 /**
- * Registers a service that has no port yet. Its ready URL needs its port, which an `auto` port has only after
- * a first registration.
+ * Registers a service that has no port yet. Its ready URL needs the port, but an `auto` port is known only
+ * after a first registration.
  */
 async function registerWithoutPort(
   client: Client,
@@ -66,22 +66,22 @@ export interface RegistrationResult {
   detail: ServiceDetail;
   change: 'registered' | 'updated' | 'unchanged';
   /**
-   * The running process was started from an older registration that differs in what a process is made from.
+   * The running process was started from an older registration with different values for its process.
    */
   mustRestart: boolean;
-  /** The process runs on in another environment of the shell than that which is registered now. */
+  /** The running process has another shell environment than the current registration. */
   hasOldEnvironment?: boolean;
 }
 
 export interface PlannedChange {
   change: 'register' | 'update' | 'none';
-  /** The fields that differ; of `env` only the names are known. */
+  /** The fields that differ; in `env`, only the names can be compared. */
   fields: string[];
   /** A running process would be restarted. */
   restarts: boolean;
 }
 
-/** What `registerService` would do, without doing it. Changed values of `env` cannot be seen beforehand. */
+/** Predicts what `registerService` would do. It cannot detect changed values of `env`. */
 export function planRegistration(
   file: string,
   service: ProjectService,
@@ -103,8 +103,9 @@ export function planRegistration(
 }
 
 /**
- * Registers `service` as the project `file` wants it. `before` is what is registered now. The values of `env`
- * are never read back, so a change of them shows in the spec's hash, with everything else left as it was.
+ * Registers `service` as the project `file` describes it. `before` is the current registration. The daemon
+ * never returns the values of `env`: to detect a change, this registers only the new `env` and compares the
+ * hashes of the specs.
  */
 export async function registerService(
   client: Client,
@@ -128,7 +129,7 @@ export async function registerService(
     };
   const readyPort = isAuto ? before.port : portOf(service);
   const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
-  // With this label the process is older than the registration, but no change since concerns it.
+  // With this label, the process is older than its registration, but the changes do not affect it.
   const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
   const withoutEnv = pickFields(before, COMPARED_FIELDS);
@@ -152,9 +153,9 @@ export async function registerService(
   const mustRestart = alive && !needsNoRestart;
   const isRecordChanged = RECORD_FIELDS.some(isChanged) || labelsChanged;
   const isMarked = withEnv.labels.includes(NO_RESTART_LABEL);
-  // Everything that a caller can read is as it was, so it was the environment of the shell that changed.
+  // Everything else that the daemon returns is unchanged, so the shell environment has changed.
   const hasOldEnvironment = alive && !envChanged && withEnv.revision !== before.revision;
-  // What the process starts from may have changed, which restarts nothing.
+  // The shell environment may have changed, which restarts nothing.
   const mustMark = alive && needsNoRestart && (isRecordChanged || withEnv.stale);
   const isMarkWrong = mustMark ? !isMarked : isMarked && mustRestart;
   if (!isRecordChanged && !isMarkWrong) {

@@ -7,7 +7,7 @@ import { shownAddress } from '../../protocol/port_protocol.ts';
 import { formatElapsed } from './format.ts';
 import { projectFileOf } from './project_file.ts';
 
-/** What a fact is called, and what it is. */
+/** The title and the text of a fact. */
 export type FactRow = [title: string, text: string];
 
 function watchText({ watch }: ServiceDetail, { watching }: Explanation): string {
@@ -31,7 +31,7 @@ function scheduleText({ schedule, nextRunAt, skippedRuns = 0 }: ServiceDetail): 
   return `${schedule.cron}${zone}, next ${nextRunAt ?? 'never'}${skipped}`;
 }
 
-/** What a person wants to know of a service, without what is empty. The texts may hold anything. */
+/** The facts of a service, without empty ones. The texts are not sanitized. */
 export function factRows(service: ServiceDetail, explanation: Explanation): FactRow[] {
   const process = service.pid === undefined ? '' : `${service.pid}, up ${formatElapsed(service.startedAt)}`;
   const use = service.cpu === undefined ? '' : `${cpuText(service.cpu)} CPU, ${memoryText(service.rssMB)}`;

@@ -1,4 +1,4 @@
-// The services that a command is for: those named, and those of a group.
+// Selects the services for a command: the named ones, and those of a group.
 import type { Client } from '../../client/create_client.ts';
 import type { NamedServices } from './batch.ts';
 import { CommandError, UsageError } from './exit_codes.ts';

@@ -1,16 +1,16 @@
-// What `berth agent init` has found in each file that it has changed, so that `--remove` gives exactly that
-// back.
+// Records the original content of each file that `berth agent init` changes, so that `--remove` restores
+// exactly that content.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { replaceFile } from '../../settings/replace_file.ts';
 
 interface RecordedFile {
-  /** null: there was none. */
+  /** null: the file did not exist. */
   before: string | null;
   /** A hash of what was written. */
   after: string;
-  /** The first folder that was made for it; null: none. */
+  /** The topmost folder that was created for the file; null: none. */
   made: string | null;
 }
 
@@ -29,27 +29,27 @@ export class SetupRecord {
     this.files = new Map(Object.entries(readRecord(path)));
   }
 
-  /** Writes `text` to `file`, and notes what was there before the first change. */
+  /** Writes `text` to `file`, and records its content before the first change. */
   write(file: string, text: string): void {
     const now = textOfFile(file);
     const known = this.files.get(file);
     const isOurs = known !== undefined && now !== null && hashOf(now) === known.after;
     const made = mkdirSync(dirname(file), { recursive: true }) ?? null;
     const first = isOurs ? known : { before: now, made };
-    // Before the file: after a crash in between it is still what it was, and nothing is to be given back.
+    // Saves the record first: after a crash in between, the file is unchanged and needs no restore.
     this.files.set(file, { ...first, after: hashOf(text) });
     this.save();
     replaceFile(file, text);
   }
 
-  /** What `file` was before it was changed, if it has not been changed since; undefined: it has. */
+  /** The content of `file` before the first change; undefined if something else has changed it since. */
   original(file: string): string | null | undefined {
     const known = this.files.get(file);
     const now = textOfFile(file);
     return known && now !== null && hashOf(now) === known.after ? known.before : undefined;
   }
 
-  /** Leaves `text` in `file`; null: removes it, with the folders that were made for it, if they are empty. */
+  /** Restores `text` in `file`; null removes the file and the empty folders that were created for it. */
   giveBack(file: string, text: string | null): void {
     if (text !== null) replaceFile(file, text);
     else {
@@ -69,7 +69,7 @@ export class SetupRecord {
   }
 }
 
-/** A record that cannot be read is none: files are then edited back, instead of restored. */
+/** An unreadable record counts as empty: the edits in the files are then undone one by one. */
 function readRecord(path: string): Record<string, RecordedFile> {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));

@@ -27,8 +27,8 @@ export async function registerHooks(
 }
 
 /**
- * Runs the hook `create` unless it has completed before, whatever it was then; joins one that is under way.
- * Rejects with the error of its start, which has its last lines.
+ * Runs the hook `create` unless it has completed before, even with another definition; joins a run that is
+ * under way. Rejects with the error of its start, which includes its last lines.
  */
 export async function runCreateHook(
   context: CommandContext,

@@ -1,4 +1,4 @@
-// The stack that a command is for, and the short names in it: docs/reference.md "Stacks".
+// Finds the stack for a command, and resolves short names in it: docs/reference.md "Stacks".
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, sep } from 'node:path';
 import type { Client } from '../../client/create_client.ts';
@@ -9,13 +9,13 @@ import { flagOption, textOption } from './command.ts';
 import { hasErrorCode } from './context.ts';
 import { CommandError } from './exit_codes.ts';
 
-/** The options that choose a stack. `-p` is the port of a few commands, which take the long form alone. */
+/** The options that choose a stack. Commands whose `-p` is a port take only `--project`. */
 export const STACK_OPTIONS = {
   stack: textOption('--stack <name>', 'the stack; default: the one of this folder (BERTH_STACK)', 'stack'),
   project: textOption('-p, --project <name>', 'the project, or a stack of it as <name>/<slug>', 'stack'),
 };
 
-/** Those of commands that can look beyond one stack. */
+/** The options of commands that can go beyond one stack. */
 export const SCOPE_OPTIONS = {
   ...STACK_OPTIONS,
   all: flagOption('-A, --all', 'all stacks and services; names are the registered ones'),
@@ -25,21 +25,21 @@ export interface StackChoice {
   stack?: string | undefined;
   project?: string | undefined;
   all?: boolean;
-  /** A stack that is named need not exist. */
+  /** The named stack need not exist. */
   mayBeNew?: boolean;
-  /** The folder of the project; default: the one that is found from the current folder. */
+  /** The folder of the project; default: the search starts in the current folder. */
   folder?: string;
 }
 
-/** The name that `--project NAME[/SLUG]` means. */
+/** The stack name for `--project NAME[/SLUG]`. */
 export const stackOfProject = (project: string): string => project.replace('/', '--');
 
-/** Every stack; null: a daemon without stacks, or one that does not show them. */
+/** All stacks; null if the daemon does not support stacks or does not allow listing them. */
 async function knownStacks(client: Pick<Client, 'stacks'>): Promise<Stack[] | null> {
   try {
     return await client.stacks();
   } catch (error) {
-    // Nor does who may watch one terminal see any.
+    // A token for one terminal may not list stacks.
     if (hasErrorCode(error, 'not_found') || hasErrorCode(error, 'forbidden_token')) return null;
     throw error;
   }
@@ -47,13 +47,13 @@ async function knownStacks(client: Pick<Client, 'stacks'>): Promise<Stack[] | nu
 
 const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
 
-/** The folder of the project file of this folder; undefined if there is none. */
+/** The folder of the project file for this folder; undefined if there is none. */
 function projectFolder(): string | undefined {
   const file = findProjectFile(process.cwd());
   return file === undefined ? undefined : dirname(realPath(file));
 }
 
-/** The stack whose folder this is, or lies above it. */
+/** The stack of the project `folder`; without one, the stack whose folder contains the current folder. */
 function stackAround(stacks: readonly Stack[], folder: string | undefined): Stack | undefined {
   const made = stacks.filter(({ named }) => !named);
   if (folder !== undefined) return made.find(({ path }) => path === folder);
@@ -63,12 +63,12 @@ function stackAround(stacks: readonly Stack[], folder: string | undefined): Stac
     .sort((a, b) => (b.path ?? '').length - (a.path ?? '').length)[0];
 }
 
-/** In the place of the stack of a project that is not registered yet: no stack has this name. */
+/** Stands for the stack of a project that is not registered yet; no stack has this name. */
 export const UNREGISTERED = '.';
 
 /**
- * The stack of `stacks` that is called `named`: by its name, by its slug in `project`, or by a slug that only
- * one stack has; undefined: none is. Throws a CommandError for several.
+ * Finds the stack `named` in `stacks`: by its name, by its slug in `project`, or by a slug that only one
+ * stack has; undefined if none matches. Throws a CommandError if several match.
  */
 function stackCalled(
   named: string,
@@ -85,8 +85,8 @@ function stackCalled(
 }
 
 /**
- * The stack that is chosen; null: none, so names are the registered ones. Throws a CommandError for one that
- * is named and does not exist.
+ * The chosen stack; null for no stack, where names are the registered ones. Throws a CommandError if a named
+ * stack does not exist.
  */
 export async function chosenStack(
   client: Pick<Client, 'stacks'>,
@@ -110,13 +110,13 @@ export async function chosenStack(
 export interface StackScope {
   /** null: names are the registered ones. */
   stack: string | null;
-  /** Whether a service is of the scope; hooks are only of that of all services. */
+  /** Whether a service is in the scope; only the scope of all services includes hooks. */
   has(service: Pick<Service, 'stack' | 'service'>): boolean;
-  /** The registered name of what is called `name` here: of this stack, else as it is. */
+  /** The registered name for `name`: in this stack if it has such a service, otherwise `name` itself. */
   full(name: string): string;
-  /** `name` as it is called here. */
+  /** The name by which this scope shows the registered `name`. */
   label(name: string): string;
-  /** The registered name of the group that is called `name` here. */
+  /** The registered name of the group called `name` in this scope. */
   group(name: string): string;
 }
 
@@ -138,7 +138,7 @@ export function scopeOf(stack: string | null, registered: readonly Service[]): S
   };
 }
 
-/** The scope that `choice` means; asks for the services only where names may be short. */
+/** The scope for `choice`; requests the services only if names may be short. */
 export async function stackScope(client: Client, choice: StackChoice): Promise<StackScope> {
   const stack = await chosenStack(client, choice);
   return scopeOf(stack, stack === null || stack === UNREGISTERED ? [] : await client.services());

@@ -6,15 +6,15 @@ function tryWrite(fd: number, text: string): void {
   try {
     writeSync(fd, text);
   } catch {
-    // Nobody can be told.
+    // There is no other place to report the failure.
   }
 }
 
 const handledStreams = new Set<NodeJS.WriteStream>();
 
 /**
- * Ends the command quietly when the reader of a pipe has closed it, as head and less do, and with one line
- * where nothing can be written, as on a full disk.
+ * Ends the command silently if the reader of a pipe closes it, as head and less do, and with one line if
+ * writing fails, as on a full disk.
  */
 function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   if (handledStreams.has(stream)) return stream;
@@ -22,7 +22,7 @@ function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT_CODE.ok);
     if (error.code === undefined) throw error;
-    // Not by the stream: it may be the one that fails.
+    // Writes directly to the descriptor: the stream may be the one that failed.
     tryWrite(2, `berth: the output cannot be written: ${error.message}\n`);
     process.exit(EXIT_CODE.failed);
   });

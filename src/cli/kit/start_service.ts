@@ -1,5 +1,5 @@
-// Starts services and shows meanwhile what they wait for. The daemon answers only once the ready-check has
-// passed, so another request asks it for the reason.
+// Starts services and shows what they wait for. The daemon answers only once the ready-check has passed, so
+// separate requests ask for the reason of the wait.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { Explanation, StartResult } from '../../client/records.ts';
@@ -9,7 +9,7 @@ import { hasErrorCode } from './context.ts';
 import { atUrl } from './format.ts';
 
 const POLL_MS = 300;
-/** Nothing is known of a service without a ready-check but that it has a process. */
+/** All that is known about a service without a ready-check is that it has a process. */
 const NO_CHECK = 'started (no ready-check)';
 const STARTED_POLL_MS = 50;
 
@@ -30,7 +30,7 @@ export async function withWaitReports<T>(
   const ask = (): void => {
     client.explain(name, { signal: over.signal }).then(
       (explanation) => onWaiting(describeWait(explanation)),
-      // Only for show, and the next request may succeed.
+      // The reason is only informative, and the next request may succeed.
       () => {},
     );
   };
@@ -46,17 +46,17 @@ export async function withWaitReports<T>(
 export interface StartServiceOptions {
   timeout?: number | undefined;
   wait?: boolean;
-  /** It is not put to sleep for being idle. */
+  /** The daemon does not put it to sleep when it is idle. */
   awake?: boolean;
   /** Fail if the service is already running. */
   strict?: boolean;
-  /** Of a task: not if it has completed with the same content before. */
+  /** For a task: do not run it if it has completed with the same content before. */
   ifChanged?: boolean;
 }
 
 /**
- * Starts the service `name`. If it already runs, that is the result; if it is starting, joins that start and
- * fails as it does.
+ * Starts the service `name`. If it already runs, the result says so; if it is starting, joins that start and
+ * fails if it fails.
  */
 export async function startService(
   client: Client,
@@ -121,7 +121,7 @@ export async function restartService(
   return { record, text: `was restarted: ${NO_CHECK}, ${facts}`, uncheckedPid: answer.pid };
 }
 
-/** The result of `work`, a start; `onStarted` is called as soon as the process of `name` is there. */
+/** The result of `work`, a start; calls `onStarted` as soon as `name` has a process. */
 export async function whenStarted<T>(
   client: Client,
   name: string,
@@ -136,7 +136,7 @@ export async function whenStarted<T>(
       await pause(STARTED_POLL_MS);
     }
   };
-  // What it finds is only for the others: the start itself tells of a failure.
+  // Ignores errors: the start itself reports a failure.
   look().catch(() => {});
   try {
     return await work;

@@ -1,12 +1,12 @@
-// Stopping as Ctrl-Z does, for programs that have changed the terminal.
+// Stops a process as Ctrl-Z does, for programs that have changed the terminal.
 import { constants } from 'node:os';
 
-/** A stopped process goes on when it is continued; if it was not stopped at all, after so long. */
+/** The promise resolves on SIGCONT, or after this time if the process was not stopped at all. */
 const RESUME_MS = 200;
 
 /**
- * Stops `target` (0: the job), and resolves when it goes on. Nobody may listen for SIGTSTP: then the
- * signal stops the process.
+ * Stops `target` (0: the job), and resolves when it continues. SIGTSTP must have no listener, because the
+ * signal stops only a process without one.
  */
 export function stopUntilContinued(target: number): Promise<void> {
   return new Promise((resolve) => {

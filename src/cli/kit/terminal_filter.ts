@@ -1,7 +1,7 @@
 // What an agent's output may do to the user's own terminal: docs/reference.md "Attach on the command line".
-// Everything that is not in these tables is dropped.
+// The filter drops everything that is not in these tables.
 
-/** The modes that may be set, by number, and the state that a terminal is left in: `h` is on. */
+/** The private modes that output may set, by number, with the state to restore at the end: `h` is on. */
 const PRIVATE_MODES: ReadonlyMap<number, 'h' | 'l'> = new Map([
   ...[1, 5, 6, 9, 45, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031].map(
     (mode) => [mode, 'l'] as const,
@@ -9,16 +9,16 @@ const PRIVATE_MODES: ReadonlyMap<number, 'h' | 'l'> = new Map([
   [7, 'h'],
   [25, 'h'],
 ]);
-/** Insert, and newline with carriage return. */
+/** Insert mode, and newline with carriage return. */
 const ANSI_MODES: ReadonlyMap<number, 'h' | 'l'> = new Map([
   [4, 'l'],
   [20, 'l'],
 ]);
-/** The alternate screen is where the whole session is shown, so an agent only clears it. */
+/** The whole session runs on the alternate screen, so an agent that switches to it only clears it. */
 const SCREEN_MODES: ReadonlySet<number> = new Set([47, 1047, 1049]);
 const SCREEN_CHANGES = { h: '\x1b7\x1b[2J\x1b[H', l: '\x1b[2J\x1b[H\x1b8' } as const;
 
-/** Final bytes of CSI by prefix and intermediate bytes. `h`, `l` and `J` are looked at more closely. */
+/** Allowed final bytes of CSI, by prefix and intermediate bytes. `h`, `l` and `J` get further checks. */
 const CSI_FINALS: Readonly<Record<string, string>> = {
   '': '@ABCDEFGHIJKLMPSTXZ`abcdefghlmnrsu',
   '?': 'hlJKWmnu',
@@ -32,11 +32,11 @@ const CSI_FINALS: Readonly<Record<string, string>> = {
   '?$': 'p',
   $: 'p',
 };
-/** Final bytes of escape sequences by intermediate bytes. */
+/** Allowed final bytes of escape sequences, by intermediate bytes. */
 const ESCAPE_FINALS: Readonly<Record<string, string>> = { '': '78DEHM=>', '#': '8' };
-/** Character sets, whose final bytes are many. */
+/** Intermediate bytes that designate a character set; any final byte is allowed. */
 const CHARSET = /^[()*+]$/;
-/** Titles, links, and questions for colours. */
+/** Allowed OSC strings: titles, links, and queries of colours. */
 const OSC = /^(?:[012];|8;|(?:4;\d{1,3}|1[0-2]);\?$)/;
 /** Longer strings and sequences are dropped. */
 const MAX_STRING_CHARS = 4_096;
@@ -45,15 +45,15 @@ const MAX_SEQUENCE_CHARS = 256;
 const modeChanges = (prefix: string, modes: ReadonlyMap<number, 'h' | 'l'>): string =>
   [...modes].map(([mode, state]) => `\x1b[${prefix}${mode}${state}`).join('');
 
-/** Modes, character sets, colours, keys, links and the scroll region as a terminal has them at its start. */
+/** Resets modes, character sets, colours, keys, links and the scroll region to their initial states. */
 const RESET_MODES = [
   modeChanges('?', PRIVATE_MODES),
   modeChanges('', ANSI_MODES),
   '\x1b>\x1b[r\x1b[0 q\x1b[0"q\x1b[0m\x1b(B\x1b)B\x0f\x1b]8;;\x1b\\',
-  // Keyboard protocols: of kitty, on this screen alone, and of xterm.
+  // Keyboard protocols: kitty's, on this screen only, and xterm's.
   '\x1b[<99u\x1b[=0u\x1b[>4m',
 ].join('');
-/** In place of a full reset, which would clear the user's scrollback too. */
+/** Replaces a full reset, which would clear the user's scrollback too. */
 const SOFT_RESET = `${RESET_MODES}\x1b[H\x1b[2J`;
 
 const TAB_WIDTH = 8;
@@ -61,10 +61,10 @@ const TAB_WIDTH = 8;
 const resetTabs = (columns: number): string =>
   `\r\x1b[3g${`\x1b[${TAB_WIDTH}C\x1bH`.repeat(Math.max(0, Math.ceil(columns / TAB_WIDTH) - 1))}\r`;
 
-/** Switches to the alternate screen, and keeps the title of the window. */
+/** Switches to the alternate screen, saves the window title, and sets `title`. */
 export const enterScreen = (title: string): string => `\x1b[?1049h\x1b[22;0t\x1b]0;${title}\x07`;
 
-/** Undoes everything that may have come through the filter, and returns to the user's screen. */
+/** Undoes every change that the filter allows, and returns to the user's screen. */
 export const leaveScreen = (columns: number): string =>
   `${RESET_MODES}${resetTabs(columns)}\x1b[23;0t\x1b[?1049l`;
 
@@ -82,12 +82,12 @@ function filterModes(prefix: string, parameters: string, final: 'h' | 'l'): stri
 
 const CSI = /^([<-?]?)([0-;]*)([ -/]*)(.)$/s;
 
-/** A whole CSI after its `ESC [`, as it may be passed on. */
+/** Filters a complete CSI, given without its `ESC [`. */
 function filterCsi(body: string): string {
   const [, prefix = '', parameters = '', middle = '', final = ''] = CSI.exec(body) ?? [];
   if (!CSI_FINALS[prefix + middle]?.includes(final)) return '';
   if (middle === '' && (final === 'h' || final === 'l')) return filterModes(prefix, parameters, final);
-  // 3 would erase the scrollback of the user.
+  // 3 would erase the user's scrollback.
   if (final === 'J' && Number(parameters) > 2) return '';
   return `\x1b[${body}`;
 }
@@ -98,26 +98,26 @@ function filterEscape(body: string): string {
   return CHARSET.test(middle) || ESCAPE_FINALS[middle]?.includes(final) ? `\x1b${body}` : '';
 }
 
-/** `string`: OSC, DCS, SOS, PM, APC until its end. `stringEscape`: the escape that may be that end. */
+/** `string`: within an OSC, DCS, SOS, PM or APC. `stringEscape`: after an escape that may end it. */
 type FilterState = 'text' | 'escape' | 'csi' | 'string' | 'stringEscape';
 
-/** Where text ends: ESC, and what `isUnsafeControl` says. */
+/** The characters that end plain text: ESC, and those of `isUnsafeControl`. */
 const SPECIAL = /[\x05\x1b\x7f-\x9f]/g;
 
-/** Filters output piece by piece; a sequence may be spread over several. */
+/** Filters output in chunks; a sequence may span several chunks. */
 export class TerminalFilter {
   private readonly decoder = new TextDecoder();
   private state: FilterState = 'text';
-  /** The sequence so far, without its escape; of a string, the introducer and the content. */
+  /** The sequence so far, without its escape; for a string, the introducer and the content. */
   private held = '';
 
-  /** The part of `bytes`, and of what was held back before, that may reach the user's terminal. */
+  /** The part of `bytes`, and of earlier bytes that were held back, that may reach the user's terminal. */
   filter(bytes: Uint8Array): string {
     const text = this.decoder.decode(bytes, { stream: true });
     let passed = '';
     for (let at = 0; at < text.length; at += 1) {
       if (this.state === 'text') {
-        // Most output is text, which passes as a whole.
+        // Most output is plain text, which passes in one piece.
         SPECIAL.lastIndex = at;
         const next = SPECIAL.exec(text)?.index ?? text.length;
         passed += text.slice(at, next);
@@ -184,6 +184,6 @@ export class TerminalFilter {
   }
 }
 
-/** ENQ is answered with a text; C1 controls are sequences of one character. */
+/** ENQ makes a terminal send an answer; C1 controls are escape sequences of one character. */
 const isUnsafeControl = (character: string): boolean =>
   character === '\x05' || (character >= '\x7f' && character <= '\x9f');

@@ -3,22 +3,22 @@ import measureText from 'fast-string-truncated-width';
 
 const ELLIPSIS = '…';
 
-/** Columns of a terminal that `text` takes: two for a wide character or an emoji. */
+/** The width of `text` in terminal columns: two for a wide character or an emoji. */
 export const displayWidth = (text: string): number => measureText(text).width;
 
-/** As much of `text` as takes at most `width` columns. */
+/** The beginning of `text` that fits in `width` columns. */
 export function cutText(text: string, width: number): string {
   if (width <= 0) return '';
   const { index, truncated } = measureText(text, { limit: width, ellipsis: '' });
   if (!truncated) return text;
   let cut = text.slice(0, index);
-  // The library leaves out of its sum what stands before the place where it cuts, such as a lone symbol.
+  // The library does not count the character before its cut in some cases, such as a lone symbol.
   while (displayWidth(cut) > width) cut = cut.slice(0, -1);
-  // It may also count a character outside of the first plane as one unit.
+  // It may also cut a surrogate pair in two.
   return cut.replace(/[\ud800-\udbff]$/, '');
 }
 
-/** `text`, or as much of it as takes `width` columns with an ellipsis at its end. */
+/** `text`, or its beginning with an ellipsis at the end, in `width` columns. */
 export function truncateText(text: string, width: number): string {
   if (width <= 0) return '';
   return displayWidth(text) <= width ? text : cutText(text, width - 1) + ELLIPSIS;
@@ -26,7 +26,7 @@ export function truncateText(text: string, width: number): string {
 
 /**
  * `text`, or its beginning and end with an ellipsis between them, in `width` columns: for names, which often
- * differ in their ends alone.
+ * differ only at the end.
  */
 export function truncateMiddle(text: string, width: number): string {
   if (width <= 0) return '';

@@ -1,12 +1,12 @@
-// Services without a ready-check, which count as running as soon as they have a process: what has become of
-// them a moment later.
+// Checks whether services without a ready-check stay up for a moment after their start: they count as
+// running as soon as they have a process.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import { tookText } from '../../presentation/format.ts';
 import { CommandError } from './exit_codes.ts';
 import { lastEnd } from './format.ts';
 
-/** Time in which most programs that cannot run have ended. */
+/** Most programs that cannot run end within this time. */
 const WATCH_MS = 2_000;
 const POLL_MS = 200;
 
@@ -30,8 +30,8 @@ export class UncheckedStarts {
   }
 
   /**
-   * Resolves when each has been up for two seconds or has ended. Calls `onEnded` with those that have ended,
-   * and returns the names of the others.
+   * Resolves when each service has been up for two seconds or has ended. Calls `onEnded` for each one that
+   * has ended, and returns the names of the others.
    */
   async settle(onEnded: (name: string, error: CommandError) => void): Promise<string[]> {
     const outcomes = await Promise.all(

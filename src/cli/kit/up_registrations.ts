@@ -1,4 +1,4 @@
-// The registrations of a project file, and those that it takes over or leaves behind.
+// Registers the services of a project file, takes over earlier registrations, and removes stale ones.
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
 import type { ServiceDetail } from '../../client/records.ts';
@@ -14,7 +14,7 @@ import { type RegistrationResult, registerService } from './registration_diff.ts
 import { unlessRemoved } from './removed_meanwhile.ts';
 import type { StackScope } from './stack_scope.ts';
 
-/** What one `up` is about. */
+/** The project, services and stack of one `up`. */
 export interface UpPlan {
   project: Project;
   /** With their registered names. */
@@ -25,8 +25,8 @@ export interface UpPlan {
 }
 
 /**
- * Why a name is not free for this project; undefined if it is. A deleted project file no longer holds its
- * names.
+ * The reason why this project may not use a name; undefined if it may. A deleted project file no longer
+ * holds its names.
  */
 function claimRefusal(file: string, before: ServiceDetail | undefined, adopt: boolean): string | undefined {
   if (!before) return undefined;
@@ -75,7 +75,7 @@ export async function registerAll(
   return new Map(rows);
 }
 
-/** The registered services of the stack that its file no longer has. */
+/** The registered services of the stack that are no longer in the project file. */
 export function staleServices(
   { project, stack, isWhole }: UpPlan,
   registered: ReadonlyMap<string, ServiceDetail>,
@@ -92,8 +92,8 @@ export function staleServices(
 }
 
 /**
- * The services that an earlier version registered for this file under their short names, by the names they
- * have now.
+ * The services that an earlier version of Berth registered for this file under their short names, by their
+ * current names.
  */
 export function renamedServices(
   { project, services, stack }: UpPlan,
@@ -107,7 +107,7 @@ export function renamedServices(
   return new Map(found);
 }
 
-/** Registers them anew with the ports that they had, and notes it in `registered`. */
+/** Registers the renamed services again with their earlier ports, and updates `registered`. */
 export async function takeOverRenamed(
   context: CommandContext,
   client: Client,

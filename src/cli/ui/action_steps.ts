@@ -1,4 +1,4 @@
-// Actions: what a key does to what is in sight, and which of them ask first.
+// Actions: what a key does to the shown or selected targets, and which actions ask for confirmation.
 
 import { isOfAgents } from '../../presentation/sections.ts';
 import { faultOfPrompt } from '../../protocol/prompt_text.ts';
@@ -8,7 +8,7 @@ import { type Action, faultOf, type Model, type Step, type Target, viewOf } from
 
 const say = (model: Model, text: string): Step => [{ ...model, notice: { tone: 'bad', text } }];
 
-/** The registered name of the service in sight: selected, in details, or alone in a log; null: none is. */
+/** The registered name of the service that is selected, shown in details, or alone in a log; null: none. */
 function shownName(model: Model): string | null {
   const view = viewOf(model);
   if (view.kind === 'details') return view.name;
@@ -18,7 +18,7 @@ function shownName(model: Model): string | null {
   return row?.kind === 'service' ? row.service.name : null;
 }
 
-/** What the actions are for now: what is marked in the list, or else selected, or what is in sight. */
+/** The targets of an action: in the list, the marked rows or the selected row; elsewhere, what is shown. */
 function shownTargets(model: Model): readonly Target[] {
   const view = viewOf(model);
   if (view.kind !== 'list') return [shownTarget(model)].filter((target) => target !== null);
@@ -27,7 +27,7 @@ function shownTargets(model: Model): readonly Target[] {
   return rows.map(targetOf).filter((target) => target !== null);
 }
 
-/** What the view above the list shows; null: nothing that has actions. */
+/** The target that the current view shows; null if it shows nothing that has actions. */
 function shownTarget(model: Model): Target | null {
   const workload = shownWorkload(model);
   if (workload) return targetOf({ kind: 'workload', key: '', workload });
@@ -38,13 +38,13 @@ function shownTarget(model: Model): Target | null {
   return targetOf({ kind: 'service', key: '', service, agent });
 }
 
-/** What no target of a kind can do. */
+/** The actions that are impossible for each kind of target. */
 const IMPOSSIBLE: Readonly<Partial<Record<Target['kind'], readonly Action[]>>> = {
   group: ['remove'],
   workload: ['restart', 'remove'],
 };
 
-/** What is asked before an action; null: it is done at once. */
+/** The confirmation to ask for before an action; null if it needs none. */
 function questionBefore(action: Action, { kind, label }: Target): string | null {
   if (action === 'remove') return `Stop ${label} and remove it with its logs?`;
   if (action === 'start' || action === 'wake' || kind === 'service') return null;
@@ -53,22 +53,22 @@ function questionBefore(action: Action, { kind, label }: Target): string | null 
   return `${action} ${label}?`;
 }
 
-/** What is asked before an action for several; null: it is done at once. */
+/** The confirmation to ask for before an action on several targets; null if it needs none. */
 function questionBeforeMany(action: Action, count: number): string | null {
   if (action === 'remove') return `Stop the ${count} marked and remove them with their logs?`;
   return action === 'start' || action === 'wake' ? null : `${action} the ${count} marked?`;
 }
 
-/** What an action is called while it is under way. */
+/** The title of an action in progress. */
 export const actionTitle = (action: Action, { label }: Pick<Target, 'label'>): string => `${action} ${label}`;
 
-/** Asks for an action for `targets`, of which none is marked any more. */
+/** Requests an action on `targets`, and removes all marks. */
 export const acting = (model: Model, action: Action, targets: readonly Target[]): Step => [
   { ...model, marked: new Set(), dialog: null },
   ...targets.map((target) => ({ kind: 'act', action, target }) as const),
 ];
 
-/** Does an action with what is marked or in sight, or asks first. */
+/** Runs an action on the current targets, or asks for confirmation first. */
 export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   const [target, ...others] = shownTargets(model);
   if (!target) return say(model, 'Nothing is selected that can be started or stopped.');
@@ -87,7 +87,7 @@ export function act(model: Model, wanted: Action | 'sleepOrWake'): Step {
   return [{ ...model, dialog: { kind: 'confirm', question, action, targets } }];
 }
 
-/** The name of the agent in sight, or why there is none. */
+/** The name of the shown or selected agent, or the reason why there is none. */
 function shownAgent(model: Model): { name: string } | { fault: string } {
   const name = shownName(model);
   const service = model.services?.find((one) => one.name === name);
@@ -95,7 +95,7 @@ function shownAgent(model: Model): { name: string } | { fault: string } {
   return { name: service.name };
 }
 
-/** Shows the terminal of the agent in sight. */
+/** Shows the terminal of the shown or selected agent. */
 export function attach(model: Model): Step {
   const agent = shownAgent(model);
   if ('fault' in agent) return say(model, agent.fault);
@@ -105,7 +105,7 @@ export function attach(model: Model): Step {
   ];
 }
 
-/** Asks for a prompt for the agent in sight. */
+/** Opens the input line for a prompt to the shown or selected agent. */
 export function askForPrompt(model: Model): Step {
   const agent = shownAgent(model);
   if ('fault' in agent) return say(model, agent.fault);
@@ -114,7 +114,7 @@ export function askForPrompt(model: Model): Step {
   ];
 }
 
-/** Sends a prompt, unless no program could be typed its text. */
+/** Sends a prompt, unless its text contains something that cannot be typed into a program. */
 export function sendPrompt(model: Model, name: string, text: string): Step {
   if (text.trim() === '') return [{ ...model, dialog: null }];
   const fault = faultOfPrompt(text);

@@ -1,4 +1,4 @@
-// What is in sight, for the clipboard of the user's terminal and for the browser.
+// Copies what is shown to the clipboard of the user's terminal, and opens it in the browser.
 
 import { shownAddress } from '../../protocol/port_protocol.ts';
 import { selectedRow, shownWorkload } from './list_steps.ts';
@@ -7,7 +7,7 @@ import { firstShown, logRows, shownLog } from './log_steps.ts';
 import { type Model, type Step, viewOf } from './model.ts';
 import { wrapPieces } from './styled_line.ts';
 
-/** Terminals take about as much; of a longer text the beginning. In UTF-16 units. */
+/** About the most that terminals accept, in UTF-16 units. A longer text is cut at the end. */
 const MAX_COPIED = 48 * 1024;
 
 const say = (model: Model, text: string): Step => [{ ...model, notice: { tone: 'bad', text } }];
@@ -20,7 +20,7 @@ function copy(model: Model, text: string): Step {
   ];
 }
 
-/** The URL of the service in sight, and its name; null: none is. */
+/** The name and the URL of the shown or selected service; null: none. */
 function shownService(model: Model): { name: string; url: string | null; isPage: boolean } | null {
   const view = viewOf(model);
   const row = selectedRow(model);
@@ -33,7 +33,7 @@ function shownService(model: Model): { name: string; url: string | null; isPage:
   return { name: service.name, url, isPage };
 }
 
-/** Copies the URL of the service in sight, or its name, or that of the workload. */
+/** Copies the URL of the shown or selected service, or its name if it has no URL, or a workload's name. */
 export function copyShown(model: Model): Step {
   const service = shownService(model);
   if (service) return copy(model, service.url ?? service.name);
@@ -44,7 +44,7 @@ export function copyShown(model: Model): Step {
     : say(model, 'Nothing is selected that can be copied.');
 }
 
-/** Opens the URL of the service in sight. */
+/** Opens the URL of the shown or selected service. */
 export function openShownUrl(model: Model): Step {
   const service = shownService(model);
   if (!service) return say(model, 'Only services and agents have URLs.');
@@ -53,7 +53,7 @@ export function openShownUrl(model: Model): Step {
   return [model, { kind: 'openUrl', url: service.url }];
 }
 
-/** The place of the last entry in sight. */
+/** The index of the last entry on the screen. */
 function lastShown(model: Model): number {
   const log = shownLog(model);
   if (!log) return -1;
@@ -71,7 +71,7 @@ function lastShown(model: Model): number {
   return last;
 }
 
-/** Copies the line that was found last, or the last one in sight, without its colours. */
+/** Copies the line that was found last, or the last one on the screen, without its colours. */
 export function copyLine(model: Model): Step {
   const log = shownLog(model);
   const entry = log?.entries[log.found ?? lastShown(model)];

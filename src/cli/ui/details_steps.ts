@@ -1,4 +1,4 @@
-// Texts that are scrolled: the details of a service, and the help.
+// Scrollable texts: the details of a service or a workload, the policies, and the help.
 import type { Details, Message, Model, Step, View } from './model.ts';
 import { layoutOf, viewOf } from './model.ts';
 import { textLines } from './view_text.ts';
@@ -6,7 +6,7 @@ import { textLines } from './view_text.ts';
 const isOf = (view: View, name: string): view is Extract<View, { kind: 'details' }> =>
   view.kind === 'details' && view.name === name;
 
-/** Moves the text in sight `steps` lines down, at most to its end. */
+/** Scrolls the shown text down by `steps` lines, at most to its end. */
 export function scrollText(model: Model, steps: number): Step {
   const view = viewOf(model);
   if (view.kind === 'list' || view.kind === 'log') return [model];
@@ -22,7 +22,7 @@ function withDetails(model: Model, name: string, change: { details: Details } | 
   };
 }
 
-/** Takes the details that were read, or why they could not be. */
+/** Stores the details that were read, or the reason why they could not be read. */
 export const takeDetails = (
   model: Model,
   message: Extract<Message, { kind: 'details' | 'noDetails' }>,
@@ -31,7 +31,7 @@ export const takeDetails = (
     ? withDetails(model, message.name, { details: message.details })
     : withDetails(model, message.name, { trouble: message.reason });
 
-/** Shows the policies. No other daemon is made to load its cloud part. */
+/** Shows the policies, if there are workloads: a request must not make a daemon load its cloud part. */
 export function openPolicies(model: Model): Step {
   if (model.workloads.length === 0)
     return [
@@ -41,7 +41,7 @@ export function openPolicies(model: Model): Step {
   return [{ ...model, views: [...model.views, view] }, { kind: 'readPolicies' }];
 }
 
-/** Takes the policies that were read, or why they could not be. */
+/** Stores the policies that were read, or the reason why they could not be read. */
 export const takePolicies = (
   model: Model,
   message: Extract<Message, { kind: 'policies' | 'noPolicies' }>,
@@ -55,7 +55,7 @@ export const takePolicies = (
   }),
 });
 
-/** Reads the open details again if something has happened to one of `names`. */
+/** Reads the open details again if their service is one of `names`, which had events. */
 export function refreshDetails(model: Model, names: ReadonlySet<string>): Step {
   const open = model.views.find(({ kind }) => kind === 'details');
   if (open?.kind !== 'details' || !names.has(open.name)) return [model];

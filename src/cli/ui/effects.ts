@@ -1,4 +1,4 @@
-// What the state asks for, done: calls of the daemon, and the log in sight.
+// Runs the effects that the state requests: calls to the daemon, and the stream of the shown log.
 import type { Client } from '../../client/create_client.ts';
 import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import { actionTitle } from './action_steps.ts';
@@ -44,13 +44,13 @@ const CALLS: Readonly<Record<Target['kind'], Calls>> = {
 
 const DETAIL_EVENTS = 20;
 
-/** The effects that need the daemon alone. */
+/** The effects that need only the daemon. */
 export type DaemonEffect = Exclude<
   Effect,
   { kind: 'quit' | 'suspend' | 'redraw' | 'attach' | 'copy' | 'openUrl' }
 >;
 
-/** Does the effects that need the daemon, and tells what has come of them. */
+/** Runs the effects that need the daemon, and reports their outcomes as messages. */
 export class DaemonEffects {
   private readonly clientNow: () => Client | null;
   private readonly tell: (message: Message) => void;
@@ -162,7 +162,7 @@ export class DaemonEffects {
         client.explain(name, { signal }),
         client.history({ names: [name], limit: DETAIL_EVENTS, signal }),
       ]);
-      // Past events are of the kinds that leave out statistics.
+      // The history contains no statistics.
       const events = past.filter(
         (event): event is LifecycleEvent & typeof event =>
           event.type !== 'service.stats' && event.type !== 'stream.reset',

@@ -1,5 +1,5 @@
-// Follows the daemon: its lists, the events that change them, and its workloads. Goes on for as long as the
-// interface is open, also while the daemon is gone.
+// Follows the daemon: its lists, the events that change them, and its workloads. Continues as long as the
+// interface is open, even while the daemon is not running.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { DaemonEvent } from '../../client/records.ts';
@@ -8,27 +8,27 @@ import { followWorkloads } from './follow_workloads.ts';
 import type { Message, ServiceUse } from './model.ts';
 import { isRefusal, troubleText } from './trouble.ts';
 
-/** Lists are read again at most this often, and statistics shown, however many events come. */
+/** The least interval between two reads of the lists, and between two updates of the statistics. */
 const REFRESH_MS = 250;
 const RETRY_MS = 1_000;
 
 export interface Followed {
   /**
-   * A client with the settings as they are now. `hasClusters`: whether clusters may be registered now; no
-   * other daemon is made to load its cloud part.
+   * Makes a client with the current settings. `hasClusters`: whether clusters may be registered now;
+   * otherwise, no request may make the daemon load its cloud part.
    */
   connect: () => Promise<{ client: Client; address: string; hasClusters: () => boolean }>;
   /** Called with the client of each connection. */
   connected: (client: Client) => void;
   tell: (message: Message) => void;
-  /** Whether a person sees workloads now. */
+  /** Whether the screen shows workloads now. */
   isInSight: () => boolean;
   signal: AbortSignal;
 }
 
 const subjectOf = ({ data }: DaemonEvent): string => ('name' in data ? data.name : '');
 
-/** Gathers what comes often into one message at a time. */
+/** Combines frequent events into one message at a time. */
 function gatherer({ tell, signal }: Followed) {
   let usages = new Map<string, ServiceUse>();
   let names = new Set<string>();
@@ -63,14 +63,14 @@ async function tellLists(client: Client, { tell, signal }: Followed): Promise<vo
   tell({ kind: 'lists', services, agents });
 }
 
-/** Tells of a lost connection, unless the interface is ending. */
+/** Reports a lost connection, unless the interface is ending. */
 const tellLost = ({ tell, signal }: Followed, error: unknown): void => {
   if (signal.aborted) return;
   const connection = { state: isRefusal(error) ? 'refused' : 'lost', detail: troubleText(error) } as const;
   tell({ kind: 'connection', connection });
 };
 
-/** One connection, until it fails in a way that only another client can mend. */
+/** Follows one connection until it fails in a way that needs a new client. */
 async function followOnce(followed: Followed): Promise<void> {
   const { connect, connected, tell, isInSight, signal } = followed;
   const { client, address, hasClusters } = await connect();

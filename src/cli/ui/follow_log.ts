@@ -1,4 +1,4 @@
-// Follows the log in sight.
+// Follows the shown log.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '../../client/create_client.ts';
 import type { LogEntry } from '../../client/records.ts';
@@ -7,23 +7,23 @@ import { MAX_LOG_ENTRIES } from './log_pages.ts';
 import type { Message, ShownLogs } from './model.ts';
 import { troubleText } from './trouble.ts';
 
-/** Lines of the past that come first: of one service, and of each of many. */
+/** The number of earlier lines to read first: for one service, and for each of several. */
 const FIRST_LINES = 1_000;
 const FIRST_LINES_OF_MANY = 200;
-/** Entries are shown at most this often. */
+/** The least interval between two updates of the entries. */
 const FLUSH_MS = 50;
 const RETRY_MS = 1_000;
-/** Of a line; a screen shows less. */
+/** The longest text of a line; a screen shows less. */
 const MAX_CHARS = 4_096;
 
-/** An entry with as much of its text as a screen may show, and without its fields. */
+/** An entry without its fields, and with its text cut to what a screen may show. */
 export function shortenedEntry(entry: LogEntry): LogEntry {
   if (!('text' in entry)) return entry;
   const { fields: _fields, text, ...rest } = entry;
   return { ...rest, text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text };
 }
 
-/** Gathers entries into one message at a time. Beyond what is kept, the oldest are dropped at once. */
+/** Combines entries into one message at a time. Drops the oldest beyond MAX_LOG_ENTRIES at once. */
 function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (entry: LogEntry) => void {
   let pending: LogEntry[] = [];
   let isDue = false;
@@ -42,9 +42,9 @@ function entryGatherer(tell: (message: Message) => void, signal: AbortSignal): (
 }
 
 /**
- * Tells the last lines of a log, or what has come after the entry `after`, then what comes, until `signal`
- * aborts or its service is removed. `clientNow`: the client to ask, another one after the daemon was found
- * anew; null: none yet.
+ * Reports the last lines of a log, or the entries after `after`, then every new entry, until `signal` aborts
+ * or its service is removed. `clientNow` returns the current client, which changes with each new connection;
+ * null: none yet.
  */
 export async function followShownLog(
   clientNow: () => Client | null,

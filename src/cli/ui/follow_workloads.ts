@@ -1,29 +1,29 @@
 // Follows the workloads of the clusters: by the events of the cloud API, docs/reference.md "Cloud events",
-// and by looking again while a person sees them. Replicas that others change are no events.
+// and by polling while the screen shows them, because replicas that others change cause no events.
 import type { Client } from '../../client/create_client.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { CLOUD_EVENT_TYPES } from '../../protocol/cloud_events.ts';
 import type { Message } from './model.ts';
 import { isRefusal, troubleText } from './trouble.ts';
 
-/** After these the list may be another one. */
+/** The events that may change the list. */
 const TYPES = CLOUD_EVENT_TYPES.filter((type) => !/^(tether|events)\./.test(type));
-/** A list may have 10,000 workloads: it is read at most this often, however many events come. */
+/** The least interval between two reads of the list on events: a list may have 10,000 workloads. */
 const REFRESH_MS = 1_000;
-/** The pause between two looks, and the least one as a multiple of what the last look took. */
+/** The pause between two polls, and its least length as a multiple of the time that the last read took. */
 const LOOK_MS = 3_000;
 const LOOK_SHARE = 20;
 
 export interface WorkloadSight {
   tell: (message: Message) => void;
-  /** Whether a person sees workloads now. */
+  /** Whether the screen shows workloads now. */
   isInSight: () => boolean;
   signal: AbortSignal;
 }
 
 /**
- * Tells the workloads, and again when something has happened to them, until `signal` aborts or they are
- * denied. Without them, everything else is shown all the same.
+ * Reports the workloads, and again after events on them, until `signal` aborts or access to them is denied.
+ * The rest of the interface works without them.
  */
 export async function followWorkloads(client: Client, sight: WorkloadSight): Promise<void> {
   const { tell, isInSight, signal } = sight;
@@ -47,7 +47,7 @@ export async function followWorkloads(client: Client, sight: WorkloadSight): Pro
       if (!signal.aborted) tell({ kind: 'workloads', workloads });
     } catch (error) {
       say(error);
-      // A refusal is no matter of time.
+      // Retrying does not help against a refusal.
       return isRefusal(error);
     }
     lookLater(Math.max(LOOK_MS, LOOK_SHARE * (performance.now() - began)));

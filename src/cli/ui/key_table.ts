@@ -1,4 +1,4 @@
-// The keys of each view: what they do, and what the help and the line below say of them.
+// The keys of each view: what they do, and how the help and the bottom line describe them.
 import { act, askForPrompt, attach } from './action_steps.ts';
 import { copyLine, copyShown, openShownUrl } from './copy_steps.ts';
 import { openPolicies, scrollText } from './details_steps.ts';
@@ -19,10 +19,10 @@ import { layoutOf, type Model, type Step, type View, viewOf } from './model.ts';
 /** One key, or several that do the same. */
 export interface KeyRow {
   keys: readonly string[];
-  /** The keys as the help names them. */
+  /** The keys as the help shows them. */
   label: string;
   about: string;
-  /** One word for the line below; absent: it is not named there. */
+  /** One word for the bottom line; absent: the line omits the key. */
   hint?: string;
   run: (model: Model) => Step;
 }
@@ -99,7 +99,7 @@ const RESTART: KeyRow = {
   hint: 'restart',
   run: (model) => act(model, 'restart'),
 };
-/** What can be done with a service, an agent, a section or a workload. */
+/** Keys for actions on a service, an agent, a section or a workload. */
 const ACTION_KEYS: readonly KeyRow[] = [
   START,
   STOP,
@@ -123,7 +123,7 @@ const ACTION_KEYS: readonly KeyRow[] = [
   { keys: ['y'], label: 'y', about: 'copy its URL, or the name where it has none', run: copyShown },
 ];
 
-/** Moving by `move`, which takes steps down. */
+/** Keys that move by calling `move` with a number of steps down. */
 const movingKeys = (move: (model: Model, steps: number) => Step): KeyRow[] => [
   { keys: ['j', 'Down'], label: 'j, ↓', about: 'down', run: (model) => move(model, 1) },
   { keys: ['k', 'Up'], label: 'k, ↑', about: 'up', run: (model) => move(model, -1) },
@@ -199,10 +199,10 @@ const LOG_KEYS: readonly KeyRow[] = [
   },
 ];
 
-/** Keys of a text that is scrolled. */
+/** Keys of a scrollable text. */
 const textKeys: readonly KeyRow[] = [...movingKeys(scrollText), ...endKeys(scrollText), ...EVERYWHERE, BACK];
 
-/** The keys of each view, those that matter most first. */
+/** The keys of each view, the most important first. */
 export const KEY_TABLE: Readonly<Record<View['kind'], readonly KeyRow[]>> = {
   list: [
     {

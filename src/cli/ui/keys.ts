@@ -1,8 +1,8 @@
-// Keys and pasted text from the bytes of a terminal.
+// Decodes keys and pasted text from the bytes of a terminal.
 
 /**
- * What was typed. `key`: the character itself, or a name such as `Up`, `Enter` or `C-c`. `paste`: text
- * that was pasted, or comes as fast as only a paste does; `isCut`: its end is left out.
+ * One input. `key`: the character itself, or a name such as `Up`, `Enter` or `C-c`. `paste`: text that was
+ * pasted, or that arrives faster than a person types; `isCut`: its end was dropped.
  */
 export type TypedInput = { kind: 'key'; key: string } | { kind: 'paste'; text: string; isCut: boolean };
 
@@ -40,15 +40,15 @@ const PASTE_BEGIN = '\x1b[200~';
 const PASTE_END = '\x1b[201~';
 /**
  * A sequence: of a key, or a string such as the late answer to a program that was attached before. An escape
- * before anything else is the Alt key.
+ * before any other character is the Alt key.
  */
 const SEQUENCE =
   /\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|O[ -~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[^[O\]PX^_\x1b])/suy;
-/** The beginning of one. */
+/** The beginning of a sequence. */
 const UNFINISHED = /^\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|O|[\]PX^_][^\x07\x1b]{0,4096}\x1b?)?$/su;
-/** Nobody types so many different characters between two reads. */
+/** No person types more characters, not all the same, between two reads. */
 const MAX_TYPED_AT_ONCE = 64;
-/** Of a paste, in UTF-16 units. */
+/** The longest paste, in UTF-16 units. */
 export const MAX_PASTE = 256 * 1024;
 
 const isTooFast = (text: string): boolean =>
@@ -61,21 +61,21 @@ function keyOf(character: string): string {
   return code < 0x20 ? `C-${String.fromCharCode(code + 0x60)}` : character;
 }
 
-/** Reads what was typed, piece by piece; a sequence or a paste may be spread over several. */
+/** Decodes input in chunks; a sequence or a paste may span several chunks. */
 export class KeyReader {
   private readonly decoder = new TextDecoder();
-  /** Read, and not understood yet. */
+  /** Input that is not decoded yet. */
   private rest = '';
-  /** null: no paste is under way. */
+  /** The text of the current paste; null: none. */
   private paste: string | null = null;
   private isCut = false;
 
-  /** Whether an escape waits for what may follow it. If nothing does, call `flush`. */
+  /** Whether an incomplete sequence waits for more input. If none follows, call `flush`. */
   get isWaiting(): boolean {
     return this.rest !== '' && this.paste === null;
   }
 
-  /** What `bytes` complete. */
+  /** The inputs that `bytes` complete. */
   read(bytes: Uint8Array): TypedInput[] {
     const text = this.decoder.decode(bytes, { stream: true });
     if (this.paste === null && this.rest === '' && isTooFast(text)) {
@@ -92,14 +92,14 @@ export class KeyReader {
     return typed;
   }
 
-  /** The Escape key, if an escape waits; drops the beginning of any other sequence. */
+  /** Returns the Escape key if an escape waits; drops the beginning of any other sequence. */
   flush(): TypedInput[] {
     const { rest } = this;
     this.rest = '';
     return rest === ESCAPE ? [{ kind: 'key', key: 'Escape' }] : [];
   }
 
-  /** null: more has to come first. */
+  /** The next input; null if it needs more bytes. */
   private takeKey(): TypedInput | 'nothing' | null {
     if (this.rest.startsWith(PASTE_BEGIN)) {
       this.rest = this.rest.slice(PASTE_BEGIN.length);
@@ -126,7 +126,7 @@ export class KeyReader {
 
   private takePaste(): TypedInput | null {
     const end = this.rest.indexOf(PASTE_END);
-    // The end itself may be spread over two reads.
+    // The end marker itself may span two reads.
     const held = end < 0 ? Math.min(this.rest.length, PASTE_END.length - 1) : 0;
     const come = this.rest.slice(0, end < 0 ? this.rest.length - held : end);
     const whole = (this.paste ?? '') + come;

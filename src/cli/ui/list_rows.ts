@@ -6,22 +6,22 @@ import { type Tone, toneOf } from '../../presentation/state_tone.ts';
 import type { Model, Order, Target, UiRow } from './model.ts';
 import { stateOf } from './state_marks.ts';
 
-/** The rows of a model, and what is derived from them. */
+/** The fields of the model that determine the rows. */
 type RowsInput = Pick<Model, 'services' | 'agents' | 'workloads' | 'usages' | 'filter' | 'order' | 'folded'>;
 
 type ServiceRow = Extract<UiRow, { kind: 'service' }>;
 
-/** The urgency of each tone: what needs a person comes first. */
+/** The sort order of tones: services that need the user's attention come first. */
 const URGENCY: Readonly<Record<Tone, number>> = { bad: 0, busy: 1, good: 2, calm: 3, rest: 4 };
 const urgencyOf = ({ service, agent }: ServiceRow): number => URGENCY[toneOf(stateOf(service, agent))];
 
-/** Whether an agent waits for an answer, and since when: those that wait longest come first of all. */
+/** When an agent began to wait for an answer; Infinity if it does not. Those that wait longest come first. */
 const waitOf = ({ agent }: ServiceRow): number =>
   agent?.state === 'blocked' ? Date.parse(agent.stateSince ?? '') || 0 : Number.POSITIVE_INFINITY;
 
 const used = ({ service }: ServiceRow, { usages }: RowsInput) => usages.get(service.name);
 
-/** Compares two rows by each order; 0: their names decide. */
+/** Compares two rows by each order; for 0, their names decide. */
 const COMPARISONS: Readonly<Record<Order, (one: ServiceRow, other: ServiceRow, input: RowsInput) => number>> =
   {
     name: () => 0,
@@ -37,10 +37,10 @@ function compareRows(one: ServiceRow, other: ServiceRow, input: RowsInput): numb
   return COMPARISONS[input.order](one, other, input) || compareNames(one.service.name, other.service.name);
 }
 
-/** What counts as up in the note of a section. */
+/** The states that count as up in the note of a section. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 
-/** Whether the members of a section are hidden. A filter shows all that it finds. */
+/** Whether the members of a section are hidden. A filter shows all its matches. */
 const isHidden = (key: string, { filter, folded }: Pick<RowsInput, 'filter' | 'folded'>): boolean =>
   filter === '' && folded.has(key);
 
@@ -97,11 +97,11 @@ function workloadRows({ workloads, filter, folded }: RowsInput): UiRow[] {
 /** The rows of a model. */
 export const listRowsOf = (model: RowsInput): UiRow[] => [...serviceRows(model), ...workloadRows(model)];
 
-/** Whether a row is of what needs a person. */
+/** Whether a row needs the user's attention: its service has crashed, or its agent is blocked. */
 export const needsAttention = (row: UiRow): boolean =>
   row.kind === 'service' && (row.service.status === 'crashed' || row.agent?.state === 'blocked');
 
-/** What the actions of a row are for; null: it has none. */
+/** The target of a row's actions; null if it has none. */
 export function targetOf(row: UiRow | undefined): Target | null {
   if (!row) return null;
   if (row.kind === 'service') {

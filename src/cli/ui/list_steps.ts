@@ -1,11 +1,11 @@
-// Moving in the list, and how it stays in place while what it shows changes.
+// Moves in the list, and keeps its position while its content changes.
 import type { Workload } from '../../client/records.ts';
 import { listRowsOf, needsAttention } from './list_rows.ts';
 import { type HeadMembers, layoutOf, type Model, ORDERS, type Step, type UiRow, viewOf } from './model.ts';
 
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
-/** The place of the selected row; -1: nothing is selected. */
+/** The index of the selected row; -1: none. */
 const selectedIndex = ({ rows, selected }: Model): number => rows.findIndex(({ key }) => key === selected);
 
 /** The selected row. */
@@ -16,48 +16,48 @@ export const selectedRow = ({ rows, selected }: Model): UiRow | undefined =>
 export const markedRows = ({ rows, marked }: Model): readonly UiRow[] =>
   marked.size === 0 ? [] : rows.filter(({ key }) => marked.has(key));
 
-/** The workload whose details are in sight; undefined: none are. */
+/** The workload whose details are shown; undefined: none. */
 export function shownWorkload(model: Model): Workload | undefined {
   const view = viewOf(model);
   return view.kind === 'workload' ? model.workloads.find(({ id }) => id === view.id) : undefined;
 }
 
-/** The model with the selected row in sight, and no empty lines below the last row. */
+/** Scrolls the list so that the selected row is visible and no empty lines follow the last row. */
 export function inSight(model: Model): Model {
   const { bodyRows } = layoutOf(model.size);
   const at = Math.max(0, selectedIndex(model));
   const last = Math.max(0, model.rows.length - bodyRows);
-  // The head of its section is shown with the first row.
+  // If the second row is selected, the section's head above it stays visible.
   const least = at === 1 ? 0 : at;
   const top = clamp(model.top, at - bodyRows + 1, bodyRows > 1 ? least : at);
   return { ...model, top: clamp(top, 0, last) };
 }
 
-/** The place of a row near `at` that is no head: what is done to a head is done to all of its section. */
+/** The index of a row near `at` that is not a head: actions on a head affect its whole section. */
 function nearMember(rows: readonly UiRow[], at: number): number {
   const isMember = (place: number): boolean => rows[place] !== undefined && rows[place].kind !== 'head';
   const near = [at, at - 1, at + 1].find(isMember);
   return near ?? Math.max(0, at);
 }
 
-/** The model with its rows as they are now. The selected one stays on its line of the screen. */
+/** Updates the rows of the model. The selected row stays on its line of the screen. */
 export function withRows(model: Model): Model {
   const rows = listRowsOf(model);
   const before = selectedIndex(model);
   const found = rows.findIndex(({ key }) => key === model.selected);
   if (found >= 0) return inSight({ ...model, rows, top: model.top + found - Math.max(0, before) });
-  // What was selected is gone: the row in its place is selected, at first the first service.
+  // The selected row is gone: selects the row that took its place, or at the start the first service.
   const at = nearMember(rows, before < 0 ? 0 : clamp(before, 0, rows.length - 1));
   return inSight({ ...model, rows, selected: rows[at]?.key ?? '' });
 }
 
-/** Selects the row `steps` below. */
+/** Moves the selection down by `steps` rows. */
 export function moveBy(model: Model, steps: number): Step {
   const at = clamp(Math.max(0, selectedIndex(model)) + steps, 0, Math.max(0, model.rows.length - 1));
   return [inSight({ ...model, selected: model.rows[at]?.key ?? '' })];
 }
 
-/** Selects the next row that needs a person, from the top again after the last one. */
+/** Selects the next row that needs the user's attention; continues at the top after the last one. */
 export function moveToAttention(model: Model): Step {
   const at = selectedIndex(model);
   const ahead = [...model.rows.slice(at + 1), ...model.rows.slice(0, at + 1)];
@@ -66,7 +66,7 @@ export function moveToAttention(model: Model): Step {
   return [{ ...model, notice: { tone: 'good', text: 'Nothing has crashed, and no agent is blocked.' } }];
 }
 
-/** Marks the selected row for the next action, or unmarks it, and goes on to the next; folds a section. */
+/** Marks or unmarks the selected row for the next action, and selects the next row; on a head, folds. */
 export function toggleMark(model: Model): Step {
   const row = selectedRow(model);
   if (!row || row.kind === 'head') return toggleFold(model);
@@ -75,7 +75,7 @@ export function toggleMark(model: Model): Step {
   return moveBy({ ...model, marked }, 1);
 }
 
-/** Ends what narrows the list: the marks, then the filter. */
+/** Removes the marks or, if there are none, the filter. */
 export const endSelection = (model: Model): Step =>
   model.marked.size > 0 ? [{ ...model, marked: new Set() }] : [withFilter(model, '')];
 
@@ -91,8 +91,8 @@ function toggleFold(model: Model): Step {
 }
 
 /**
- * Shows only what has every word of `filter`. Unless a service that it finds is selected, the first one is:
- * who has typed a name means that, and not its section.
+ * Shows only what matches every word of `filter`. Selects the first match that is not a head, unless the
+ * selected row is one: a user who types a name wants that service, not its section.
  */
 export function withFilter(model: Model, filter: string): Model {
   const shown = withRows({ ...model, filter });
@@ -102,13 +102,13 @@ export function withFilter(model: Model, filter: string): Model {
   return first ? inSight({ ...shown, selected: first.key }) : shown;
 }
 
-/** Orders the members of each section by the next of the orders, and says by which. */
+/** Changes to the next order of the members of each section, and shows its name. */
 export function nextOrder(model: Model): Step {
   const order = ORDERS[(ORDERS.indexOf(model.order) + 1) % ORDERS.length] ?? 'name';
   return [{ ...withRows({ ...model, order }), notice: { tone: 'good', text: `ordered by ${order}` } }];
 }
 
-/** Opens what is selected: the details of a service or a workload, or the members of a section. */
+/** Opens the selected row: the details of a service or a workload, or the members of a section. */
 export function openSelected(model: Model): Step {
   const row = selectedRow(model);
   if (row?.kind === 'head') return toggleFold(model);
@@ -123,7 +123,7 @@ export function openSelected(model: Model): Step {
   ];
 }
 
-/** The members of the section that the selected row heads; null: it heads none. */
+/** The members of the section whose head is selected; null if the selected row is not a head. */
 export function selectedMembers(model: Model): (HeadMembers & { title: string }) | null {
   const row = selectedRow(model);
   return row?.kind === 'head' ? { ...row.members, title: row.title } : null;

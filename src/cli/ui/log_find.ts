@@ -1,14 +1,14 @@
-// Searching a log: in the lines that are here, then in all that is kept.
+// Searches a log: first the loaded lines, then everything that the daemon keeps.
 import { plainTextOf } from './log_lines.ts';
 import { LINES_BEFORE_FOUND, readLines, withLog } from './log_pages.ts';
 import { firstShown, shownLog } from './log_steps.ts';
 import type { Model, OpenLog, Step } from './model.ts';
 
-/** What is said where a direction has no match. */
+/** The notice if a direction has no match. */
 export const noMatch = (search: string, direction: 1 | -1): string =>
   `No ${direction > 0 ? 'newer' : 'older'} line has ${search}`;
 
-/** The first entry with the text, from `from` on in `direction`; -1: none. */
+/** The index of the first match from `from` in `direction`; -1: none. */
 function indexOfMatch({ entries, search }: OpenLog, from: number, direction: 1 | -1): number {
   const wanted = search.toLowerCase();
   for (let at = from; at >= 0 && at < entries.length; at += direction) {
@@ -25,7 +25,7 @@ const goTo = (model: Model, at: number): Step => [
   })),
 ];
 
-/** Has all that is kept beyond the lines that are here searched. */
+/** Requests a search of the lines beyond the loaded ones. */
 function findBeyond(model: Model, log: OpenLog, direction: 1 | -1): Step {
   const { entries, search, isLive, isOldest } = log;
   const edge = direction > 0 ? entries.at(-1) : entries[0];
@@ -34,7 +34,7 @@ function findBeyond(model: Model, log: OpenLog, direction: 1 | -1): Step {
   return readLines(model, { kind: 'find', search, direction, edge });
 }
 
-/** Goes to the next newer (1) or older (-1) entry with the text that is searched. */
+/** Goes to the next newer (1) or older (-1) entry that contains the search text. */
 export function findInLog(model: Model, direction: 1 | -1): Step {
   const log = shownLog(model);
   if (!log || log.search === '') return [model];
@@ -43,7 +43,7 @@ export function findInLog(model: Model, direction: 1 | -1): Step {
   return at < 0 ? findBeyond(model, log, direction) : goTo(model, at);
 }
 
-/** Searches another text: in what is in sight and newer, else in what is older. */
+/** Searches for a new text: from the first entry on the screen towards newer ones, then in older ones. */
 export function searchLog(model: Model, search: string): Step {
   const searching = withLog(model, (log) => ({ ...log, search, found: null }));
   const log = shownLog(searching);

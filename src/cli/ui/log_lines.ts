@@ -1,4 +1,4 @@
-// Entries of logs as pieces of lines: names, times, marks of runs, and the colours of programs.
+// Formats log entries as pieces of lines: names, times, marks of runs, and the colours of programs.
 import type { LogEntry } from '../../client/records.ts';
 import { clockText, endText } from '../../presentation/format.ts';
 import { LOG_COLOURS } from '../kit/print_logs.ts';
@@ -10,10 +10,10 @@ export const LOG_HEAD_ROWS = 1;
 const MAX_NAME_WIDTH = 20;
 
 const SGR = /\x1b\[([0-9;:]{0,64})m/g;
-/** Colours that are kept of one line. */
+/** The longest sequence of accumulated colours in one line. */
 const MAX_SGR_CHARS = 256;
 
-/** The pieces of a program's own line. Of its control sequences only colours have an effect. */
+/** The pieces of a program's own line. Of its control sequences, only colours have an effect. */
 export function colouredPieces(line: string, look: Look): Piece[] {
   if (!line.includes('\x1b')) return [piece(line, look)];
   const pieces: Piece[] = [];
@@ -34,7 +34,7 @@ export function colouredPieces(line: string, look: Look): Piece[] {
   return pieces;
 }
 
-/** The text of an entry without colours, as it is shown. */
+/** The shown text of an entry, without colours. */
 export const plainTextOf = (entry: LogEntry): string =>
   safeText('text' in entry ? entry.text.replace(SGR, '') : markOf(entry));
 
@@ -43,14 +43,14 @@ function markOf(entry: Exclude<LogEntry, { text: string }>): string {
   return `ended (${endText(entry) || 'nobody saw how'})`;
 }
 
-/** `pieces` with every place that has `search`, in any case, made to stand out. */
+/** `pieces` with every match of `search` highlighted; the match ignores case. */
 function withMatches(pieces: readonly Piece[], search: string): Piece[] {
   const wanted = search.toLowerCase();
   return pieces.flatMap((one) => {
     const parts: Piece[] = [];
     const lower = one.text.toLowerCase();
     let from = 0;
-    // Some letters change their length with their case: then places cannot be told.
+    // Some letters change their length with their case: positions in `lower` would then be wrong.
     for (let at = lower.indexOf(wanted); at >= 0 && lower.length === one.text.length; ) {
       const end = at + wanted.length;
       if (at > from) parts.push({ ...one, text: safeText(one.text.slice(from, at)) });
@@ -63,14 +63,14 @@ function withMatches(pieces: readonly Piece[], search: string): Piece[] {
   });
 }
 
-/** A colour for a name that is always the same. */
+/** The colour of a name, which is always the same. */
 function colourOf(name: string): Look {
   let sum = 0;
   for (const character of name) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 65_521;
   return LOG_COLOURS[sum % LOG_COLOURS.length] ?? 'cyan';
 }
 
-/** The pieces of an entry. `nameWidth`: columns for the name; null: no name is shown. */
+/** The pieces of an entry. `nameWidth`: the columns for the name; null hides it. */
 export function entryPieces(
   entry: LogEntry,
   { hasTimes, search }: Pick<OpenLog, 'hasTimes' | 'search'>,
@@ -87,7 +87,7 @@ export function entryPieces(
   return [...head, mark, ...(search === '' ? own : withMatches(own, search))];
 }
 
-/** Columns for the names of a log; null: all of it is of one service. */
+/** The columns for the names in a log; null if the log is of one service. */
 export function nameWidthOf({ selection, entries }: OpenLog): number | null {
   if (selection.names?.length === 1) return null;
   const lengths = new Set(entries.map(({ name }) => name.length));

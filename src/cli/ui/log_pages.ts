@@ -1,13 +1,13 @@
-// The lines of a log that are here: what comes is added, and older or newer ones are read when they are
-// wanted.
+// Manages the loaded lines of a log: adds new lines as they arrive, and reads older or newer ones on
+// demand.
 import type { LogEntry } from '../../client/records.ts';
 import { entryKey } from '../../presentation/log_entry.ts';
 import type { LineReading, LogPageRead, Message, Model, OpenLog, Step } from './model.ts';
 
-/** Entries that are kept. Beyond, those are dropped that are farthest from what is in sight. */
+/** The most entries in memory. Beyond, those farthest from the visible ones are dropped. */
 export const MAX_LOG_ENTRIES = 5_000;
 
-/** The model with another state of the log that is open, in sight or behind the help. */
+/** Changes the open log of the model, which is shown or behind the help. */
 export const withLog = (model: Model, change: (log: OpenLog) => OpenLog): Model => ({
   ...model,
   views: model.views.map((view) => (view.kind === 'log' ? { kind: 'log', log: change(view.log) } : view)),
@@ -19,8 +19,8 @@ const openLogOf = ({ views }: Model): OpenLog | null => {
 };
 
 /**
- * Whether `entry` stands before `other`. A burst is written in one millisecond: there the places in the log
- * of the service tell. Of two services in one millisecond, and of marks, nothing is told: null.
+ * Whether `entry` comes before `other`. Within one millisecond, the offsets in the service's log decide. For
+ * marks, and for two services in the same millisecond, the order is unknown: null.
  */
 export function standsBefore(entry: LogEntry, other: LogEntry): boolean | null {
   const [at, from] = [Date.parse(entry.at), Date.parse(other.at)];
@@ -29,13 +29,13 @@ export function standsBefore(entry: LogEntry, other: LogEntry): boolean | null {
   return isComparable && entry.offset !== other.offset ? entry.offset < other.offset : null;
 }
 
-/** The entries of `from` that are not in `known`: lines of the same millisecond are read again. */
+/** The entries of `from` that are not in `known`: a page repeats the lines of the same millisecond. */
 function freshOf(from: readonly LogEntry[], known: readonly LogEntry[]): LogEntry[] {
   const keys = new Set(known.map(entryKey));
   return from.filter((entry) => !keys.has(entryKey(entry)));
 }
 
-/** Has something read, unless something is. A search does not wait for a page. */
+/** Requests a read, unless one is in progress. A search does not wait for a page. */
 export function readLines(model: Model, reading: LineReading): Step {
   const log = openLogOf(model);
   if (!log || log.reading === 'find' || (log.reading !== null && reading.kind !== 'find')) return [model];
@@ -45,7 +45,7 @@ export function readLines(model: Model, reading: LineReading): Step {
   ];
 }
 
-/** Has lines read that are older than the first one, if there are any. */
+/** Requests the lines before the first one, if there may be any. */
 export function readOlder(model: Model): Step {
   const log = openLogOf(model);
   const first = log?.entries[0];
@@ -53,7 +53,7 @@ export function readOlder(model: Model): Step {
   return readLines(model, { kind: 'older', first, cursor: log.cursor });
 }
 
-/** Has lines read that are newer than the last one, unless they come by themselves. */
+/** Requests the lines after the last one, unless the log streams them. */
 export function readNewer(model: Model): Step {
   const log = openLogOf(model);
   const last = log?.entries.at(-1);
@@ -73,26 +73,26 @@ function withoutFirst(log: OpenLog, count: number): OpenLog {
   };
 }
 
-/** `log` without the last entries beyond what is kept: then what comes does not follow any more. */
+/** `log` without the last entries beyond MAX_LOG_ENTRIES; new entries then no longer continue it. */
 function withoutLast(log: OpenLog): OpenLog {
   if (log.entries.length <= MAX_LOG_ENTRIES) return log;
   const found = log.found !== null && log.found < MAX_LOG_ENTRIES ? log.found : null;
   return { ...log, entries: log.entries.slice(0, MAX_LOG_ENTRIES), found, isLive: false };
 }
 
-/** The step to `log`, which is told if it does not want what comes any more. */
+/** The step to `log`; ends the stream if the log no longer takes new entries. */
 function stepTo(model: Model, log: OpenLog): Step {
   const changed = withLog(model, () => log);
   return openLogOf(model)?.isLive && !log.isLive ? [changed, { kind: 'detachLog' }] : [changed];
 }
 
-/** Adds what has come. What is in sight stays there, unless the log is followed. */
+/** Adds new entries. The visible entries stay in place, unless the log is followed. */
 export function takeLogged(model: Model, fresh: readonly LogEntry[]): Step {
   const log = openLogOf(model);
   if (!log?.isLive) return [model];
   const grown = { ...log, entries: [...log.entries, ...fresh], trouble: '' };
   const excess = grown.entries.length - MAX_LOG_ENTRIES;
-  // While it is paused, nothing in sight is dropped for what is not.
+  // While the log is paused, visible entries must not be dropped for entries that are not visible.
   return stepTo(
     model,
     log.isFollowing || excess <= log.top ? withoutFirst(grown, excess) : withoutLast(grown),
@@ -112,7 +112,7 @@ function takeOlder(model: Model, log: OpenLog, { entries, cursor }: Taken<'older
     isOldest: cursor === null,
   };
   const [taken, ...effects] = stepTo(model, withoutLast(grown));
-  // A page may have nothing new where many lines were written in one millisecond.
+  // A page may contain nothing new if many lines were written in one millisecond.
   const [next, ...more] = fresh.length === 0 ? readOlder(taken) : [taken];
   return [next, ...effects, ...more];
 }
@@ -124,7 +124,7 @@ function takeNewer(model: Model, log: OpenLog, { entries, lastId }: Taken<'newer
   return lastId === null ? [taken] : [taken, { kind: 'openLog', selection: log.selection, after: lastId }];
 }
 
-/** Goes to a line that was found elsewhere, with what is around it. */
+/** Goes to a line that was found beyond the loaded ones, and loads the lines around it. */
 function takeFound(model: Model, log: OpenLog, { entries, cursor, found }: Taken<'found'>): Step {
   const at = entries.findIndex((entry) => entryKey(entry) === found);
   return stepTo(model, {
@@ -134,10 +134,10 @@ function takeFound(model: Model, log: OpenLog, { entries, cursor, found }: Taken
   });
 }
 
-/** Lines that are shown before one that was found. */
+/** The number of lines shown before a found line. */
 export const LINES_BEFORE_FOUND = 5;
 
-/** Takes what was read of the log in sight. What is not waited for any more is dropped. */
+/** Stores the lines that were read for the open log. Drops answers that are no longer wanted. */
 export function takeLogRead(
   model: Model,
   { selection, reading, page }: Extract<Message, { kind: 'logRead' }>,

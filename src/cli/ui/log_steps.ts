@@ -1,21 +1,21 @@
-// Reading a log: what comes, moving in it, and searching.
+// Opens a log, moves in it, and changes which lines it shows.
 import { selectedMembers, selectedRow } from './list_steps.ts';
 import { entryPieces, LOG_HEAD_ROWS, nameWidthOf } from './log_lines.ts';
 import { readNewer, readOlder, withLog } from './log_pages.ts';
 import { layoutOf, type Model, type OpenLog, type ShownLogs, type Step, viewOf } from './model.ts';
 import { wrapPieces } from './styled_line.ts';
 
-/** The lines of the screen that show entries. */
+/** The number of screen lines that show entries. */
 export const logRows = ({ size }: Pick<Model, 'size'>): number =>
   Math.max(0, layoutOf(size).bodyRows - LOG_HEAD_ROWS);
 
-/** The log in sight; null: there is none. */
+/** The shown log; null: none. */
 export function shownLog(model: Model): OpenLog | null {
   const view = viewOf(model);
   return view.kind === 'log' ? view.log : null;
 }
 
-/** The first entry in sight. */
+/** The index of the first visible entry. */
 export function firstShown(log: OpenLog, model: Model): number {
   const { entries, isFollowing, top, isWrapped } = log;
   if (!isFollowing) return top;
@@ -32,7 +32,7 @@ export function firstShown(log: OpenLog, model: Model): number {
   return Math.min(at, Math.max(0, entries.length - 1));
 }
 
-/** Opens a log, or opens it anew with other lines and at its end. */
+/** Opens a log, or opens it again with other lines and at its end. */
 export function openLog(model: Model, selection: ShownLogs): Step {
   const before = shownLog(model);
   const log: OpenLog = {
@@ -49,20 +49,20 @@ export function openLog(model: Model, selection: ShownLogs): Step {
   ];
 }
 
-/** Opens the log in sight anew with a change of which lines it shows. */
+/** Opens the shown log again with a changed selection of lines. */
 export function reopenLog(model: Model, change: (selection: ShownLogs) => Partial<ShownLogs>): Step {
   const log = shownLog(model);
   return log ? openLog(model, { ...log.selection, ...change(log.selection) }) : [model];
 }
 
-/** What is shown: all lines, then warnings and worse, then errors. */
+/** The next level after each: all lines, then warnings and worse, then errors. */
 const LEVELS = { all: 'warn', warn: 'error', error: undefined } as const;
 
-/** Shows fewer lines by their level, or all again. */
+/** Shows only the lines of the next level, or all lines again. */
 export const nextLevel = (model: Model): Step =>
   reopenLog(model, ({ level }) => ({ level: LEVELS[level === 'warn' || level === 'error' ? level : 'all'] }));
 
-/** Opens the log of what is selected: of a service, or of all services of a section. */
+/** Opens the log of the selected row: of a service, or of all services of a section. */
 export function openSelectedLog(model: Model): Step {
   const view = viewOf(model);
   if (view.kind === 'details') return openLog(model, { title: view.name, names: [view.name] });
@@ -79,7 +79,7 @@ export function openSelectedLog(model: Model): Step {
 /** Opens the log of all services. */
 export const openWholeLog = (model: Model): Step => openLog(model, { title: 'all services' });
 
-/** Moves `steps` entries down; at the end the log is followed again. Near an end, more is read. */
+/** Scrolls down by `steps` entries; at the end, follows the log again. Near an end, requests more lines. */
 export function scrollLog(model: Model, steps: number): Step {
   const log = shownLog(model);
   if (!log) return [model];
@@ -92,7 +92,7 @@ export function scrollLog(model: Model, steps: number): Step {
   return steps > 0 && top > last - rows ? readNewer(moved) : [moved];
 }
 
-/** Stays where the log is, or follows it again. */
+/** Pauses the log, or follows it again. */
 export function togglePause(model: Model): Step {
   const log = shownLog(model);
   if (!log) return [model];
@@ -101,7 +101,7 @@ export function togglePause(model: Model): Step {
   return [withLog(model, (open) => ({ ...open, top, isFollowing: false }))];
 }
 
-/** Goes to the first line that is here, and has older ones read. */
+/** Goes to the first loaded line, and requests older ones. */
 export const goToBeginning = (model: Model): Step =>
   readOlder(withLog(model, (log) => ({ ...log, top: 0, isFollowing: false })));
 

@@ -1,4 +1,4 @@
-// The state of the terminal interface, what changes it, and what it asks for.
+// The state of the terminal interface, the messages that change it, and the effects that it requests.
 import type {
   Agent,
   Explanation,
@@ -12,7 +12,7 @@ import type { LifecycleEvent } from '../../presentation/event_text.ts';
 import type { LogLevel } from '../../protocol/logs.ts';
 import type { TypedInput } from './keys.ts';
 
-/** Of the terminal, in cells. */
+/** The size of the terminal, in cells. */
 export interface Size {
   columns: number;
   rows: number;
@@ -21,40 +21,40 @@ export interface Size {
 /** CPU in cores and memory in megabytes; null: nothing runs. */
 export type ServiceUse = { cpu: number; rssMB: number } | null;
 
-/** `refused`: the daemon is there, and does not accept the token. */
+/** `refused`: the daemon runs but does not accept the token. */
 export type Connection =
   | { state: 'connecting' }
   | { state: 'connected' }
   | { state: 'lost' | 'refused'; detail: string };
 
-/** Why nothing can be done now; null: something can. */
+/** The reason why actions are impossible now; null if they are possible. */
 export function faultOf({ state }: Connection): string | null {
   if (state === 'connected') return null;
   if (state === 'connecting') return 'the daemon is not found yet';
   return state === 'lost' ? 'the daemon is gone' : 'the token is not accepted';
 }
 
-/** What is done to something, and what it is. */
+/** The actions, and their target. */
 export const ACTIONS = ['start', 'stop', 'restart', 'sleep', 'wake', 'remove'] as const;
 export type Action = (typeof ACTIONS)[number];
 export interface Target {
   kind: 'service' | 'agent' | 'group' | 'workload';
-  /** By which the daemon knows it: the name, or the id of a workload. */
+  /** The daemon's identifier: the name, or the id of a workload. */
   name: string;
-  /** What people call it. */
+  /** The name that messages show. */
   label: string;
-  /** It rests until it is woken. */
+  /** It sleeps until it is woken. */
   isAsleep: boolean;
 }
 
-/** What the details of a service show. */
+/** The data that the details of a service show. */
 export interface Details {
   service: ServiceDetail;
   explanation: Explanation;
   events: readonly LifecycleEvent[];
 }
 
-/** Which logs: of some services, of a stack, or of all services; and which lines of them. */
+/** A selection of logs: of some services, of a stack, or of all services; and of their lines. */
 export interface ShownLogs {
   title: string;
   names?: readonly string[];
@@ -65,49 +65,49 @@ export interface ShownLogs {
   level?: LogLevel | undefined;
 }
 
-/** What is read of a log beside what comes: lines around those that are here, or a line that is searched. */
+/** A read of log lines besides the stream: lines before or after the loaded ones, or a search. */
 export type LineReading =
   | { kind: 'older'; first: LogEntry; cursor: string | null }
   | { kind: 'newer'; last: LogEntry }
-  /** `edge`: the first or the last line that is here. */
+  /** `edge`: the first or the last loaded line. */
   | { kind: 'find'; search: string; direction: 1 | -1; edge: LogEntry };
 
-/** Lines that were read. `cursor` leads to older ones; null: there are none. */
+/** The result of a read. `cursor` leads to older lines; null: there are none. */
 export type LogPageRead =
   | { kind: 'older'; entries: readonly LogEntry[]; cursor: string | null }
-  /** `lastId`: that of the newest line there is; null: more lines follow. */
+  /** `lastId`: the id of the newest line; null: more lines follow. */
   | { kind: 'newer'; entries: readonly LogEntry[]; lastId: string | null }
   | { kind: 'found'; entries: readonly LogEntry[]; cursor: string | null; found: string }
   /** Nothing was found, or nothing could be read. */
   | { kind: 'nothing'; reason: string };
 
-/** A log in sight. */
+/** The state of an open log. */
 export interface OpenLog {
   selection: ShownLogs;
   entries: readonly LogEntry[];
-  /** The first entry in sight while it does not follow. */
+  /** The index of the first visible entry, while the log is not followed. */
   top: number;
   isFollowing: boolean;
-  /** Columns left of the screen, while lines are not wrapped. */
+  /** The columns scrolled off at the left, while lines are not wrapped. */
   left: number;
   isWrapped: boolean;
   hasTimes: boolean;
   search: string;
-  /** The entry that was found last; null: none. */
+  /** The index of the entry that was found last; null: none. */
   found: number | null;
-  /** The last entry is the newest: what comes is added. */
+  /** The last entry is the newest one: new entries are added. */
   isLive: boolean;
-  /** Nothing older than the first entry is kept anywhere. */
+  /** The daemon keeps nothing older than the first entry. */
   isOldest: boolean;
-  /** Leads to what is older than the first entry; null: not known. */
+  /** Leads to the entries before the first one; null: unknown. */
   cursor: string | null;
-  /** What is being read; null: nothing. */
+  /** The read in progress; null: none. */
   reading: LineReading['kind'] | null;
-  /** Why nothing comes; '' while it does. */
+  /** The reason why no entries arrive; '' while they do. */
   trouble: string;
 }
 
-/** What is in sight. Leaving one shows the one behind it. */
+/** One view. Leaving it shows the view behind it. */
 export type View =
   | { kind: 'list' }
   | { kind: 'details'; name: string; details: Details | null; trouble: string; top: number }
@@ -116,29 +116,29 @@ export type View =
   | { kind: 'log'; log: OpenLog }
   | { kind: 'help'; keys: readonly { label: string; about: string }[]; top: number };
 
-/** What an input line is for. */
+/** The purpose of an input line. */
 export interface Purpose {
   kind: 'filter' | 'search' | 'lines' | 'prompt';
-  /** The filter that there was before, or the agent that the prompt is for. */
+  /** The filter before the input, or the agent that receives the prompt. */
   subject: string;
 }
 
-/** What must be answered before anything else. */
+/** A question or an input line, which takes all keys until it is answered. */
 export type Dialog =
   | { kind: 'confirm'; question: string; action: Action; targets: readonly Target[] }
   | { kind: 'input'; purpose: Purpose; text: string };
 
-/** By what the rows of a section are ordered, in turn. */
+/** The orders of the rows of a section, in turn. */
 export const ORDERS = ['name', 'state', 'cpu', 'memory'] as const;
 export type Order = (typeof ORDERS)[number];
 
-/** A row, with a key that stays the same whatever changes around it. */
+/** A row, with a key that stays the same when other rows change. */
 export type UiRow =
   | { kind: 'head'; key: string; title: string; note: string; isFolded: boolean; members: HeadMembers }
   | { kind: 'service'; key: string; service: Service; agent: Agent | null }
   | { kind: 'workload'; key: string; workload: Workload };
 
-/** What a section holds: the names of services, and the group and stack that are just these. */
+/** The members of a section: the names of services, and the group and stack that consist of exactly these. */
 export interface HeadMembers {
   names: readonly string[];
   group: string | null;
@@ -149,7 +149,7 @@ export interface Model {
   size: Size;
   /** Epoch milliseconds. */
   now: number;
-  /** Where the daemon is. */
+  /** The URL of the daemon. */
   address: string;
   connection: Connection;
   /** null: not read yet. */
@@ -161,24 +161,24 @@ export interface Model {
   order: Order;
   /** Keys of sections whose members are hidden. */
   folded: ReadonlySet<string>;
-  /** What the list shows, from all of the above. */
+  /** The rows of the list, derived from the fields above. */
   rows: readonly UiRow[];
   /** The key of the selected row. */
   selected: string;
-  /** The keys of the rows that the next action is for, in place of the selected one; empty: that one. */
+  /** The keys of the marked rows, which the next action is for; if empty, it is for the selected row. */
   marked: ReadonlySet<string>;
-  /** The first row in sight. */
+  /** The index of the first visible row. */
   top: number;
-  /** The last one is in sight. */
+  /** The open views; the last one is shown. */
   views: readonly View[];
   dialog: Dialog | null;
-  /** The last thing to say. */
+  /** The latest notice to the user. */
   notice: { tone: 'good' | 'bad'; text: string } | null;
   /** Actions that have begun, such as `start web`. */
   underWay: readonly string[];
 }
 
-/** What changes the state. */
+/** A message, which changes the state. */
 export type Message =
   | TypedInput
   | { kind: 'resized'; size: Size }
@@ -199,7 +199,7 @@ export type Message =
   | { kind: 'ended'; title: string; error: string | null }
   | { kind: 'said'; tone: 'good' | 'bad'; text: string };
 
-/** What the state asks for. */
+/** An effect that the state requests. */
 export type Effect =
   | { kind: 'quit'; code: number }
   | { kind: 'suspend' }
@@ -215,14 +215,14 @@ export type Effect =
   /** Follows a log: after the entry `after`, or from its last lines. */
   | { kind: 'openLog'; selection: ShownLogs; after?: string }
   | { kind: 'readLog'; selection: ShownLogs; reading: LineReading }
-  /** What comes is not wanted now. */
+  /** Ends the stream of new entries. */
   | { kind: 'detachLog' }
   | { kind: 'closeLog' };
 
-/** A new state, and what it asks for. */
+/** A new state, and the effects that it requests. */
 export type Step = readonly [model: Model, ...effects: Effect[]];
 
-/** The state before anything has come. */
+/** The state before the first message. */
 export const initialModel = (size: Size, now: number, address: string, filter: string): Model => ({
   size,
   now,
@@ -245,14 +245,14 @@ export const initialModel = (size: Size, now: number, address: string, filter: s
   underWay: [],
 });
 
-/** What is in sight. */
+/** The shown view. */
 export const viewOf = ({ views }: Model): View => views.at(-1) ?? { kind: 'list' };
 
-/** How the lines of the screen are shared out; what a small terminal has no room for is left out. */
+/** The layout of the screen's lines; a small terminal omits parts. */
 export function layoutOf({ rows }: Size): { hasTitles: boolean; hasKeys: boolean; bodyRows: number } {
   const hasTitles = rows >= 7;
   const hasKeys = rows >= 5;
-  // One for the bar above, one for what is said below.
+  // One line for the bar at the top, one for the notice at the bottom.
   const bodyRows = Math.max(0, rows - 2 - Number(hasTitles) - Number(hasKeys));
   return { hasTitles, hasKeys, bodyRows };
 }

@@ -1,4 +1,4 @@
-// Reads lines of a log beyond those that are in sight, and searches all that is kept.
+// Reads lines of a log beyond the loaded ones, and searches everything that the daemon keeps.
 import type { Client } from '../../client/create_client.ts';
 import type { LogEntry } from '../../client/records.ts';
 import { entryKey } from '../../presentation/log_entry.ts';
@@ -10,26 +10,26 @@ import type { LineReading, LogPageRead, ShownLogs } from './model.ts';
 import { troubleText } from './trouble.ts';
 
 const PAGE_LINES = 1_000;
-/** Around a line that was found, in each direction. */
+/** The number of lines to read around a found line, in each direction. */
 const AROUND_LINES = 500;
-/** Matches of a page of a search. More are read where a filter leaves none of them. */
+/** The matches per page of a search. If the filter removes all of them, the next page is read. */
 const MATCHES = 50;
 
-/** What is read from, and until when. */
+/** The logs to read, the client, and the signal that ends the read. */
 interface LogSource {
   client: Client;
   selection: ShownLogs;
   signal: AbortSignal;
 }
 
-/** The values of a query. A `q` of its own wins over that of the selection. */
+/** The parameters of a query. Callers may override `q`. */
 const queryOf = ({ selection: { title: _title, ...wanted }, signal }: LogSource) => ({
   ...wanted,
   ansi: true,
   signal,
 });
 
-/** The newest lines that stand before `other`, from `cursor` on where there is one. */
+/** The newest lines before `other`, starting at `cursor` if there is one. */
 async function olderPage(
   source: LogSource,
   other: LogEntry,
@@ -45,7 +45,7 @@ async function olderPage(
   }
 }
 
-/** The oldest lines that do not stand before `other`; `lastId` is null where more lines follow. */
+/** The oldest lines that do not come before `other`; `lastId` is null if more lines follow. */
 async function newerPage(
   source: LogSource,
   other: LogEntry,
@@ -64,7 +64,7 @@ async function newerPage(
 
 type Search = Extract<LineReading, { kind: 'find' }>;
 
-/** The nearest line with the text beyond the edge, that a filter leaves. */
+/** The nearest line beyond the edge that contains the text and passes the selection's filter. */
 async function findLine(source: LogSource, { search, direction, edge }: Search): Promise<LogEntry | null> {
   const { client, selection } = source;
   const only = selection.q?.toLowerCase() ?? '';
@@ -80,7 +80,7 @@ async function findLine(source: LogSource, { search, direction, edge }: Search):
       if (isWanted(entry as LogEntry)) return entry as LogEntry;
     return null;
   }
-  // A search answers after a while with what it has found by then.
+  // The daemon limits the time of a search and answers with what it has found so far.
   let from: { until: string } | { before: string } = { until: edge.at };
   for (;;) {
     const page = await client.searchLogs({ ...query, ...from, limit: MATCHES });
@@ -100,7 +100,7 @@ async function readFound(source: LogSource, search: Search): Promise<LogPageRead
   return { kind: 'found', entries, cursor, found: entryKey(found) };
 }
 
-/** What `reading` asks for; why not, if it cannot be read. */
+/** The lines that `reading` requests, or the reason why they cannot be read. */
 export async function readLogPage(source: LogSource, reading: LineReading): Promise<LogPageRead> {
   try {
     if (reading.kind === 'find') return await readFound(source, reading);

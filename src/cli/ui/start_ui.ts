@@ -1,5 +1,5 @@
-// The shell around the terminal interface: it holds the state, hands it messages, draws it, and leaves the
-// terminal as it was on every way out.
+// Runs the terminal interface: holds the state, passes messages to it, draws it, and restores the terminal
+// on every exit.
 import { existsSync } from 'node:fs';
 import type { Client } from '../../client/create_client.ts';
 import { cloudKeyPath } from '../../settings/state_dir.ts';
@@ -15,9 +15,9 @@ import { troubleText } from './trouble.ts';
 import { update } from './update.ts';
 import { frameLines } from './view.ts';
 
-/** A frame at most this often, but at once after a key. */
+/** The least interval between two frames; after a key, a frame is drawn at once. */
 const FRAME_MS = 33;
-/** Times in sight are in seconds. */
+/** The screen shows times in seconds. */
 const TICK_MS = 1_000;
 const HANGUP = 129;
 /** The views that show workloads. */
@@ -25,7 +25,7 @@ const SHOWS_WORKLOADS: ReadonlySet<View['kind']> = new Set(['list', 'workload', 
 
 export interface UiOptions {
   hasColours: boolean;
-  /** The filter that the list begins with. */
+  /** The initial filter of the list. */
   filter: string;
 }
 
@@ -38,10 +38,10 @@ class Interface {
   private readonly effects: DaemonEffects;
   private model: Model;
   private client: Client | null = null;
-  /** What the terminal shows; empty: it is not known. */
+  /** The lines that the terminal shows; empty if unknown. */
   private shown: readonly string[] = [];
   private frameTimer: NodeJS.Timeout | undefined;
-  /** Another program has the terminal. */
+  /** An attached agent has the terminal. */
   private isAway = false;
   private finish: (code: number) => void = () => {};
   private fail: (error: unknown) => void = () => {};
@@ -100,7 +100,7 @@ class Interface {
       connect: async () => {
         const local = await this.context.freshLocal();
         const { cloud } = local.settings;
-        // A daemon elsewhere keeps its key there.
+        // The key of a remote daemon is on its own machine.
         const isElsewhere = Boolean(this.context.globalOptions.url ?? process.env['BERTH_URL']);
         const hasClusters = (): boolean =>
           existsSync(cloudKeyPath(cloud.key_file, local.stateDir)) || (isElsewhere && cloud.token !== '');
@@ -136,7 +136,7 @@ class Interface {
     else this.effects.run(effect);
   }
 
-  /** Draws what has changed, unless the terminal has not taken the frame before. */
+  /** Draws the changes, but waits until the terminal has accepted the previous frame. */
   private draw(): void {
     clearTimeout(this.frameTimer);
     this.frameTimer = undefined;
@@ -163,7 +163,7 @@ class Interface {
     else this.tell({ kind: 'said', tone: 'bad', text: `There is no browser here; y copies ${url}` });
   }
 
-  /** Shows the terminal of an agent until the user leaves it. */
+  /** Shows the terminal of an agent until the user detaches. */
   private async attach(name: string): Promise<void> {
     if (!this.client || this.isAway) return;
     this.isAway = true;

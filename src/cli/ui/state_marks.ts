@@ -1,4 +1,4 @@
-// A state as a shape, a word and a colour: none of them is needed to tell the others apart.
+// A state as a shape, a word and a colour, so that no state depends on its colour alone.
 import type { Agent, Service, Workload } from '../../client/records.ts';
 import { endText } from '../../presentation/format.ts';
 import { toneOf } from '../../presentation/state_tone.ts';
@@ -30,18 +30,18 @@ export const lookOf = (state: string): Look => toneOf(state);
 export const shapeOf = (state: string): Piece =>
   piece(Object.hasOwn(SHAPES, state) ? (SHAPES[state] ?? '·') : '·', lookOf(state));
 
-/** The state of a service; of an agent, what it is doing. */
+/** The state of a service; for a running or sleeping agent, the agent's own state. */
 export const stateOf = (service: Service, agent: Agent | null): string => {
   const isTold = agent !== null && (service.status === 'running' || service.status === 'sleeping');
   return isTold ? agent.state : service.status;
 };
 
-/** The word of a state, with how a service ended that has crashed. */
+/** The word for a state; for a crashed service, with how it ended. */
 export function stateText(service: Service, agent: Agent | null): string {
   const state = stateOf(service, agent);
   return state === 'crashed' ? [state, endText(service)].filter(Boolean).join(' ') : state;
 }
 
-/** The word of a workload's state, with its replicas. */
+/** The word for a workload's state, with its replicas. */
 export const workloadText = ({ state, ready_replicas: ready, replicas }: Workload): string =>
   state === 'asleep' ? state : `${state} ${ready}/${replicas}`;

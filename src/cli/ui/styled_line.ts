@@ -1,11 +1,11 @@
-// Lines of the screen: pieces of safe text with a look each, and how they are fitted and written.
+// Lines of the screen: pieces of safe text with a look each, and functions that fit and write them.
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { cutText, displayWidth, truncateText } from '../kit/text_width.ts';
 
-/** Text without anything that a terminal obeys. Only `safeText` makes it. */
+/** Text without control characters. Only `safeText` makes it. */
 export type SafeText = string & { readonly safe: unique symbol };
 
-/** How a piece looks: the parameters of SGR with colours, and those without. */
+/** The SGR parameters of each look: with colours, and without. */
 const LOOKS = {
   plain: ['', ''],
   strong: ['1', '1'],
@@ -26,38 +26,38 @@ const LOOKS = {
 } as const satisfies Record<string, readonly [coloured: string, plain: string]>;
 export type Look = keyof typeof LOOKS;
 
-/** A piece that looks the same. */
+/** A piece of text with one look. */
 export interface Piece {
   text: SafeText;
   look: Look;
-  /** Of a program's own line: parameters of SGR, in place of the look where there are colours. */
+  /** For a program's own line: SGR parameters that replace the look if colours are shown. */
   sgr?: string;
 }
 
 /** A line of the screen. */
 export interface ScreenLine {
   pieces: readonly Piece[];
-  /** The selected one: reversed, over its whole width. */
+  /** The selected line, shown in reverse over its whole width. */
   isSelected?: boolean;
 }
 
 const TAB = '    ';
-/** Longer texts are cut before they are measured. */
+/** Longer texts are cut before their width is measured. */
 const MAX_CHARS = 4_096;
 
-/** `text` on one line, with everything visible that a terminal would obey. */
+/** `text` on one line, with control characters replaced by visible ones. */
 export const safeText = (text: string): SafeText =>
   sanitizeLine(text.slice(0, MAX_CHARS)).replaceAll('\t', TAB) as SafeText;
 
-/** A piece of any text. */
+/** Makes a piece from any text, which it sanitizes. */
 export const piece = (text: string, look: Look = 'plain'): Piece => ({ text: safeText(text), look });
 
 const GAP: Piece = piece(' ');
 
-/** Spaces, `width` columns. */
+/** Spaces that fill `width` columns. */
 export const space = (width: number): Piece => piece(' '.repeat(Math.max(0, width)));
 
-/** A cell: `text` in exactly `width` columns, with an ellipsis where it is cut. */
+/** A cell: `text` in exactly `width` columns, with an ellipsis if it is cut. */
 export function cell(text: string, width: number, look: Look = 'plain', isRight = false): Piece[] {
   if (width <= 0) return [];
   const shown = truncateText(safeText(text), width) as SafeText;
@@ -65,11 +65,11 @@ export function cell(text: string, width: number, look: Look = 'plain', isRight 
   return isRight ? [room, { text: shown, look }] : [{ text: shown, look }, room];
 }
 
-/** Columns that pieces take. */
+/** The width of pieces in columns. */
 export const widthOf = (pieces: readonly Piece[]): number =>
   pieces.reduce((sum, { text }) => sum + displayWidth(text), 0);
 
-/** As much of `pieces` as `width` columns hold, without the first `left` columns. */
+/** The part of `pieces` that fits in `width` columns, after skipping the first `left` columns. */
 export function fitPieces(pieces: readonly Piece[], width: number, left = 0): Piece[] {
   const fitted: Piece[] = [];
   let skip = left;
@@ -81,7 +81,7 @@ export function fitPieces(pieces: readonly Piece[], width: number, left = 0): Pi
       skip -= displayWidth(skipped);
       text = text.slice(skipped.length);
       if (text === '') continue;
-      // Half of a wide character is left out.
+      // Half of a wide character is dropped.
       skip = 0;
     }
     const kept = cutText(text, room);
@@ -92,13 +92,13 @@ export function fitPieces(pieces: readonly Piece[], width: number, left = 0): Pi
   return fitted;
 }
 
-/** Pieces at the left and at the right of a line; where both do not fit, the left ones win. */
+/** A line with pieces at the left and at the right; if both do not fit, only the left ones. */
 export function justify(left: readonly Piece[], right: readonly Piece[], width: number): Piece[] {
   const room = width - widthOf(left) - widthOf(right);
   return room < 0 ? fitPieces(left, width) : [...left, space(room), ...right];
 }
 
-/** `texts` as pieces with a space between them. */
+/** `pieces` with a space between them. */
 export const spaced = (pieces: readonly Piece[]): Piece[] =>
   pieces.flatMap((one, at) => (at === 0 ? [one] : [GAP, one]));
 
@@ -131,8 +131,8 @@ function withoutChars(pieces: readonly Piece[], count: number): Piece[] {
 const ASCII = /^[ -~]*$/;
 
 /**
- * A line as it is written. After text whose width terminals disagree about, the cursor is set to the column
- * that it must be at, so that columns stay aligned.
+ * The output for a line. Terminals disagree about the width of some texts: after such a text, sets the cursor
+ * to its column, so that columns stay aligned.
  */
 export function writtenLine(line: ScreenLine, columns: number, hasColours: boolean): string {
   const shown = fitPieces(line.pieces, columns);
@@ -152,7 +152,7 @@ export function writtenLine(line: ScreenLine, columns: number, hasColours: boole
 /** The text of a line, for tests and for searches. */
 export const textOf = ({ pieces }: ScreenLine): string => pieces.map(({ text }) => text).join('');
 
-/** What makes a terminal that shows `before` show `after`, in one synchronized update; '' for nothing. */
+/** The output that changes a terminal from `before` to `after`, in one synchronized update; '' if equal. */
 export function frameChanges(before: readonly string[], after: readonly string[]): string {
   const changed = after.map((line, at) => (line === before[at] ? '' : `\x1b[${at + 1};1H${line}`)).join('');
   return changed === '' ? '' : `\x1b[?2026h${changed}\x1b[?2026l`;

@@ -1,28 +1,28 @@
-// The terminal that the interface is drawn on: raw mode, the alternate screen, its size, and how it is left.
+// The terminal of the interface: raw mode, the alternate screen, its size, and how to restore it.
 import { stdout } from '../kit/standard_streams.ts';
 import { stopUntilContinued } from '../kit/stop_process.ts';
 import { KeyReader, type TypedInput } from './keys.ts';
 import type { Size } from './model.ts';
 
-/** The alternate screen without a cursor; pastes are marked; nothing wraps. */
+/** The alternate screen without a cursor, with bracketed paste and without line wrapping. */
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l\x1b[0m\x1b[2J';
 const LEAVE = '\x1b[0m\x1b[?7h\x1b[?2004l\x1b[?25h\x1b[?1049l';
-/** An escape that nothing has followed for so long is the Escape key. */
+/** An escape that nothing follows within this time is the Escape key. */
 const ESCAPE_MS = 50;
 const FALLBACK: Size = { columns: 80, rows: 24 };
 
-/** Has Node measure the terminal: nobody tells a stopped process, or one in the background, of a new size. */
+/** Makes Node measure the terminal: a stopped or background process gets no signal when the size changes. */
 const measure = (): boolean => process.kill(process.pid, 'SIGWINCH');
 
 export interface TerminalEvents {
   typed: (typed: readonly TypedInput[]) => void;
-  /** Everything must be drawn: the size has changed, or others have used the screen. */
+  /** Everything must be drawn again: the size has changed, or another program has used the screen. */
   resized: (size: Size) => void;
-  /** Nobody can type any more. */
+  /** The input has ended. */
   closed: () => void;
 }
 
-/** The user's terminal. Both ends must be one. */
+/** The user's terminal. stdin and stdout must both be terminals. */
 export class UserTerminal {
   private readonly events: TerminalEvents;
   private readonly reader = new KeyReader();
@@ -44,12 +44,12 @@ export class UserTerminal {
     return { columns: columns || FALLBACK.columns, rows: rows || FALLBACK.rows };
   }
 
-  /** Whether what was written last has not left yet. */
+  /** Whether stdout still buffers earlier output. */
   get isBusy(): boolean {
     return stdout().writableNeedDrain;
   }
 
-  /** Calls `go`, the last one given, once there is room for more. */
+  /** Calls `go` once stdout accepts more; a later `go` replaces an earlier one. */
   whenReady(go: () => void): void {
     if (this.waiting === null) stdout().once('drain', () => this.drained());
     this.waiting = go;
@@ -65,12 +65,12 @@ export class UserTerminal {
     stdout().write(text);
   }
 
-  /** Puts `text` on the clipboard of the terminal, as far as that lets programs (OSC 52). */
+  /** Puts `text` on the terminal's clipboard, if the terminal allows that (OSC 52). */
   copy(text: string): void {
     this.write(`\x1b]52;c;${Buffer.from(text).toString('base64')}\x07`);
   }
 
-  /** Takes screen and keyboard. */
+  /** Takes over the screen and the keyboard. */
   enter(): void {
     if (this.isEntered) return;
     this.isEntered = true;
@@ -88,7 +88,7 @@ export class UserTerminal {
     measure();
   }
 
-  /** Lets go of the keyboard; the screen stays as it is. */
+  /** Releases the keyboard; leaves the screen unchanged. */
   release(): void {
     clearTimeout(this.escapeTimer);
     const { stdin } = process;
@@ -102,7 +102,7 @@ export class UserTerminal {
     this.isEntered = false;
   }
 
-  /** Leaves the terminal as it was before. */
+  /** Restores the terminal. */
   leave(): void {
     const { isEntered } = this;
     if (!isEntered) return;
@@ -111,12 +111,12 @@ export class UserTerminal {
     this.write(LEAVE);
   }
 
-  /** Stops the whole job as Ctrl-Z does: a program that has started this one stops too. */
+  /** Stops the whole job as Ctrl-Z does: a program that started this one stops too. */
   suspend(): void {
     this.stopItself(0);
   }
 
-  /** Leaves the terminal, stops `target` (0: the job), and takes the terminal again when it is continued. */
+  /** Restores the terminal, stops `target` (0: the job), and takes the terminal again when it continues. */
   private stopItself(target: number): void {
     this.leave();
     void stopUntilContinued(target).then(() => this.enter());

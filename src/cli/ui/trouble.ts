@@ -1,4 +1,4 @@
-// What is wrong, for people.
+// Describes errors to the user.
 import { isBerthError } from '../../client/errors.ts';
 import { hintOf } from '../kit/error_hints.ts';
 
@@ -8,6 +8,6 @@ export const troubleText = (error: unknown): string => {
   return [message, hintOf(error)].filter(Boolean).join('. ').replaceAll('\n', ' ');
 };
 
-/** Whether something is there that does not accept the token, or does not know it. */
+/** Whether a server answers that denies the token, or that cannot prove that it knows the token. */
 export const isRefusal = (error: unknown): boolean =>
   isBerthError(error) && (error.status === 401 || error.status === 403 || error.code === 'unproven');

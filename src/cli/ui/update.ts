@@ -1,4 +1,4 @@
-// What a message makes of the state. Pure: everything else is asked for as an effect.
+// Computes the new state after a message. Pure: requests everything else as effects.
 import { acting, sendPrompt } from './action_steps.ts';
 import { refreshDetails, scrollText, takeDetails, takePolicies } from './details_steps.ts';
 import { KEY_TABLE } from './key_table.ts';
@@ -13,7 +13,7 @@ type Input = Extract<Dialog, { kind: 'input' }>;
 
 const closed = (model: Model): Model => ({ ...model, dialog: null });
 
-/** What an input line does while it is typed into, with Enter, and with Escape. */
+/** What an input line does on each change of its text, on Enter, and on Escape. */
 interface InputLine {
   typed?: (model: Model, text: string) => Model;
   entered: (model: Model, text: string, subject: string) => Step;
@@ -70,7 +70,7 @@ function press(model: Model, key: string): Step {
   return row ? row.run({ ...model, notice: null }) : [model];
 }
 
-/** A paste is text and never keys: without an input line it does nothing. */
+/** A paste is text and never keys: without an input line, it has no effect. */
 function paste(model: Model, { text, isCut }: Extract<TypedInput, { kind: 'paste' }>): Step {
   const { dialog } = model;
   if (dialog?.kind !== 'input') {
@@ -91,9 +91,9 @@ function paste(model: Model, { text, isCut }: Extract<TypedInput, { kind: 'paste
 
 const INTERRUPTED = 130;
 
-/** The list as it is now. Open details of a service that is not there any more say so. */
+/** Updates the list. Open details of a service that is no longer registered say so. */
 function takeLists(model: Model, { services, agents }: Extract<Message, { kind: 'lists' }>): Model {
-  // Workloads that came sooner leave the first service to begin with.
+  // The selection starts at the first service, even if workloads arrived earlier.
   const place = model.services === null ? { selected: '', top: 0 } : {};
   const listed = withRows({ ...model, ...place, services, agents });
   const names = new Set(services.map(({ name }) => name));
@@ -105,7 +105,7 @@ function takeLists(model: Model, { services, agents }: Extract<Message, { kind: 
   return { ...listed, views };
 }
 
-/** Usages as they are now. Only an order by them makes other rows of them. */
+/** Updates the usages. They change the rows only if the list is ordered by them. */
 function takeUsages(model: Model, usages: Model['usages']): Model {
   const used = { ...model, usages };
   return model.order === 'cpu' || model.order === 'memory' ? withRows(used) : used;
@@ -141,7 +141,7 @@ const HANDLERS: { [K in Message['kind']]: (model: Model, message: Extract<Messag
   said: (model, { tone, text }) => [{ ...model, notice: { tone, text } }],
 };
 
-/** The state after `message`, and what it asks for. */
+/** The state after `message`, and the effects that it requests. */
 export function update<K extends Message['kind']>(
   model: Model,
   message: Extract<Message, { kind: K }>,

@@ -1,4 +1,4 @@
-// The whole screen as lines: the bar, the view, what is said or asked, and the keys.
+// Renders the whole screen as lines: the bar, the view, the notice or dialog, and the keys.
 
 import { countText } from '../../presentation/format.ts';
 import { attentionOf, isOfAgents } from '../../presentation/sections.ts';
@@ -11,7 +11,7 @@ import { listLines, titleLine } from './view_list.ts';
 import { logLines } from './view_log.ts';
 import { textLines } from './view_text.ts';
 
-/** How many of what needs a person: it stays in its place, whatever the number is. */
+/** The number of crashed services or blocked agents; shown even if it is 0, so that the bar stays stable. */
 function countPieces(state: string, count: number): Piece[] {
   const word = piece(`${count} ${state}`, count > 0 ? 'bad' : 'dim');
   return [count > 0 ? shapeOf(state) : piece('·', 'dim'), piece(' '), word];
@@ -22,7 +22,7 @@ function connectionPiece({ connection, address }: Model): Piece {
   return piece(`${connection.state === 'connecting' ? 'connecting' : address} `, 'dim');
 }
 
-/** The bar at the top: what needs a person first. */
+/** The bar at the top; it begins with what needs the user's attention. */
 function barLine(model: Model): ScreenLine {
   const services = model.services ?? [];
   const { services: crashed, agents: blocked } = attentionOf(services, model.agents);
@@ -37,7 +37,7 @@ function barLine(model: Model): ScreenLine {
     piece(`  ${countText(model.agents.length, 'agent')}`),
   ];
   const right = connectionPiece(model);
-  // Where there is no room for both, that the daemon is gone matters more than numbers of before.
+  // If both do not fit, the lost connection is more important than old numbers.
   const isLost = 'detail' in model.connection;
   const room = isLost ? Math.max(0, model.size.columns - widthOf([right]) - 1) : model.size.columns;
   return { pieces: justify(fitPieces(left, room), [right], model.size.columns) };
@@ -58,13 +58,13 @@ function dialogPieces(dialog: Dialog, columns: number): Piece[] {
   const { purpose, text } = dialog;
   const label = purpose.kind === 'prompt' ? `${LABELS.prompt} ${purpose.subject}` : LABELS[purpose.kind];
   const head = [piece(` ${label}: `, 'key')];
-  // The end of a long text is where it is typed.
+  // The cursor is at the end of the text, so a long text shows its end.
   const typed = piece(text.slice(-columns * 2));
   const left = Math.max(0, widthOf([...head, typed]) + 1 - columns);
   return [...head, ...fitPieces([typed], columns, left), piece(' ', 'match')];
 }
 
-/** What the selected agent asks; '' for nothing. */
+/** The question of the selected agent; '' if it asks none. */
 function selectedQuestion(model: Model): string {
   const row = viewOf(model).kind === 'list' ? selectedRow(model) : undefined;
   const agent = row?.kind === 'service' ? row.agent : null;
@@ -82,7 +82,7 @@ function saidPieces(model: Model): Piece[] {
   return filter === '' ? [] : [piece(` filter: ${filter}`, 'key'), piece('  Esc ends it', 'dim')];
 }
 
-/** The keys that matter most; where there is no room for all, those of the help and of the way out stay. */
+/** The most important keys; if not all fit, the last two hints stay: help and the way out. */
 function keyPieces(model: Model): Piece[] {
   const hints = KEY_TABLE[viewOf(model).kind].filter(({ hint }) => hint !== undefined);
   const shown = hints.map(({ label, hint = '' }) => [
@@ -115,7 +115,7 @@ function titleOf(model: Model): ScreenLine {
   return { pieces: [piece(` ${title}`, 'dim')] };
 }
 
-/** Exactly as many lines as the terminal has rows. */
+/** The lines of the screen: exactly as many as the terminal has rows. */
 export function frameLines(model: Model): ScreenLine[] {
   const { rows, columns } = model.size;
   const { hasTitles, hasKeys, bodyRows } = layoutOf(model.size);
@@ -129,6 +129,6 @@ export function frameLines(model: Model): ScreenLine[] {
     said,
     ...(hasKeys ? [{ pieces: keyPieces(model) }] : []),
   ];
-  // A question must be seen, however small the terminal is.
+  // A question must be visible even on the smallest terminal.
   return rows === 1 ? [model.dialog ? said : barLine(model)] : lines.slice(0, rows);
 }

@@ -1,4 +1,4 @@
-// Workloads and policies as lines.
+// Renders workloads and policies as lines.
 import type { Policy, Workload } from '../../client/records.ts';
 import { spanText } from '../../presentation/format.ts';
 import { nextSwitchText, policySelects, policyWindows, whoDecides } from '../../presentation/policy_text.ts';
@@ -7,12 +7,12 @@ import { shapeOf, workloadText } from './state_marks.ts';
 import { cell, type Piece, piece, type ScreenLine, spaced, widthOf, wrapPieces } from './styled_line.ts';
 
 const TITLE_WIDTH = 14;
-/** Of each policy, the workloads that it switches next. */
+/** The number of next switches shown for each policy. */
 const SWITCHES_SHOWN = 10;
 
 type Fact = readonly [title: string, text: string];
 
-/** `pieces` after `head`, broken where they do not fit; what follows begins below them. */
+/** `head` followed by `pieces`, wrapped; continuation lines are indented to the width of `head`. */
 export function wrapped(head: readonly Piece[], pieces: readonly Piece[], columns: number): ScreenLine[] {
   const indent = Math.min(widthOf(head), Math.floor(columns / 2));
   return wrapPieces(pieces, columns - indent).map((line, at) => ({
@@ -66,7 +66,7 @@ export function workloadLines({ id }: Extract<View, { kind: 'workload' }>, model
   ];
 }
 
-/** The workloads on whose windows a policy decides, those that are switched first before others. */
+/** The workloads whose sleep windows a policy decides, in the order of their next switches. */
 function nextOf({ name }: Policy, { workloads }: Model): Workload[] {
   const timeOf = ({ policy }: Workload): number =>
     policy?.next_switch ? Date.parse(policy.next_switch.at) : Number.POSITIVE_INFINITY;

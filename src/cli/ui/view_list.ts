@@ -1,4 +1,4 @@
-// The list as lines: columns of a fixed width each, so that nothing moves when a value changes.
+// Renders the list as lines. Each column has a fixed width, so that nothing moves when a value changes.
 import type { Workload } from '../../client/records.ts';
 import { cpuText, memoryText, spanText } from '../../presentation/format.ts';
 import { nextSwitchText, whoDecides } from '../../presentation/policy_text.ts';
@@ -23,9 +23,9 @@ type WorkloadRow = Extract<UiRow, { kind: 'workload' }>;
 
 interface ListColumn {
   title: string;
-  /** Columns of the screen; 0: what is left. */
+  /** In terminal columns; 0: the remaining width. */
   width: number;
-  /** Shown in a terminal with so many columns or more. */
+  /** The least number of terminal columns at which this column is shown. */
   from: number;
   isRight?: boolean;
   service: (row: ServiceRow, model: Model) => readonly [text: string, look?: Look];
@@ -35,12 +35,12 @@ interface ListColumn {
 const sinceText = (time: string | null | undefined, now: number): string =>
   time ? spanText(now - Date.parse(time)) : '';
 
-/** Before its program was measured, and not the shell before it, memory says nothing. */
+/** Whether the memory is meaningful: a first sample may be of the shell that starts the program. */
 function isMeasured({ service }: ServiceRow, now: number): boolean {
   return service.startedAt !== undefined && now - Date.parse(service.startedAt) >= EVENTS.statsIntervalMs;
 }
 
-/** When it was used last, when it is switched next, and who decides on that. */
+/** When the workload was last used, when it next switches, and what decides that. */
 const workloadNote = (workload: Workload, now: number): string =>
   [
     workload.last_activity_at === null ? '' : `active ${sinceText(workload.last_activity_at, now)} ago`,
@@ -113,11 +113,11 @@ const COLUMNS: readonly ListColumn[] = [
   },
 ];
 
-/** Before the name: the sign of the selected row, that of a marked one, the shape of the state, a space. */
+/** Width before the name: the sign of selection, the sign of a mark, the shape of the state, a space. */
 const GUTTER = 4;
 const GAP = 1;
 
-/** The columns that a terminal has room for, with their widths, and that of the name. */
+/** The columns that fit the terminal, with their widths, and the width of the name. */
 function widthsOf(columns: number): { name: number; shown: { column: ListColumn; width: number }[] } {
   const shown = COLUMNS.filter(({ from }) => columns >= from);
   const fixed = shown.reduce((sum, { width }) => sum + width + GAP, GUTTER);

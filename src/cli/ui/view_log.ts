@@ -1,4 +1,4 @@
-// A log as lines.
+// Renders a log as lines.
 import { countText } from '../../presentation/format.ts';
 import { entryPieces, nameWidthOf } from './log_lines.ts';
 import { firstShown, logRows } from './log_steps.ts';

@@ -1,4 +1,4 @@
-// Texts that are scrolled as lines: the details of a service or a workload, the policies, and the keys.
+// Renders scrollable texts as lines: the details of a service or a workload, the policies, and the keys.
 
 import type { Service } from '../../client/records.ts';
 import { eventText } from '../../presentation/event_text.ts';
@@ -56,7 +56,7 @@ function agentFacts(name: string, { agents }: Model): [title: string, text: stri
   return rows.filter(([, text]) => text !== '');
 }
 
-/** What a run used when it was measured last. */
+/** The last measured usage of a run. */
 const usageOfRun = ({ name, pid }: Service, { usages }: Model): Partial<Service> =>
   (pid === undefined ? null : usages.get(name)) ?? {};
 
@@ -69,7 +69,7 @@ function detailsLines(
   if (!details)
     return [...gone, ...(trouble === '' ? [{ pieces: [piece(` Asking about ${name}…`, 'dim')] }] : [])];
   const { explanation } = details;
-  // The list is newer than what was read for the details.
+  // The list is newer than the details.
   const service = model.services?.find((one) => one.name === name) ?? details.service;
   const agent = model.agents.find((one) => one.name === name) ?? null;
   const facts = [
