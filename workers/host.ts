@@ -1,4 +1,5 @@
-// The process host's entry: `node host.cjs <state directory> [<pid of the daemon it is for> <its start>]`.
+// The entry point of the process host: `node host.cjs <state directory> [<pid of its daemon> <daemon's
+// start>]`.
 import { startHost } from '../src/host/main.ts';
 import { VERSION } from '../src/settings/version.ts';
 
@@ -6,7 +7,7 @@ const [, , stateDir, pid, start] = process.argv;
 if (stateDir === undefined) throw new Error('usage: host <state directory> [<daemon> <its start>]');
 const startedBy = pid === undefined ? null : { daemonPid: Number(pid), daemonStart: Number(start) };
 startHost({ stateDir, version: VERSION, startedBy }).catch((error) => {
-  // A host that could not begin must not keep the place of one that can.
+  // A host that failed to start must exit, so that another host can take its place.
   console.error(error);
   process.exit(1);
 });

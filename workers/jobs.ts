@@ -1,4 +1,4 @@
-// The pool's functions, one row each.
+// The functions of the job pool, one per row.
 import { hashInputs } from '../src/adapters/input_hash.ts';
 import { parseKubeconfig } from '../src/adapters/kube/kubeconfig.ts';
 import { loadRules } from '../src/adapters/screen_rules_file.ts';

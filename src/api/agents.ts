@@ -12,7 +12,7 @@ const force = {
   summary: 'true: also where no conversation is known; the next start begins a new one',
 } as const;
 
-/** The query of a wait for states. */
+/** The query fields of an operation that waits for states. */
 const stateWait = {
   for: {
     kind: 'list',

@@ -25,7 +25,7 @@ export { LogLine, Logs, SleepResult, StartResult } from './services_shapes.ts';
 
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** One line for people, or an id. */
+/** A message of one line, or an id. */
 const shortText = (max: number) =>
   stringField(
     `must be a text of at most ${max} characters without control characters`,
@@ -62,7 +62,7 @@ function nothingToRun(value: unknown): InvalidField[] {
   return [{ path: 'cmd', message: 'cmd must be given when agent_type is not' }];
 }
 
-/** A service that keeps no conversation would start from the beginning after each sleep. */
+/** Refuses `sleep` for a type without stored conversations: each wake would begin a new one. */
 function nothingToWake(value: unknown): InvalidField[] {
   if (!(value instanceof Object) || !('sleep' in value) || value.sleep === null) return [];
   const type = 'agent_type' in value ? AGENT_TYPES.find((known) => known === value.agent_type) : undefined;
@@ -70,7 +70,7 @@ function nothingToWake(value: unknown): InvalidField[] {
   return [{ path: 'sleep', message: 'sleep is for types of agents that keep their conversations' }];
 }
 
-/** Fills in the defaults that do not depend on the type of the agent. The actor `agents` knows the others. */
+/** Fills in the defaults that do not depend on the agent's type. The actor `agents` fills in the others. */
 function parseSpinup(value: unknown): SpinupInput {
   const { rest, faults } = field.checkBeforehand(value, [field.ENV_LIMIT, field.BASE_ENV_LIMIT]);
   const given = validate(SpinupShape, rest, [
@@ -95,7 +95,7 @@ function parseSpinup(value: unknown): SpinupInput {
   };
 }
 
-/** The body of `spinup`; one of `cmd` and `agent_type` is required. */
+/** The body of `spinup`; `cmd` or `agent_type` is required. */
 export type SpinupRequest = z.input<typeof SpinupShape>;
 export const SpinupRequest = new RequestBody(SpinupShape, parseSpinup);
 
@@ -114,7 +114,7 @@ const KeysShape = objectShape({
   text: stringField('must be text without NUL').optional(),
 }).meta({ id: 'KeysInput' });
 
-/** One of `keys` and `text` is required. */
+/** Exactly one of `keys` and `text` is required. */
 export type KeysRequest = z.input<typeof KeysShape>;
 export const KeysRequest = new RequestBody(KeysShape, (value) => {
   const given = value instanceof Object ? value : {};
@@ -253,7 +253,7 @@ const StateReportShape = objectShape({
   session_id: shortText(AGENT_STATE.maxSessionId).nullable().optional(),
 }).meta({ id: 'StateReportInput' });
 
-/** What an agent's own hook reports. */
+/** The state that an agent's own hook reports. */
 export type StateReport = z.input<typeof StateReportShape>;
 export const StateReport = new RequestBody(StateReportShape, (value) => {
   const { state, message, session_id } = validate(StateReportShape, value);

@@ -29,7 +29,7 @@ export const rssMB = z
   .int()
   .min(0)
   .meta({ description: 'Resident memory of the whole process tree in megabytes' });
-/** Where a service is registered; null for what was not registered by a project. */
+/** The project and the stack of a service, and its name in the stack; null: no project registered it. */
 export const place = {
   project: z.string().nullable().meta({ example: 'shop' }),
   stack: z.string().nullable().meta({ description: 'The project at one branch', example: 'shop--login' }),

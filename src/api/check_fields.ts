@@ -47,7 +47,7 @@ const header = z
   )
   .refine((given) => Object.keys(given).length <= CHECK.maxHeaders, HEADER_RULE);
 
-/** The kinds of a check; `more` are fields that each has. */
+/** The kinds of checks, each with the additional fields `more`. */
 const questions = <M extends z.core.$ZodLooseShape>(more: M) =>
   [
     z.strictObject({
@@ -135,11 +135,11 @@ export const ENV_FILE_LIMIT: field.LargeField = ['envFile', SERVICE.maxEnvFiles,
 const memberOf = (value: unknown, name: string): unknown =>
   value instanceof Object && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
 
-/** The policy in a value of `restart`; undefined without one. */
+/** The policy of a `restart` value; undefined: it has none. */
 export const policyOf = (given: unknown): unknown =>
   typeof given === 'string' ? given : memberOf(given, 'policy');
 
-/** The fields of a body that hold expressions. */
+/** The fields of a body that contain regular expressions. */
 const PATTERN_FIELDS = [
   ['ready', 'body'],
   ['ready', 'log'],
@@ -147,7 +147,7 @@ const PATTERN_FIELDS = [
   ['live', 'log'],
 ] as const;
 
-/** The checks that use the port of a service without a port. */
+/** A fault for each check that asks the service's own port although the service has none. */
 function portFaults(value: unknown): InvalidField[] {
   if (memberOf(value, 'port') !== null) return [];
   return ['ready', 'live'].flatMap((check) => {
@@ -161,8 +161,8 @@ function portFaults(value: unknown): InvalidField[] {
 }
 
 /**
- * The faults of the checks of a body that zod does not find. The package that knows regular expressions
- * loads for bodies with any.
+ * The faults in the checks of a body that zod cannot find. Loads the package for regular expressions only if
+ * the body contains one.
  */
 export async function checkFaults(value: unknown): Promise<InvalidField[]> {
   const faults = portFaults(value);

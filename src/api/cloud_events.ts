@@ -1,11 +1,12 @@
-// The operations of cloud events and of what was asked for: docs/reference.md "Cloud events".
+// The operations that read cloud events and the records of requested changes: docs/reference.md "Cloud
+// events".
 import { CLOUD_EVENT_TYPES } from '../protocol/cloud_events.ts';
 import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
 import { operationsOf } from './operation.ts';
 
 const operation = operationsOf('cloudEvents');
 
-/** Which events. */
+/** The query fields that select events. */
 const selection = {
   types: { kind: 'list', of: CLOUD_EVENT_TYPES, summary: 'Only events of these types' },
   cluster_id: { kind: 'word', summary: 'Only those of this cluster' },

@@ -1,16 +1,16 @@
-// What each operation of the cloud part needs: docs/reference.md "Roles and grants". One without a row does
-// not compile.
+// The role that each operation of the cloud part needs: docs/reference.md "Roles and grants". An operation
+// without a row is a compile error.
 import type { Role } from '../protocol/grants.ts';
 import type { Operation } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
 
 /**
- * For what the role is needed:
- * `part`: for something, and the handler leaves out the rest;
- * `workload`, `tether`: for the workload of the path, or that of its tether;
- * `cluster`: for something of the cluster of the path; the handler leaves out the rest;
- * `whole cluster`: for all of it;
- * `everything`: for all clusters.
+ * What the client must have the role for:
+ * `part`: anything; the handler leaves out the rest;
+ * `workload`, `tether`: the workload in the path, or the workload of the tether in the path;
+ * `cluster`: anything in the cluster in the path; the handler leaves out the rest;
+ * `whole cluster`: everything in the cluster in the path;
+ * `everything`: all clusters.
  */
 export type RightScope = 'part' | 'workload' | 'tether' | 'cluster' | 'whole cluster' | 'everything';
 
@@ -19,7 +19,7 @@ export interface CloudRight {
   readonly scope: RightScope;
 }
 
-/** Resources of the cloud part: all but the public proof of the server. */
+/** The resources of the cloud part, except the public proof of the server. */
 type CloudResource =
   | 'clusters'
   | 'workloads'

@@ -63,7 +63,7 @@ function parseClusterChange(value: unknown): ClusterChange {
 export type NewCluster = z.input<typeof ClusterShape>;
 export const NewCluster = new RequestBody(ClusterShape, parseCluster);
 
-/** What to change of a cluster; absent fields stay unchanged. */
+/** The fields of a cluster to change; absent fields stay unchanged. */
 export type ClusterUpdate = z.input<typeof ClusterChangeShape>;
 export const ClusterUpdate = new RequestBody(ClusterChangeShape, parseClusterChange);
 
@@ -102,7 +102,7 @@ const tokenRenewal = z.object({
   last_error: z.string().nullable().describe('Why the last attempt has failed'),
 });
 
-/** A cluster read on its own. */
+/** A cluster as the read of a single cluster returns it. */
 export type ClusterDetail = z.infer<typeof ClusterDetail>;
 export const ClusterDetail = z
   .object({
@@ -138,7 +138,7 @@ const clusterRight = z
   })
   .meta({ id: 'ClusterRight' });
 
-/** Which of the rights that Berth uses an account has. */
+/** The rights that Berth uses, and whether the account has each. */
 export type ClusterRights = z.infer<typeof ClusterRights>;
 export const ClusterRights = z.object({ rights: z.array(clusterRight) });
 

@@ -5,7 +5,7 @@ import { operationsOf } from './operation.ts';
 
 const operation = operationsOf('logs');
 
-/** Which lines of which services. */
+/** The query fields that select services and their lines. */
 const selection = {
   names: { kind: 'list', summary: 'Only these services; without it, all but agents' },
   stack: { kind: 'word', summary: 'Only services of this stack' },

@@ -1,4 +1,4 @@
-// Entries of logs in JSON: docs/reference.md "Logs of many services".
+// Log entries in JSON: docs/reference.md "Logs of many services".
 import { z } from '../adapters/zod.ts';
 import { LOG_LEVELS } from '../protocol/logs.ts';
 import { exitCode, nameShape, pid, signal, time } from './answer_fields.ts';

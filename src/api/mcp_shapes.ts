@@ -1,4 +1,4 @@
-// Messages of the Model Context Protocol, whose own package checks them.
+// Messages of the Model Context Protocol. The protocol's own package validates them.
 import { RequestBody, z } from './validation.ts';
 
 export const McpReply = z

@@ -11,7 +11,7 @@ import { SHAPES } from './shapes.ts';
 import { ErrorBody } from './system_shapes.ts';
 import { RequestBody } from './validation.ts';
 
-/** The modules of shapes of all resources. */
+/** The shape modules of all resources. */
 type Shapes = Readonly<Record<ResourceName, Readonly<Record<string, unknown>>>>;
 
 function namedShape({ method, path, resource }: Operation, name: string, shapes: Shapes): z.ZodType {
@@ -21,7 +21,7 @@ function namedShape({ method, path, resource }: Operation, name: string, shapes:
   throw new Error(`${method} ${path}: ${resource} has no shape ${name}`);
 }
 
-/** A tag per resource. */
+/** The description of each resource's tag. */
 const TAGS: Readonly<Record<ResourceName, string>> = {
   services: 'Commands with a port, which Berth starts, watches and stops',
   groups: 'Services that are started and stopped together',
@@ -44,8 +44,8 @@ const TAGS: Readonly<Record<ResourceName, string>> = {
 };
 
 /**
- * What any request may meet: `invalid_spec` for an undeclared query value or broken percent-encoding. A
- * change, which may come with a body, may meet more.
+ * The errors that any request may get: `invalid_spec` for an undeclared query value or broken
+ * percent-encoding. A change may get more, because it may have a body.
  */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_spec',
@@ -59,7 +59,7 @@ const CHANGE_ERRORS: readonly ErrorCode[] = [
   'payload_too_large',
   'unsupported_media_type',
 ];
-/** Of a shared database. */
+/** The errors of a shared database. */
 const CLOUD_ERRORS: readonly ErrorCode[] = ['standing_by', 'database_unusable'];
 const STORE_ERRORS: readonly ErrorCode[] = ['storage_full', 'storage_lost', 'key_unusable'];
 
@@ -73,7 +73,7 @@ function shapeOfQuery(field: QueryField): z.ZodType {
   return field.kind === 'list' ? z.array(word).min(1) : word;
 }
 
-/** The parameters of an operation: the path's, the query's, and the header if events are replayed. */
+/** The parameters of an operation: of its path, its query, and the header of a stream or a cloud change. */
 function parametersOf(row: Operation): ZodOpenApiOperationObject['requestParams'] {
   const inPath = [...row.path.matchAll(/\{(\w+)\}/g)].map(([, key = '']): [string, z.ZodType] => [
     key,
@@ -156,7 +156,7 @@ function operationOf(row: Operation, shapes: Shapes): ZodOpenApiOperationObject 
   };
 }
 
-/** The document of `rows`. Throws when an operation names a missing shape. */
+/** The OpenAPI document of the operations `rows`. Throws an Error if an operation names a missing shape. */
 export function buildDocument(rows: readonly Operation[], shapes: Shapes): ReturnType<typeof createDocument> {
   const paths: ZodOpenApiPathsObject = {};
   for (const row of rows) {
@@ -189,12 +189,12 @@ export function buildDocument(rows: readonly Operation[], shapes: Shapes): Retur
   });
 }
 
-/** The modules of shapes of all resources. */
+/** Loads the shape modules of all resources. */
 export async function loadShapes(): Promise<Shapes> {
   const loaded = Object.entries(SHAPES).map(async ([resource, load]) => [resource, await load()]);
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-/** The document as served. */
+/** The document as the daemon serves it: JSON in UTF-8. */
 export const documentJson = async (rows: readonly Operation[]): Promise<Uint8Array> =>
   Buffer.from(JSON.stringify(buildDocument(rows, await loadShapes())));

@@ -1,5 +1,5 @@
-// One operation of the API, a method on a path, as data. Shapes are given by name: nothing here needs zod, so
-// that neither the start of the daemon nor the command line nor a client loads it.
+// An operation of the API (a method on a path) as data. Operations refer to shapes by name, so this file does
+// not need zod, and neither the start of the daemon nor the command line nor a client loads zod.
 import type { z } from '../adapters/zod.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { QueryInput, QueryShape, QueryValues } from './query.ts';
@@ -9,36 +9,36 @@ import type { RequestBody } from './validation.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * `read`: answered from the views at once. `call`: an owner is asked. `stream`: events as they arrive.
- * `socket`: a WebSocket. `relay`: body and answer are passed on as they are.
+ * `read`: answered at once from the views. `call`: the handler asks an owner. `stream`: events as they
+ * arrive. `socket`: a WebSocket. `relay`: body and answer are passed on unchanged.
  */
 export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 
-/** The kind of key in a path. An invalid name is a 400 for a write, a 404 for a read. */
+/** The kind of key in a path. An invalid name is a 400 for a write and a 404 for a read. */
 export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'policy' | 'token' | 'id';
 
 /**
  * What an agent may do with its token, docs/reference.md "Token of an agent":
- * `never`: nothing, only a person may;
- * `any`: all of it, as nothing of a stack is in it;
- * `self`: all of it if the path names the agent itself;
- * `stack`: all of it if what the path names is of its stack;
- * `body`: all of it if what the body names is of its stack;
- * `part`: the handler leaves out, or refuses, what is not of its stack.
+ * `never`: nothing, because only a person may use the operation;
+ * `any`: everything, because the operation concerns no stack;
+ * `self`: everything, if the path names the agent itself;
+ * `stack`: everything, if the path names something in the agent's stack;
+ * `body`: everything, if the body names something in the agent's stack;
+ * `part`: the handler leaves out, or refuses, everything outside the agent's stack.
  */
 export type AgentRight = 'never' | 'any' | 'self' | 'stack' | 'body' | 'part';
 
 /** The codes for an unknown key in the path. */
 export type MissingCode = Extract<ErrorCode, `unknown_${string}`>;
 
-/** A resource of the API: it has a module of operations, a module of shapes and a module of handlers. */
+/** A resource of the API. Each has a module of operations, a module of shapes and a module of handlers. */
 export type ResourceName = keyof ResourceShapes;
 
-/** The names in `S` of shapes of an answer, or of a body. */
+/** The names of the answer shapes in the module `S`, and of the body shapes. */
 type AnswerName<S> = { [N in keyof S]: S[N] extends z.ZodType ? N : never }[keyof S] & string;
 type BodyName<S> = { [N in keyof S]: S[N] extends RequestBody ? N : never }[keyof S] & string;
 
-/** `B` and `A` are names in the resource's module of shapes. */
+/** `B` and `A` name the body and the answer in the resource's module of shapes. */
 export interface Operation<
   R extends ResourceName = ResourceName,
   K extends OperationKind = OperationKind,
@@ -46,7 +46,7 @@ export interface Operation<
   B extends string = string,
   A extends string = string,
 > {
-  /** Names it in the API's document, and so in generated clients: a verb and a noun. */
+  /** Its name in the API's document and in generated clients: a verb and a noun. */
   readonly id: string;
   readonly resource: R;
   readonly kind: K;
@@ -65,35 +65,35 @@ export interface Operation<
   readonly answer: A | null;
   /** The content type of the answer; null: JSON, or an event stream for a `stream`. */
   readonly contentType: string | null;
-  /** Codes in addition to those of every request. */
+  /** Error codes in addition to those of every request. */
   readonly errors: readonly ErrorCode[];
   readonly keyKind: KeyKind | null;
   readonly agentRight: AgentRight;
-  /** Of a `read`: the code for an unknown key. */
+  /** For a `read`: the error code for an unknown key. */
   readonly missing: MissingCode | null;
-  /** The part of the daemon that the handler needs, started with the first request that needs it. */
+  /** The part of the daemon that the handler needs. The first request that needs it starts it. */
   readonly needs: 'cloud' | 'mcp' | null;
   /**
-   * Answered in every phase of the daemon. The others are answered once it is ready, and changes only until
-   * it shuts down.
+   * Answered in every phase of the daemon. Other operations are answered once the daemon is ready, and
+   * changes only until it shuts down.
    */
   readonly isAlways: boolean;
   /** Answered without a token, because it reveals nothing about registered resources. */
   readonly isPublic: boolean;
   /** Also answered to clients with a share token of the agent in the path. */
   readonly isShared: boolean;
-  /** Answered without waiting for a process or a cluster, so a client may give up soon. */
+  /** Answered without waiting for a process or a cluster, so a client may use a short timeout. */
   readonly isPrompt: boolean;
-  /** Needs the store, and may fail as it does. */
+  /** Needs the store, so it may fail with the store's errors. */
   readonly isStored: boolean;
-  /** Of a `socket`: the subprotocol. */
+  /** For a `socket`: the WebSocket subprotocol. */
   readonly protocol: string | null;
 }
 
 /** The content type of metrics. */
 export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
-/** An operation as written, without the fields that have their usual value. */
+/** An operation as its module writes it. A field may be absent if it has its usual value. */
 type Definition<
   R extends ResourceName,
   K extends OperationKind,
@@ -104,9 +104,8 @@ type Definition<
   Partial<Omit<Operation<R, K, Q, B, A>, 'resource' | 'errors'>> & { readonly errors?: readonly ErrorCode[] };
 
 /**
- * The one constructor of operations, for those of `resource`: it fills in the usual values. An answer is JSON
- * with status 200; a GET is prompt, everything else needs the store, and a `read` fails only with its
- * `missing`.
+ * Constructs the operations of `resource`, and fills in the usual values: the answer is JSON with status 200,
+ * a GET is prompt, every other method needs the store, and a `read` fails only with its `missing`.
  */
 export const operationsOf =
   <R extends ResourceName>(resource: R) =>
@@ -157,7 +156,7 @@ export type InputOf<O extends Operation> = [NonNullable<O['body']>] extends [nev
   : ShapeOf<O, O['body']> extends RequestBody<infer I, unknown>
     ? I
     : never;
-/** The body that the handler gets, checked and with every default; null: none. */
+/** The body that the handler gets, validated and with every default; null: none. */
 export type BodyOf<O extends Operation> = [NonNullable<O['body']>] extends [never]
   ? null
   : ShapeOf<O, O['body']> extends { parse: (value: unknown) => infer B }
@@ -168,9 +167,9 @@ export type QueryOf<O extends Operation> = QueryValues<O['query']>;
 /** The query that a client gives. */
 export type QueryInputOf<O extends Operation> = QueryInput<O['query']>;
 
-/** Resources that belong to each Berth: its tethers, its relay, the proof that it knows its token. */
+/** Resources that each Berth answers itself: its tethers, its relay, the proof that it knows its token. */
 const OWN: ReadonlySet<ResourceName> = new Set(['tethers', 'relay', 'access']);
 
-/** Whether another Berth answers `operation`, where one is set. */
+/** Whether the remote Berth, if one is set, answers `operation`. */
 export const isOfRemote = ({ path, resource }: Operation): boolean =>
   path.startsWith('/k8s/') && !OWN.has(resource);

@@ -1,4 +1,4 @@
-// Policies: the shape of one, and the answers of the operations. docs/reference.md "Policies".
+// Policies: the shape of a policy, and the answers of the operations. docs/reference.md "Policies".
 
 import { selectorFault } from '../protocol/labels.ts';
 import { isNamespace } from '../protocol/names.ts';
@@ -26,7 +26,7 @@ import {
 const { maxList } = POLICY;
 const { min, max } = CLOUD.idleMinutes;
 
-/** A list of 1 to POLICY.maxList. */
+/** A list of 1 to POLICY.maxList elements. */
 const listField = <T extends z.ZodType>(element: T, of: string) => {
   const rule = `must be a list of 1 to ${maxList} ${of}`;
   return z.array(element, rule).min(1, rule).max(maxList, rule).describe(rule);
@@ -90,7 +90,7 @@ function selectorFaults({ labels, cluster_ids, namespaces }: PolicyBody['selecto
   return wrong === null ? [] : [fault('selector.labels', wrong)];
 }
 
-/** The windows, and what is wrong with them. */
+/** The parsed windows, and a fault for each text that is not a window. */
 function windowsOf(texts: readonly string[]): { windows: SleepWindow[]; faults: InvalidField[] } {
   const windows: SleepWindow[] = [];
   const faults: InvalidField[] = [];

@@ -14,7 +14,7 @@ export const principals = {
     answer: 'TokenList',
     needs: 'cloud',
   }),
-  // Its answer is a secret: it is not recorded as an operation.
+  // Not recorded as an operation, because its answer is a secret.
   createToken: operation({
     id: 'createToken',
     kind: 'call',

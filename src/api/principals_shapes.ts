@@ -1,4 +1,4 @@
-// API tokens and grants: the shapes of new ones, and the answers of the operations.
+// API tokens and grants: the shapes of new tokens and new grants, and the answers of the operations.
 // docs/reference.md "API tokens", "Roles and grants".
 import { ROLES } from '../protocol/grants.ts';
 import { selectorFault } from '../protocol/labels.ts';
@@ -18,7 +18,7 @@ const TokenShape = objectShape({
     .optional(),
 }).meta({ id: 'TokenInput' });
 
-/** A token as a client asks for it. */
+/** A new token as a client requests it. */
 export type NewToken = z.input<typeof TokenShape>;
 export const NewToken = new RequestBody(TokenShape, (value): { name: string; expiresAt: number | null } => {
   const { name, expires_at: expiresAt } = validate(TokenShape, value);
@@ -64,11 +64,11 @@ function parseGrant(value: unknown): GrantInput {
       : [{ path: 'token', message: 'one of token, user and group must be given' }]),
   ];
   validate(GrantShape, value, faults);
-  // One grantee exists, or its absence was reported as a fault.
+  // `validate` has thrown unless there is exactly one grantee.
   return { to: grantees[0] as Grantee, role, clusterId, namespace, labels };
 }
 
-/** A grant as a client asks for it. */
+/** A new grant as a client requests it. */
 export type NewGrant = z.input<typeof GrantShape>;
 export const NewGrant = new RequestBody(GrantShape, parseGrant);
 

@@ -1,4 +1,4 @@
-// The fields of a query string, one per key. The front reads and checks them, the client writes them.
+// The fields of a query string, one per key. The front parses and validates them; the client writes them.
 
 interface QueryFieldBase {
   /** For the API's document. */
@@ -6,7 +6,7 @@ interface QueryFieldBase {
 }
 interface IntegerField extends QueryFieldBase {
   kind: 'integer';
-  /** A value outside is an error; with `clamp`, one above `most` counts as `most`. */
+  /** A value out of range is an error; with `clamp`, a value above `most` counts as `most`. */
   least: number;
   most: number;
   clamp?: boolean;
@@ -34,7 +34,7 @@ type FieldValue<F> = F extends IntegerField
     : F extends { of: readonly (infer W)[] }
       ? W
       : string;
-/** A query as read; null: not given. */
+/** A parsed query; null: the field is absent. */
 export type QueryValues<S> = {
   readonly [K in keyof S]: (S[K] extends ListField ? FieldValue<S[K]>[] : FieldValue<S[K]>) | null;
 };

@@ -1,4 +1,4 @@
-// The query fields that operations of several resources have.
+// Query fields shared by operations of several resources.
 import { HTTP, LOGS } from '../settings/limits.ts';
 
 const milliseconds = (summary: string) =>

@@ -23,7 +23,7 @@ const ENV_RULE = 'must be an object of up to 256 strings and 64 KiB';
 const ENV_KEY_RULE = 'must have a key of letters, digits and _ that begins with no digit and not with BERTH_';
 const ENV_VALUE_RULE = 'must be a string without NUL';
 
-/** The port is not known yet. As the port itself, and after the address, any number makes a URL. */
+/** Whether `value` is a URL whatever number replaces $PORT: it may be the port, or come after the address. */
 function isAgentReadyUrl(value: string): boolean {
   const filled = value.replace(/^([^/]*\/\/[^/?#$]*:)\$PORT(?![^/?#])/, (_, before) => `${before}1`);
   const isInAddress = /^[^/]*\/\/[^/?#]*\$PORT/.test(filled);
@@ -77,13 +77,13 @@ export const stack = stringField(
   (value) => value.length <= MAX_STACK_NAME && STACK_NAME_PATTERN.test(value),
 );
 
-/** What is wrong with a service in view of its stack: its name, or placeholders without a stack. */
+/** The faults that concern a service's stack: a name of another form, or placeholders without a stack. */
 export function faultsOfStack(value: unknown): InvalidField[] {
   const tooLong = [...tooLongInStack(value, 'name'), ...tooLongInStack(value, 'group')];
   return [...tooLong, ...faultsOfStackName(value), ...faultsOfPlaceholder(value)];
 }
 
-/** That a check of a service of no stack has a placeholder, which nothing would fill in. */
+/** A fault for each check with a placeholder if the service has no stack: nothing would fill it in. */
 function faultsOfPlaceholder(value: unknown): InvalidField[] {
   if (!(value instanceof Object) || ('stack' in value && value.stack)) return [];
   const checks = ['ready', 'live'].filter((check) => {
@@ -126,7 +126,7 @@ export const baseEnv = z
   .nullable()
   .describe(`${BASE_ENV_RULE}; what the service starts from in place of the environment of the daemon`);
 
-/** A field with many entries: its name, their maximum number, and the expected form. */
+/** A field with many entries: its name, the maximum number of entries, and the rule that its fault states. */
 export type LargeField = readonly [field: string, maxEntries: number, rule: string];
 export const ENV_LIMIT: LargeField = ['env', SERVICE.maxEnvEntries, ENV_RULE];
 export const BASE_ENV_LIMIT: LargeField = ['baseEnv', SERVICE.maxBaseEnvEntries, BASE_ENV_RULE];
@@ -137,9 +137,9 @@ const entriesIn = (value: object, field: string): number => {
 };
 
 /**
- * The faults of a body that zod does not find, and the body without the fields concerned. Fields of `limits`
- * with too many entries are removed, because zod checks each entry and names its faults, which takes most of
- * a second for the largest body. Also, zod's records drop a key `__proto__` silently.
+ * Finds faults before zod does, and returns the body without the fields that have too many entries by
+ * `limits`: zod would check each entry and report its faults, which takes most of a second for the largest
+ * body. Also finds a key `__proto__`, which zod's records drop silently.
  */
 export function checkBeforehand(
   value: unknown,
@@ -161,10 +161,10 @@ function hiddenKey(value: object): InvalidField[] {
   return isHidden ? [{ path: 'env.__proto__', message: `env.__proto__ ${ENV_KEY_RULE}` }] : [];
 }
 
-/** As `envRows`; undefined: absent, null: none. */
+/** The field `baseEnv` with its entries as rows, like `envRows`; undefined: absent, null: none. */
 export const baseEnvRows = (given: Record<string, string> | null | undefined) =>
   given === undefined ? {} : { baseEnv: given && Object.entries(given) };
 
-/** User strings are rows, never keys of objects; null: absent. */
+/** The entries of `env` as rows, because strings from users are never keys of objects; null: absent. */
 export const envRows = (given: Record<string, string> | undefined): [string, string][] | null =>
   given ? Object.entries(given) : null;

@@ -1,8 +1,8 @@
-// What makes an answer recognizable as one of ours, by the name of its shape. A client that has no token
-// asks for no proof, so another program that listens at the daemon's address may answer it, with JSON of its
-// own.
+// The fields by which a client recognizes an answer of Berth, by the name of its shape. A client without a
+// token does not ask for a proof, so another program that listens at the daemon's address may answer with its
+// own JSON.
 
-/** `list`: an array. Otherwise the names of fields that every such answer has. */
+/** `list`: an array. Otherwise: the names of fields that every answer of this shape has. */
 export type RequiredFields = 'list' | readonly string[];
 
 export const REQUIRED_FIELDS: Readonly<Record<string, RequiredFields>> = {

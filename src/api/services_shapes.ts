@@ -146,7 +146,7 @@ const LARGE_FIELDS: readonly field.LargeField[] = [
 
 const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
 
-/** The faults of a registration in which fields contradict its kind, as far as its fields are right. */
+/** A fault for each field that contradicts the kind of the registration, which zod has not validated yet. */
 function faultsOfKind(value: unknown): InvalidField[] {
   const given: Record<string, unknown> = value instanceof Object ? { ...value } : {};
   const isTask = given['kind'] === 'task';
@@ -167,7 +167,7 @@ function faultsOfKind(value: unknown): InvalidField[] {
   return refusals.flatMap(([path, isWrong, rule]) => (isWrong ? [{ path, message: `${path} ${rule}` }] : []));
 }
 
-/** Each dependency once; without a condition it is a name. Fails invalid_spec for two of one name. */
+/** Each dependency once; a name if it has no condition. Throws invalid_spec if a name has two conditions. */
 function uniqueDependencies(given: readonly z.infer<typeof dependency>[]): Dependency[] {
   const unique = new Map<string, Dependency>();
   for (const one of given) {
@@ -209,7 +209,7 @@ function parseRegistration(value: unknown, extraFaults: readonly InvalidField[] 
   });
 }
 
-/** The body of `register`. An absent field takes its default, except `env`: absent keeps the stored one. */
+/** The body of `register`. An absent field takes its default, except `env`, which keeps its stored value. */
 export type Registration = z.input<typeof RegistrationShape>;
 export const Registration = new RequestBody(RegistrationShape, parseRegistration, check.checkFaults);
 
@@ -284,7 +284,7 @@ const specFields = {
   schedule: z.object({ cron: z.string(), timezone: z.string().nullable(), catchUp: z.boolean() }).nullable(),
 } satisfies Record<Exclude<keyof ServiceSpec, keyof typeof serviceFields | 'env' | 'agent'>, z.ZodType>;
 
-/** A service read on its own: with its spec, but without the values of `env`. */
+/** A service with its spec, but without the values of `env`, as the read of a single service returns it. */
 export type ServiceDetail = z.infer<typeof ServiceDetail>;
 export const ServiceDetail = z
   .object({
@@ -369,7 +369,7 @@ export const Explanation = z
   })
   .meta({ id: 'Explanation' });
 
-/** What a service used in the past. */
+/** The past CPU and memory use of a service. */
 export type StatsHistory = z.infer<typeof StatsHistory>;
 export const StatsHistory = z
   .object({

@@ -1,4 +1,4 @@
-// The modules of shapes, by resource. Each runs when it is first asked for.
+// The modules of shapes, by resource. Each loads at its first use.
 
 export const SHAPES = {
   services: () => import('./services_shapes.ts'),
@@ -21,5 +21,5 @@ export const SHAPES = {
   mcp: () => import('./mcp_shapes.ts'),
 };
 
-/** Their exports are the names that operations give. */
+/** Operations refer to shapes by the names of these modules' exports. */
 export type ResourceShapes = { [R in keyof typeof SHAPES]: Awaited<ReturnType<(typeof SHAPES)[R]>> };

@@ -1,4 +1,4 @@
-// Stacks: the shape of a new one and the answers of the operations, docs/reference.md "Stacks".
+// Stacks: the shape of a new stack and the answers of the operations, docs/reference.md "Stacks".
 import { MAX_PROJECT_NAME, PROJECT_NAME_PATTERN, type StackClaim } from '../protocol/stacks.ts';
 import { rssMB } from './answer_fields.ts';
 import { cwd, stack } from './registration_fields.ts';

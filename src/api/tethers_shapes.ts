@@ -1,4 +1,4 @@
-// Tethers: the shape of a new one, docs/reference.md "Tethers", and the answers of the operations.
+// Tethers: the shape of a new tether, docs/reference.md "Tethers", and the answers of the operations.
 import { DNS_SUBDOMAIN } from '../adapters/kube/parse_objects.ts';
 import type { TetherInput } from '../protocol/tethers.ts';
 import { TETHER } from '../settings/cloud_limits.ts';
@@ -42,10 +42,10 @@ function parseTether(value: unknown): Omit<TetherInput, 'workloadId'> {
 }
 
 /**
- * `wake`: whether a connection may wake the workload; default true. `pod`: the only pod of a StatefulSet
- * that gets connections. `allow_not_ready`: whether a pod that runs and is not Ready gets connections while
- * none is Ready. `half_closed_timeout`: silence of the pod that ends a connection whose client has
- * half-closed (ms).
+ * `wake`: whether a connection may wake the workload; default true. `pod`: the only pod of a StatefulSet that
+ * gets connections. `allow_not_ready`: whether a running pod gets connections while no pod is Ready.
+ * `half_closed_timeout`: how long the pod may be silent on a connection that its client has half-closed,
+ * until the connection ends (ms).
  */
 export type NewTether = z.input<typeof TetherShape>;
 export const NewTether = new RequestBody(TetherShape, parseTether);

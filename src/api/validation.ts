@@ -1,4 +1,4 @@
-// Kinds of fields, and a check that names every wrong one: docs/reference.md "Errors".
+// Shapes of fields, and a validation that names every wrong field: docs/reference.md "Errors".
 import { z } from '../adapters/zod.ts';
 import { type FailureDetail, fail } from '../protocol/errors.ts';
 import { textFault } from '../protocol/text_fault.ts';
@@ -14,7 +14,7 @@ const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 export const isPlainText = (text: string, maxLength: number): boolean =>
   text.length <= maxLength && !CONTROLS.test(text);
 
-/** A string for which `fits` holds; `must` describes it, after the word "must". */
+/** A string for which `fits` returns true; `must` states the rule, and begins with the word "must". */
 export const stringField = (must: string, fits: (value: string) => boolean = () => true) =>
   z
     .string(must)
@@ -31,13 +31,13 @@ export const integerField = (from: number, to: number, must = `must be an intege
 
 export const flagField = () => z.boolean('must be true or false');
 
-/** The body of a request: `I` as a client sends it, `B` with all defaults. */
+/** The body of a request: `I` is what a client sends, `B` is the validated body with all defaults. */
 export class RequestBody<I = unknown, B = unknown> {
   /** For the API's document. */
   readonly shape: z.ZodType<unknown, I>;
   /** Throws invalid_spec with every wrong field; `extraFaults` are those of `findFaults`. */
   readonly parse: (value: unknown, extraFaults?: readonly InvalidField[]) => B;
-  /** Faults that need something that is loaded first. */
+  /** Finds the faults whose check must load a package first. */
   readonly findFaults: (value: unknown) => Promise<readonly InvalidField[]>;
 
   constructor(
@@ -52,8 +52,8 @@ export class RequestBody<I = unknown, B = unknown> {
 }
 
 /**
- * An object without other fields. `readOnly` are fields of a GET answer: they may be sent back and are
- * ignored.
+ * An object with only these fields. `readOnly` names fields of a GET answer: a client may send them back, and
+ * they are ignored.
  */
 export function objectShape<S extends z.core.$ZodLooseShape>(fields: S, readOnly: readonly string[] = []) {
   const ignored = readOnly.map((name) => [name, z.unknown().meta({ readOnly: true }).optional()]);
@@ -66,7 +66,7 @@ const fieldPath = (path: readonly PropertyKey[]): string => path.map(String).joi
 const isOtherType = ([first]: readonly z.core.$ZodIssue[]): boolean =>
   (first?.code === 'invalid_type' || first?.code === 'invalid_value') && first.path.length === 0;
 
-/** Of a field that takes several forms, the faults of the form that was meant: the one with the fewest. */
+/** For a field that takes several forms, the faults of the closest form, which has the fewest. */
 function faultsOf(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const branches = issue.errors.filter((branch) => branch.length > 0 && !isOtherType(branch));
@@ -75,7 +75,7 @@ function faultsOf(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   return meant.flatMap((fault) => faultsOf({ ...fault, path: [...issue.path, ...fault.path] }));
 }
 
-/** The details up to the limit, and the number of further ones. */
+/** The details up to the limit, and the number of faults beyond it. */
 function detailsOf(issues: readonly z.core.$ZodIssue[]): { details: InvalidField[]; left: number } {
   const details = new Map<string, string>();
   let left = 0;
@@ -107,8 +107,8 @@ function invalidBody(details: InvalidField[], hint?: string, left = 0) {
 }
 
 /**
- * The value parsed by `shape`. Throws invalid_spec naming every wrong field; `extraFaults` are those that zod
- * cannot find.
+ * The value parsed by `shape`. Throws invalid_spec, which names every wrong field; `extraFaults` are the
+ * faults that zod cannot find.
  */
 export function validate<S extends z.ZodType>(
   shape: S,

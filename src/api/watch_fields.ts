@@ -19,7 +19,7 @@ const line = stringField(
   (value) => value !== '' && value.length <= WATCH.maxGlobLength && !/[\r\n]/.test(value),
 );
 
-/** As a client sends it. */
+/** The field as a client sends it. */
 export const watchInput = z.strictObject(
   {
     paths: z.array(glob, PATHS_RULE).min(1, PATHS_RULE).max(WATCH.maxGlobs, PATHS_RULE),
@@ -34,7 +34,7 @@ export const watchInput = z.strictObject(
   'must be an object with paths',
 );
 
-/** With every default, as it is returned. */
+/** The field as an answer returns it, with every default. */
 export const watch = z
   .object({
     paths: z.array(z.string()),
@@ -45,7 +45,7 @@ export const watch = z
   })
   .meta({ id: 'Watch' });
 
-/** `given` with a default for every field left open; null: nothing is watched. */
+/** `given` with a default for every absent field; null: nothing is watched. */
 export function completeWatch(given: z.infer<typeof watchInput> | null | undefined): WatchSpec | null {
   if (!given) return null;
   const {

@@ -20,7 +20,7 @@ const hold = {
   summary: 'Time (ms) in which no connection through a tether wakes it; default 0',
 } as const;
 
-/** How a change in the cluster may fail. */
+/** The errors of a change in the cluster. */
 const CHANGE_ERRORS = [
   'workload_conflict',
   'cluster_unreachable',

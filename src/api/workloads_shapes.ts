@@ -22,13 +22,13 @@ function parseAutoSleep(value: unknown): { enabled: boolean | null; minutes: num
   return { enabled: given.auto_sleep_enabled ?? null, minutes: given.idle_timeout_minutes ?? null };
 }
 
-/** Settings of auto-sleep to change; absent ones stay unchanged. */
+/** The auto-sleep settings to change; absent settings stay unchanged. */
 export type AutoSleepChange = z.input<typeof AutoSleepShape>;
 export const AutoSleepChange = new RequestBody(AutoSleepShape, parseAutoSleep);
 
 const NAMESPACES_RULE = `must be a list of 1 to ${CLOUD.maxNamespaces} names of namespaces`;
 
-/** Which workloads a change of many concerns. */
+/** The fields that a bulk sleep and a bulk wake share: they select the workloads. */
 const selection = {
   selector: z
     .string('must be a label selector, such as app=web')
@@ -51,7 +51,7 @@ const hold = integerField(0, HTTP.maxQueryDurationMs)
 const BulkWakeShape = objectShape(selection).meta({ id: 'BulkWakeInput' });
 const BulkSleepShape = objectShape({ ...selection, hold }).meta({ id: 'BulkSleepInput' });
 
-/** Nobody puts every workload of every cluster to sleep by an empty body. */
+/** An empty body is refused, because it would put every workload of every cluster to sleep. */
 const UNSELECTED = 'must be given, or cluster_id, or namespaces: nothing else says which workloads are meant';
 
 const isUnselected = ({ selector, cluster_id, namespaces }: BulkWake): boolean =>
@@ -72,7 +72,7 @@ function parseBulk(given: BulkSleep): BulkInput {
   };
 }
 
-/** A sleep or wake of many workloads, as it was asked for. */
+/** A requested sleep or wake of many workloads. */
 export type BulkInput = Omit<BulkChange, 'to'>;
 export type BulkSleep = z.input<typeof BulkSleepShape>;
 export type BulkWake = z.input<typeof BulkWakeShape>;

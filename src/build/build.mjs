@@ -1,6 +1,6 @@
-// Installs and builds when something is newer than the last build, and does nothing otherwise. With --verify it
-// only fails when there is something to build. Uses plain JavaScript and built-in modules only, because it runs
-// before anything is installed.
+// Installs packages and builds if a source is newer than the last build, and does nothing otherwise. With
+// --verify, it builds nothing, and fails if the build is out of date. Uses plain JavaScript and built-in
+// modules only, because it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -58,7 +58,7 @@ if (needsInstall(root)) {
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
 }
 
-/** What the hidden command `name` of the program in `output` prints. */
+/** The output of the hidden command `name` of the program in `output`. */
 function said(output, name) {
   const { status, stdout } = spawnSync(process.execPath, [join(output, 'bin.cjs'), name], {
     stdio: ['ignore', 'pipe', 2],
@@ -84,13 +84,13 @@ async function buildInto(fresh) {
   writeClientPackage(root, fresh, thirdPartyLicences(root, inputs.client));
   copyBinaries(root, fresh);
   cpSync(join(root, 'src/agent-rules'), join(fresh, 'agent-rules'), { recursive: true });
-  // No bundle names the package that the binaries come from.
+  // The binaries come from a package that no bundle imports.
   const contained = [...inputs.program, ...inputs.client, 'node_modules/uWebSockets.js'];
   writeFileSync(join(fresh, 'THIRD_PARTY_LICENSES'), thirdPartyLicences(root, contained));
   writeFileSync(join(fresh, 'berth.1'), said(fresh, '__man'));
   writeFileSync(join(fresh, 'berth.schema.json'), said(fresh, '__schema'));
   await compile(fresh);
-  // Only a package needs the types, and they take longer than all the rest.
+  // Only a package needs the types, and writing them takes longer than the rest of the build.
   if (isPackage) (await import('./client_types.mjs')).writeClientTypes(root, fresh);
 }
 
@@ -101,7 +101,7 @@ if (process.argv.includes('--force') || isPackage || isStale) {
   const fresh = `${output}.${process.pid}`;
   await buildInto(fresh);
   writeFileSync(join(fresh, '.built'), '');
-  // A source that changed during the build is newer than the build.
+  // The stamp has the time of the build's start, so a source that changed during the build is newer than it.
   utimesSync(join(fresh, '.built'), began, began);
   const old = `${output}.old-${process.pid}`;
   if (existsSync(output)) renameSync(output, old);

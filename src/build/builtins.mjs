@@ -1,5 +1,5 @@
-// Built-in modules that a start may not need. Each costs a process or a thread 0.5 to 2 ms, so a bundle loads
-// one at its first use.
+// Built-in modules that a start may not need. Loading one costs a process or a thread 0.5 to 2 ms, so a
+// bundle loads each at its first use.
 import { createRequire } from 'node:module';
 
 const LATER = [
@@ -19,7 +19,7 @@ const LATER = [
 const namesOf = (name) => Object.keys(createRequire(import.meta.url)(name));
 
 /**
- * An esbuild plugin: replaces each module with an object of the same names, whose values load it on access.
+ * An esbuild plugin: replaces each module with an object that has the same exports and loads it on access.
  */
 export const builtins = {
   name: 'builtins',

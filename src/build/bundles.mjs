@@ -1,5 +1,5 @@
-// The output of the build: one bundle per entry, with the packages that every start needs. What is loaded
-// later lies in files of its own.
+// The bundles of the build: one per entry, with the packages that every start needs. Code that loads later is
+// in separate files.
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { builtins } from './builtins.mjs';
@@ -36,10 +36,10 @@ const WORKERS = {
 };
 /** Loaded when a request first needs it. */
 const SCHEMAS = { file: 'schemas', source: 'src/api/schemas.ts' };
-/** Files that no installed package has: they stay where the packages of the source tree are. */
+/** Not in an installed package: the benches run in the source tree, whose packages they need. */
 const BENCHES = { bench: 'bench/run.ts', 'bench-bare': 'bench/kit/bare_process.ts' };
 
-/** Keeps a part of the command that another part, or the daemon, loads in a file of its own. */
+/** Keeps each part of the command that another part loads on demand, and the daemon, in a separate file. */
 const partsApart = {
   name: 'parts-apart',
   setup: (build) =>
@@ -106,13 +106,13 @@ function programs(shared) {
   ];
 }
 
-/** Parts of the page that it loads when they are first seen. They share no code with it. */
+/** Parts of the page that load when they are first shown. They share no code with the page. */
 const PAGE_PARTS = {
   terminal: 'src/dashboard/parts/terminal.ts',
   chart: 'src/dashboard/parts/chart.ts',
 };
 
-/** Keeps a part of the page that is imported on demand in a file of its own, with a name that the daemon knows. */
+/** Keeps each part of the page that loads on demand in a separate file, with a name that the daemon knows. */
 const pagePartsApart = {
   name: 'page-parts-apart',
   setup: (build) =>

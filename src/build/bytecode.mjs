@@ -1,6 +1,6 @@
-// Stores compiled code beside the bundles that every start of the daemon runs: parsing and compiling them is
-// a third of the time of a start. V8 checks that the code matches (version, flags, length of the source), and
-// compiles as usual if it does not.
+// Stores compiled code beside the bundles that every start of the daemon runs: parsing and compiling them
+// takes a third of a start. V8 checks that the compiled code matches (version, flags, length of the source),
+// and compiles as usual if it does not.
 //
 // Only functions that have run are included, so this starts and stops a daemon of this build, with its own
 // state directory.
@@ -15,15 +15,15 @@ import { fileURLToPath } from 'node:url';
 
 const COMPILED = ['daemon', 'schemas', 'workers/services', 'workers/host'];
 const KEEP = fileURLToPath(new URL('keep_bytecode.cjs', import.meta.url));
-/** A busy machine takes seconds; what cannot start ends by itself. */
+/** A busy machine takes seconds; a daemon that cannot start exits by itself. */
 const TIMEOUT_MS = 60_000;
 const POLL_MS = 10;
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 /**
- * The loader that replaces a bundle. With the hash in the names, one build's code never runs with another's
- * compiled code. V8 keeps the name of a script in its compiled code, so it is the path within the build:
- * stack traces show `berth/daemon-<hash>.js` wherever it was built.
+ * The loader that replaces a bundle. The file names contain a hash, so one build's code never runs with
+ * another's compiled code. V8 keeps the name of a script in its compiled code, so that name is the path
+ * within the build: stack traces show `berth/daemon-<hash>.js` wherever the bundle was built.
  */
 const loader = (folder, name) => `'use strict';
 const { readFileSync } = require('node:fs');
@@ -84,7 +84,7 @@ async function runTwice(output, home, children, signal) {
     const died = ended.then(([code]) => Promise.reject(new Error(`it ends with ${code}`)));
     const [said] = await Promise.race([once(child.stdout, 'data'), died]);
     await until(true);
-    // An empty registration: it is refused, but loads the code that checks one.
+    // The daemon refuses an empty registration, but loads the code that validates registrations.
     const [, port] = /:(\d+)\n/.exec(said) ?? [];
     await fetch(`http://127.0.0.1:${port}/v1/services`, { method: 'POST', headers: JSON_TYPE, body: '{}' });
     child.kill('SIGTERM');
@@ -100,8 +100,8 @@ async function runTwice(output, home, children, signal) {
 }
 
 /**
- * Compiles the daemon of the build in `output`. On a machine that cannot run it, the build works but starts
- * slower.
+ * Compiles the daemon of the build in `output`. If this machine cannot run the daemon, the build works but
+ * starts slower.
  */
 export async function compile(output) {
   for (const name of COMPILED) splitOff(output, name);

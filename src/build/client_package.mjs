@@ -1,14 +1,14 @@
-// The client as a package of its own, in `client-package` of the build: for Node and browsers, without
-// dependencies and native code. The program's package exports the same files as `/client`.
+// Builds the client as a separate package, in `client-package` of the build: for Node and browsers, with
+// neither dependencies nor native code. The program's package exports the same files as `/client`.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageBundles, packagesApart, writePackagesManifest } from './packages.mjs';
 
 const FOLDER = 'client-package';
-/** What the client for Node loads at its first need: for the configuration, and for terminals. */
+/** The packages that the client for Node loads at first use: for the configuration, and for terminals. */
 const PACKAGES = ['smol-toml', 'ws'];
 
-/** The esbuild options of its files. */
+/** The esbuild options of the client's bundles. */
 export function clientBundles(shared) {
   const client = { ...shared, outdir: join(shared.outdir, FOLDER) };
   return [
@@ -16,7 +16,7 @@ export function clientBundles(shared) {
       ...client,
       entryPoints: { index: 'src/client/index.ts' },
       splitting: true,
-      // Beside the entry, so that `packages` has the same path in each.
+      // Chunks lie beside the entry, so that each uses the same path to `packages`.
       chunkNames: '[name]-[hash]',
       plugins: [packagesApart('.')],
     },
@@ -31,8 +31,8 @@ export function clientBundles(shared) {
 }
 
 /**
- * Writes everything but the code and the types into the build in `output`. `licences`: those of the packages
- * whose code it contains.
+ * Writes the client's package, except its code and types, into the build in `output`. `licences`: the
+ * licences of the packages whose code it contains.
  */
 export function writeClientPackage(root, output, licences) {
   const { version, license, repository, engines } = JSON.parse(

@@ -1,5 +1,5 @@
-// The types of the client's package: one file per entry, in which every type is written out. So they need
-// neither zod, from whose shapes they are inferred, nor the types of Node.
+// Writes the types of the client's package: one file per entry, with every type written out. The types
+// therefore depend neither on zod, from whose shapes they are inferred, nor on the types of Node.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -16,28 +16,28 @@ const FORMAT =
   NodeBuilderFlags.InTypeAlias |
   NodeBuilderFlags.UseSingleQuotesForStringLiteralType;
 
-/** A name of another file, as the compiler writes it. */
+/** A name from another file, as the compiler writes it. */
 const REFERENCE = /import\('([^']+)'\)\.(\w+)/g;
 
 /** Whether a type has members that an interface can list. */
 const hasMembers = (type) => isObjectType(type) || isIntersectionType(type);
 
-/** Writes the declarations that a module exports, and those that they name. */
+/** Prints the declarations that a module exports, and the declarations that they refer to. */
 class Declarations {
   constructor({ program, checker }, path) {
     this.program = program;
     this.checker = checker;
     this.file = program.getSourceFile(path);
-    /** By name, which is unique in the source tree. */
+    /** The printed declarations by name, which is unique in the source tree. */
     this.written = new Map();
-    /** The names of object types by how they are written out. */
+    /** The names of object types, by the text that the compiler writes for each. */
     this.names = new Map();
   }
 
   /** Every exported declaration, each with its comment. */
   print() {
     const exported = this.exportsOf(this.file);
-    // The longest first, because one may contain another.
+    // The longest text first, because one may contain another.
     const named = exported.flatMap((symbol) => this.writtenOut(symbol));
     this.names = new Map(named.sort(([one], [other]) => other.length - one.length));
     for (const symbol of exported) this.declare(symbol);
@@ -51,7 +51,7 @@ class Declarations {
       .map((symbol) => (symbol.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol));
   }
 
-  /** How the type of the alias `symbol` is written where another type contains it, with its name. */
+  /** The text that the compiler writes for the alias `symbol` within another type, with the alias's name. */
   writtenOut(symbol) {
     if (!(symbol.flags & SymbolFlags.TypeAlias)) return [];
     const type = this.checker.getDeclaredTypeOfSymbol(symbol);
@@ -60,7 +60,7 @@ class Declarations {
 
   declare(symbol) {
     if (this.written.has(symbol.name)) return;
-    // Set at once, because a type may name itself.
+    // Set first, because a type may refer to itself.
     this.written.set(symbol.name, '');
     this.written.set(symbol.name, `${this.comment(symbol)}export ${this.declaration(symbol)}\n`);
   }
@@ -77,7 +77,7 @@ class Declarations {
       : `type ${name} = ${this.text(type)};`;
   }
 
-  /** Only the client makes one: its constructor is left out. */
+  /** The text of a class. Its constructor is private, because only the client creates instances. */
   classText(symbol) {
     const { checker } = this;
     const type = checker.getDeclaredTypeOfSymbol(symbol);
@@ -101,7 +101,7 @@ class Declarations {
       .join('');
   }
 
-  /** A type on one line. What it names is declared too. */
+  /** A type on one line. Also declares the types that it refers to. */
   text(type) {
     let text = this.checker.typeToString(type, this.file, FORMAT);
     for (const [written, name] of this.names) text = text.replaceAll(written, name);
@@ -112,7 +112,7 @@ class Declarations {
           this.declare(this.exportsOf(file).find((symbol) => symbol.name === name));
           return name;
         })
-        // Generic since TypeScript 5.7 only.
+        // Generic only since TypeScript 5.7.
         .replaceAll('Uint8Array<ArrayBufferLike>', 'Uint8Array')
     );
   }

@@ -1,5 +1,5 @@
-// Preloaded by the build: at the end of its process or thread, every bundle's script stores its compiled code
-// beside it.
+// The build preloads this file: when a process or thread exits, it stores the compiled code of every bundle
+// beside the bundle.
 const { chmodSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 const vm = require('node:vm');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const FOLDER_OF_PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
 
-/** The text for a package that ships no file of its own, from what its manifest says. */
+/** The text for a package without a licence file, from its manifest. */
 const statement = ({ license, author }) => {
   const holder = typeof author === 'object' ? author.name : author;
   return `Licence: ${license}${holder ? `. Copyright: ${holder}` : ''}`;
@@ -17,7 +17,7 @@ function entry(folder) {
   return { title: `${manifest.name} ${manifest.version} (${manifest.license})`, text };
 }
 
-/** The text of the file for the packages that `paths`, relative to `root`, are part of. */
+/** The text of THIRD_PARTY_LICENSES for the packages that contain `paths`, which are relative to `root`. */
 export function thirdPartyLicences(root, paths) {
   const folders = paths
     .flatMap((path) => FOLDER_OF_PACKAGE.exec(path.replace(/^natives:.*/, '')) ?? [])

@@ -1,6 +1,7 @@
-// Packages with a binary. Their JavaScript is part of the build; the binary itself comes from a package of
-// its own per system, which npm chooses (`optionalDependencies`). The packages would search a dozen files for
-// it at each start, which costs a process or thread 5 to 8 ms: its name is known.
+// Packages with a binary. Their JavaScript is part of the build; the binary itself comes from a separate
+// package per system, which npm chooses (`optionalDependencies`). The packages would look for it in a dozen
+// files at each start, which costs a process or thread 5 to 8 ms; the build replaces that search with the
+// known name.
 import { join } from 'node:path';
 
 const SYSTEM = '${process.platform}-${process.arch}';
@@ -14,7 +15,7 @@ const KOFFI = `
     module.exports = require(\`@koromix/koffi-${SYSTEM}\`);
   }`;
 
-/** Best first: for this V8, for any; for glibc, for musl, for systems with one libc. */
+/** Tries the best first: for this V8, then for any; for glibc, musl, then systems with one libc. */
 const LMDB = `
   const abi = \`abi\${process.versions.modules}\`;
   const names = [\`\${abi}.glibc\`, 'napi.glibc', 'napi.musl', abi, 'napi'];
@@ -38,7 +39,7 @@ const PTY = `exports.requireBinary = (file) => require(\`@lydell/node-pty-${SYST
 const CONTENTS = {
   koffi: KOFFI,
   'node-gyp-build-optional-packages': LMDB,
-  // The rows of the store are bytes: lmdb never uses its own msgpack.
+  // The rows of the store are bytes, so lmdb never uses its own msgpack.
   msgpackr: 'exports.Encoder = null;',
   './requireBinary': PTY,
   './windowsTerminal': '',
@@ -57,7 +58,7 @@ export const natives = {
   name: 'natives',
   setup: (build) => {
     const { absWorkingDir } = build.initialOptions;
-    // The file that `require` resolves to, which is the one its authors have built and tested.
+    // The file that `require` resolves to: the authors of lmdb build and test that one.
     build.onResolve({ filter: /^lmdb$/ }, () => ({
       path: join(absWorkingDir, 'node_modules/lmdb/dist/index.cjs'),
     }));

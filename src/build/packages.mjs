@@ -1,5 +1,5 @@
-// Packages that a program loads only when it needs them: one file each in `packages`, instead of a package
-// that npm would install. As separate files they cost a start nothing, and one call of `require` later.
+// Packages that a program loads only when it needs them. Each is bundled into one file in `packages`, and npm
+// does not install it. A separate file costs a start nothing, and its first use one call of `require`.
 import { writeFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { natives } from './natives.mjs';
@@ -26,12 +26,12 @@ const PACKAGES = [
   'zod',
 ];
 
-/** The entry of a package whose own one loads its parts in a way that no bundle can follow. */
+/** Other entries for packages whose own entry loads its parts in a way that the bundler cannot follow. */
 const ENTRIES = { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' };
 
 const fileOf = (name) => `${FOLDER}/${name.replace(/^@/, '').replace('/', '-')}`;
 
-/** The messages of zod in fifty languages are half of its code. English is included without them. */
+/** Leaves out zod's messages in fifty languages, half of its code. zod includes English without them. */
 export const noLocales = {
   name: 'no-locales',
   setup: (build) => {
@@ -41,8 +41,8 @@ export const noLocales = {
 };
 
 /**
- * The Model Context Protocol's package brings a validator of JSON Schema, a third of its code, for what
- * servers ask of clients. Berth asks nothing.
+ * Leaves out the JSON Schema validator of the Model Context Protocol's package, a third of its code. It
+ * validates what clients answer to a server's requests, and Berth sends none.
  */
 export const noClientAnswers = {
   name: 'no-client-answers',
@@ -58,7 +58,7 @@ export const noClientAnswers = {
   },
 };
 
-/** pg looks for a native part that Berth does not use. */
+/** Leaves out the native part that pg looks for and Berth does not use. */
 const noNativePg = {
   name: 'no-native-pg',
   setup: (build) => {
@@ -69,10 +69,10 @@ const noNativePg = {
   },
 };
 
-/** Another name of a package, under which packages of others import it. */
+/** Other names under which third-party packages import a package. */
 const ALIASES = { 'zod/v4': 'zod' };
 
-/** An esbuild plugin for bundles in `folder` of the build: they load `names` from `packages`. */
+/** An esbuild plugin: bundles in `folder` of the build load the packages `names` from `packages`. */
 export const packagesApart = (folder, names = PACKAGES) => ({
   name: 'packages-apart',
   setup: (build) =>
@@ -84,13 +84,13 @@ export const packagesApart = (folder, names = PACKAGES) => ({
     }),
 });
 
-/** The esbuild options of the files in `packages`; `names`: those wanted. */
+/** The esbuild options that bundle the packages `names` into files in `packages`. */
 export const packageBundles = (shared, names = PACKAGES) => ({
   ...shared,
   format: 'cjs',
   entryPoints: {
     ...Object.fromEntries(names.map((name) => [fileOf(name), ENTRIES[name] ?? name])),
-    // The thread of piscina, which it looks for beside itself.
+    // The entry of piscina's threads: piscina looks for it beside itself.
     ...(names.includes('piscina') ? { [`${FOLDER}/worker`]: 'node_modules/piscina/dist/worker.js' } : {}),
   },
   minifyWhitespace: true,

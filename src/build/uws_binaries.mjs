@@ -1,12 +1,12 @@
-// The binaries of uWebSockets.js: its package has 54 of them, 257 MB. The build takes those that it has a
-// checksum of, one per supported system and version of Node.
+// The binaries of uWebSockets.js. Its package contains 54 of them, 257 MB; the build copies only those with a
+// listed checksum, one per supported system and version of Node.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FOLDER = 'natives';
 
-/** Copies the binaries into the build in `output`. Throws where one is not the reviewed one. */
+/** Copies the binaries into the build in `output`. Throws if one differs from the reviewed binary. */
 export function copyBinaries(root, output) {
   const table = JSON.parse(readFileSync(join(root, 'src/front/server/uws_binaries.json'), 'utf8'));
   mkdirSync(join(output, FOLDER));
