@@ -1,4 +1,4 @@
-// The commands of agents. Those that agents share with services are loaded with this table.
+// The commands for agents. The commands that agents share with services are loaded with this table.
 import { AGENT_STATE_ROWS } from './agent_state_commands.ts';
 import { restartCommand } from './commands/restart.ts';
 import { startCommand } from './commands/start.ts';
@@ -9,7 +9,7 @@ import type { CommandRow } from './kit/command_table.ts';
 
 const AGENTS = 'Agents';
 
-/** A command of services, described for use with agents. */
+/** A command for services, with descriptions for agents. */
 const ofAgents =
   (command: Command, about: string, examples: Command['examples'] = []) =>
   async (): Promise<Command> => ({

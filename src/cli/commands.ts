@@ -1,5 +1,5 @@
-// Every command: its name, its summary, and the part of the build that holds it. The commands used most are
-// loaded with this table; the other two parts are loaded when one of their commands is called.
+// Every command: its name, its summary, and the part of the build that contains it. The most used commands
+// are loaded with this table; another part is loaded when one of its commands is called.
 
 import { AGENT_ROWS } from './agent_commands.ts';
 import { completeCommand } from './commands/complete.ts';
@@ -24,7 +24,7 @@ const SERVICES = 'Services';
 const WATCHING = 'Monitoring';
 const DAEMON = 'Daemon';
 
-/** For a command that is loaded with this table. */
+/** Loads a command that is part of this table's file. */
 const loaded = (command: Command) => async (): Promise<Command> => command;
 const lazyCommands = () => import('./lazy_commands.ts');
 const projectCommands = () => import('./project_commands.ts');

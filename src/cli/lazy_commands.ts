@@ -1,6 +1,6 @@
-// One of the parts that the command line is built as. It holds the commands that are called rarely:
-// loading it takes 4 ms, which `berth ps` and `berth url` do not pay. The build makes one file of it, as one
-// file loads faster than many.
+// One part of the built command line: the commands that users rarely call. Loading it takes 4 ms, which
+// `berth ps` and `berth url` save. The build bundles it into one file, because one file loads faster than
+// many.
 export { addCommand } from './commands/add.ts';
 export {
   agentListCommand,

@@ -22,7 +22,7 @@ const OWN_ERRORS = [
 const DEFECT_HINT =
   'This is a defect in berth, or something else than berth answers there. With BERTH_DEBUG=1 it says where.';
 
-/** An error as --json prints it: the daemon's error body, or one in its form. */
+/** An error as --json prints it: the daemon's error body, or one of the same form. */
 function toErrorBody(error: unknown): { code: string; message: string; hint: string } {
   if (isBerthError(error)) return error.toJSON();
   if (!(error instanceof Error)) return { code: 'internal', message: String(error), hint: '' };
@@ -33,7 +33,7 @@ function toErrorBody(error: unknown): { code: string; message: string; hint: str
   const { code, syscall, message, name } = error as NodeJS.ErrnoException;
   if (syscall === 'uv_cwd')
     return { code: 'failed', message: 'the current folder has been removed', hint: '' };
-  // What the system says of a file or an address is no defect.
+  // A system error about a file or an address is not a defect of Berth.
   if (code !== undefined && syscall !== undefined) return { code: 'failed', message, hint: '' };
   const [line = ''] = message.split('\n');
   const text = process.env['BERTH_DEBUG'] ? (error.stack ?? message) : `${name}: ${line}`;

@@ -1,4 +1,4 @@
-// The commands by which coding agents come to use Berth, as rows of the table of commands.
+// The commands that connect coding agents to Berth: rows of the table in commands.ts.
 import type { CommandRow } from './kit/command_table.ts';
 
 const AGENTS = 'Agents';

@@ -1,5 +1,5 @@
-// One of the parts that the command line is built as. It holds the commands that read project files:
-// zod and yaml, which only they need, take up to 90 ms to load.
+// One part of the built command line: the commands that read project files. Only they need zod and yaml,
+// which take up to 90 ms to load.
 export { configCommand } from './commands/config.ts';
 export { downCommand } from './commands/down.ts';
 export { importCommand } from './commands/import.ts';

@@ -36,7 +36,7 @@ const portOption: Option<number | 'none' | undefined> = {
   parse: (value) => (value === 'none' ? value : PORT_RANGE.parse?.(value, undefined)),
 };
 
-/** `db`, or `db:started`. Throws a UsageError for another condition. */
+/** Parses `db` or `db:started`. Throws a UsageError for another condition. */
 function parseDependency(text: string): Dependency {
   const [name = '', word, ...more] = text.split(':');
   const condition = DEPENDENCY_CONDITIONS.find((one) => one === word);

@@ -18,7 +18,7 @@ const DETACH_KEYS_OPTION: Option<AgentViewing['detachKeys']> = {
   parse: parseDetachKeys,
 };
 
-/** Says how a session with `name` has ended; returns the exit code. */
+/** Reports how a session with `name` ended; returns the exit code. */
 function reportEnd({ out }: CommandContext, name: string, end: TerminalEnd): number {
   const { text, isSmooth } = describeTerminalEnd(name, end);
   if (isSmooth) out.note(text);

@@ -9,14 +9,14 @@ import { UsageError } from '../kit/exit_codes.ts';
 const SESSION_FIELDS = ['session_id', 'sessionId', 'conversation_id'];
 const MESSAGE_FIELDS = ['message'];
 
-/** The first of `fields` that is a text; undefined: none is. */
+/** The value of the first of `fields` that is a string; undefined if none is. */
 function textField(told: unknown, fields: readonly string[]): string | undefined {
   if (!(told instanceof Object)) return undefined;
   const values: unknown[] = fields.map((name) => Reflect.get(told, name));
   return values.find((value) => typeof value === 'string' && value !== '') as string | undefined;
 }
 
-/** What the program passes to its hook; null: nothing, or not JSON. */
+/** The JSON that the program passes to its hook on stdin; null if it passes none. */
 async function toldOnStdin(): Promise<unknown> {
   if (process.stdin.isTTY) return null;
   try {

@@ -20,14 +20,14 @@ import { UneditableError, withEdit, withoutEdit } from '../kit/file_edits.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SetupRecord, textOfFile } from '../kit/setup_record.ts';
 
-/** The present and the planned content of a file; null: no such file. */
+/** The current and the planned content of a file; null: the file does not exist. */
 interface Change {
   file: string;
   before: string | null;
   after: string | null;
 }
 
-/** The programs that have files in this folder, or are installed. */
+/** The programs that have files in this folder; if there are none, the installed ones. */
 function programsHere(folder: string): SetupProgram[] {
   const traced = SETUP_PROGRAMS.filter((name) =>
     SETUP_TRACES[name].some((trace) => existsSync(join(folder, trace))),
@@ -55,7 +55,7 @@ function byHand({ edit }: PlannedEdit): string {
   );
 }
 
-/** `text` with `change` applied; names the file, and what to add by hand, where it cannot be edited. */
+/** The result of `change`. If `file` cannot be edited, throws a CommandError with the text to add by hand. */
 function applied<T>(file: string, planned: PlannedEdit, change: () => T): T {
   try {
     return change();
@@ -99,7 +99,7 @@ function removals(folder: string, plan: readonly PlannedEdit[], record: SetupRec
 
 const linesOf = (text: string | null): string[] => (text === null ? [] : text.replace(/\n$/, '').split('\n'));
 
-/** The lines that differ, with two around them. */
+/** The lines that differ, with two lines of context on each side. */
 function diffText({ file, before, after }: Change): string[] {
   const [old, fresh] = [linesOf(before), linesOf(after)];
   let same = 0;

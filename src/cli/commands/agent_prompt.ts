@@ -7,7 +7,7 @@ import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
-/** The text of the arguments; for `-`, stdin without its final newline, as in a shell's substitution. */
+/** The prompt from the arguments; for `-`, stdin without its final newline, as in command substitution. */
 async function promptText(words: readonly string[]): Promise<string> {
   const text = words.join(' ');
   if (text !== '-') return text;

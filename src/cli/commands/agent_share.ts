@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<AgentShare>[] = [
   { title: 'VIEWERS', cell: ({ viewers }) => viewers, alignRight: true },
 ];
 
-/** Whole minutes. Throws a UsageError for a duration that shares may not have. */
+/** The duration of a share in whole minutes. Throws a UsageError if it is out of range. */
 function minutesOf(ms: number | undefined): number {
   const minutes = ms === undefined ? DEFAULT_MINUTES : Math.ceil(ms / MINUTE_MS);
   if (minutes >= 1 && minutes <= SHARE.maxMinutes) return minutes;

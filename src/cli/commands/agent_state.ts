@@ -8,7 +8,7 @@ import type { Column } from '../kit/output.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-/** States that need a person come first. */
+/** The order of agents by state: states that need the user's attention come first. */
 const ORDER = [
   'blocked',
   'idle',

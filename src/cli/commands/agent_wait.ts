@@ -15,7 +15,7 @@ const columnsOf = ({ label }: StackScope): readonly Column<AgentStanding>[] => [
 
 const isState = (word: string): word is AgentStanding['state'] => AGENT_STATES.some((one) => one === word);
 
-/** Throws a UsageError for a word that is no state. */
+/** Parses the names of states. Throws a UsageError for any other word. */
 function statesOf(words: readonly string[]): AgentStanding['state'][] {
   const unknown = words.find((word) => !isState(word));
   if (unknown !== undefined)

@@ -55,7 +55,7 @@ export const cloudMoveCommand = defineCommand({
     const address = readDatabaseUrl(cloud.database_url);
     const embedded = await openDaemonStore({
       ...{ paths: statePaths(stateDir), inFlight: newPagesInFlight(), report: (text) => out.warn(text) },
-      // The rows of services are left as they are.
+      // Leaves the stored services unchanged.
       ...{ restore: false, isAlone: false, seal: (stored) => stored },
     });
     try {

@@ -1,5 +1,5 @@
-// berth __complete: prints one completion per line, the word and after a tab its description. `:file` asks
-// the shell for files.
+// berth __complete: prints one completion per line: the word, a tab and its description. `:file` makes the
+// shell complete file names.
 import type { Client } from '../../client/create_client.ts';
 import { findLocalDaemon } from '../../client/local_daemon.ts';
 import { type Command, type CompletionSource, defineCommand } from '../kit/command.ts';
@@ -12,10 +12,10 @@ import { stackScope } from '../kit/stack_scope.ts';
 
 type Candidate = [word: string, about: string];
 
-/** After this time, no completions are better than late ones. */
+/** After this time the command prints no completions, because late ones would block the shell. */
 const DEADLINE_MS = 400;
 
-/** Short names for those of this folder's stack. */
+/** The names of services that fit; short names for services of this folder's stack. */
 async function serviceCandidates(client: Client, fits: (alive: boolean) => boolean): Promise<Candidate[]> {
   const [all, { label }] = await Promise.all([client.services(), stackScope(client, {})]);
   return all
@@ -160,7 +160,7 @@ export async function completionsOf(
   return [...members, ...values].filter((candidate) => begins(candidate) && isNew(candidate));
 }
 
-/** The command of the completion scripts, over the table that it is itself a row of. */
+/** The command that the completion scripts call. It is itself a row of `table`. */
 export const completeCommand = (table: CommandTable): Command =>
   defineCommand({
     args: [{ syntax: '[words...]', about: 'the words so far, the last one being typed' }],

@@ -2,7 +2,7 @@
 import { defineCommand } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 
-/** Each script asks `berth __complete` with the words so far; `:file` in the answer means files. */
+/** Each script passes the words so far to `berth __complete`; `:file` in its output stands for file names. */
 const COMPLETION_SCRIPTS = {
   bash: `# berth completion for bash: source <(berth completion bash)
 _berth() {

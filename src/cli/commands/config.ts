@@ -18,7 +18,7 @@ const scheduleEntry = ({ cron, timezone, catchUp }: NonNullable<ProjectService['
   catch_up: catchUp || undefined,
 });
 
-/** A service in the words of berth.yaml; JSON leaves out what is undefined. */
+/** A service with the keys of berth.yaml; JSON omits undefined values. */
 const toFileEntry = (service: ProjectService): [name: string, entry: object] => {
   const { sleep, stop: command, stopSignal, stopGrace } = service;
   const stop = { command: command ?? undefined, signal: stopSignal, grace: stopGrace };
@@ -68,7 +68,7 @@ export const configCommand = defineCommand({
       return;
     }
     const entries = project.services.map(toFileEntry);
-    // Names are rows here: a service may be called __proto__.
+    // A service may be called __proto__, which an assignment to an object would lose.
     const services = JSON.parse(JSON.stringify(Object.fromEntries(entries)));
     context.out.record({ file: project.file, services }, () => stringifyYaml({ services }).trimEnd());
   },

@@ -1,4 +1,4 @@
-// berth daemon install, uninstall: whether the daemon starts at login
+// berth daemon install, uninstall: make the daemon start at login, or undo that
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
@@ -17,7 +17,7 @@ interface InitSystem {
   name: string;
   unitFile: string;
   unitText: (program: DaemonProgram) => string;
-  /** Whether the manager answers for this user. */
+  /** Whether the manager is available to this user. */
   isAvailable: () => boolean;
   enable: readonly string[][];
   /** Run after `enable` to start the daemon as well. */
@@ -25,7 +25,7 @@ interface InitSystem {
   disable: readonly string[][];
   isActiveCommand: readonly string[];
   restart: readonly string[];
-  /** Prints what the daemon has logged, where the manager keeps that. */
+  /** The command that prints the daemon's log; absent if the manager keeps no log. */
   journal?: readonly string[];
 }
 
@@ -57,7 +57,7 @@ const SYSTEMD: InitSystem = {
 };
 
 const launchdFile = join(homedir(), 'Library/LaunchAgents', `${LAUNCHD_LABEL}.plist`);
-// Not of userInfo(), which fails in a container whose user has no name.
+// Avoids userInfo(), which fails in a container whose user has no name.
 const launchdDomain = `gui/${process.getuid?.()}`;
 const LAUNCHD: InitSystem = {
   name: 'launchd',
@@ -98,7 +98,7 @@ async function daemonProgram(context: CommandContext): Promise<DaemonProgram> {
   };
 }
 
-/** Runs the manager's commands. Throws a CommandError for the first that fails. */
+/** Runs the manager's commands. Throws a CommandError for the first command that fails. */
 export function runAll(commands: readonly (readonly string[])[]): void {
   for (const [name = '', ...args] of commands) {
     const { status, stderr, error } = spawnSync(name, args, { encoding: 'utf8' });

@@ -266,7 +266,7 @@ const agentHostNames = withLocal(async (_cli, { settings: { agents } }) => {
   ];
 });
 
-/** The packages with a binary, which npm chooses for the system; without the third there are no agents. */
+/** The packages with native binaries, which npm chooses for the system. Agents need the third package. */
 const NATIVE_PACKAGES = ['@koromix/koffi', '@lmdb/lmdb', '@lydell/node-pty'] as const;
 
 const nativePackages: DoctorCheck = async () => {
@@ -302,7 +302,7 @@ const libc: DoctorCheck = async () => {
   }
 };
 
-/** Asks only if a cluster may be registered, because the question would start the cloud part. */
+/** Requests the clusters only if one may be registered, because a request would start the cloud part. */
 const clusters = withLocal(async (_cli, local) => {
   if (
     !runningDaemon(local.stateDir) ||
@@ -320,7 +320,7 @@ const clusters = withLocal(async (_cli, local) => {
   }
 });
 
-/** Whether everything that services want watched is being watched. */
+/** Whether the daemon watches all files that services ask it to watch. */
 const watches = withLocal(async (_cli, { client, stateDir }) => {
   if (!runningDaemon(stateDir)) return [];
   try {
@@ -353,7 +353,7 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   return ok(about);
 });
 
-/** The limits of this shell, from which a daemon would be started. */
+/** The open-file limit of this shell, which a daemon started from it would inherit. */
 const openFiles: DoctorCheck = async () => {
   const trouble = openFilesTrouble();
   return trouble === null
@@ -361,7 +361,7 @@ const openFiles: DoctorCheck = async () => {
     : [{ state: 'wrong', about: trouble, fix: 'the daemon does not start before' }];
 };
 
-/** The user's rules for screens. */
+/** The faults in the user's screen rules. */
 const screenRules: DoctorCheck = async ({ globalOptions }) => {
   const folder = rulesFolder(configFile(globalOptions.config, process.env).path);
   const { faults } = await loadRules({ folders: [folder] });

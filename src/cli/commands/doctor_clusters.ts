@@ -1,9 +1,9 @@
-// What `berth doctor` says of one cluster.
+// The finding of `berth doctor` about one cluster.
 import type { ClusterDetail } from '../../client/records.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 import type { DoctorFinding } from './doctor_finding.ts';
 
-/** What is wrong, or soon will be, with the access to a cluster; undefined: nothing. */
+/** The current or imminent problem with access to a cluster; undefined if there is none. */
 export function clusterFinding(cluster: ClusterDetail): DoctorFinding | undefined {
   const {
     name,

@@ -1,4 +1,4 @@
-// What a check of `berth doctor` finds.
+// The result of a check of `berth doctor`.
 export interface DoctorFinding {
   state: 'ok' | 'warning' | 'wrong';
   about: string;

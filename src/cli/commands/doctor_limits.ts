@@ -2,8 +2,8 @@
 import { berthProcesses, cgroupFolder, cgroupPlace, strangersIn } from '../../adapters/process/cgroup.ts';
 
 /**
- * Why the limits of services are not enforced by cgroups below that of the daemon `daemonPid`; null: they
- * are.
+ * The reason why cgroups below the cgroup of the daemon `daemonPid` do not enforce the limits of services;
+ * null if they do.
  */
 export function limitsTrouble(daemonPid: number, stateDir: string): string | null {
   const folder = cgroupFolder(daemonPid);

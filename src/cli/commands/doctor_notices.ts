@@ -1,4 +1,4 @@
-// What `berth doctor` says of the targets of notices: docs/reference.md "Notices".
+// The findings of `berth doctor` about the targets of notices: docs/reference.md "Notices".
 import type { Client } from '../../client/create_client.ts';
 import { isBerthError } from '../../client/errors.ts';
 import type { DoctorFinding } from './doctor_finding.ts';

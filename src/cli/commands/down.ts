@@ -13,7 +13,7 @@ import { isReplacedBy, projectFileOf } from '../kit/project_file.ts';
 import { detailsOf, unlessRemoved } from '../kit/removed_meanwhile.ts';
 import { chosenStack, STACK_OPTIONS, scopeOf } from '../kit/stack_scope.ts';
 
-/** Says that nothing of `path` is registered, and what is from a file that it replaces. */
+/** The message that nothing of `path` is up. It names a file that `path` replaces and that is still up. */
 function nothingUp(path: string, all: readonly ServiceDetail[]): string {
   const owners = all.flatMap(({ labels }) => projectFileOf(labels) ?? []);
   const replaced = owners.find((owner) => isReplacedBy(path, owner));
@@ -62,7 +62,7 @@ export const downCommand = defineCommand({
       (one) =>
         projectFileOf(one.labels) === path &&
         !isHook(one.service) &&
-        // An earlier version registered them without a stack.
+        // Earlier versions registered services without a stack.
         (one.stack === stack || one.stack === null) &&
         (names.length === 0 || wanted.includes(one.name)),
     );

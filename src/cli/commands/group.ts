@@ -34,7 +34,7 @@ export const groupListCommand = defineCommand({
   },
 });
 
-/** What one request does that starts the members of a group. */
+/** A request that starts or restarts the members of a group. */
 interface GroupStartWork {
   given: string;
   choice: StackChoice;
@@ -42,7 +42,7 @@ interface GroupStartWork {
   start: (client: Client, name: string) => Promise<GroupStarted>;
 }
 
-/** Starts a group by one request, shows how many of its members run meanwhile, and prints each. */
+/** Starts a group with one request, shows meanwhile how many members run, and then prints each member. */
 export async function startWholeGroup(
   context: CommandContext,
   { given, choice, verb, start }: GroupStartWork,

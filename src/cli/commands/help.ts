@@ -4,13 +4,13 @@ import { type CommandTable, loadCommand, loadListedCommands } from '../kit/comma
 import { UsageError } from '../kit/exit_codes.ts';
 import type { Output } from '../kit/output.ts';
 
-/** Prints the text of a help, as JSON where that is asked for. */
+/** Prints a help text, as JSON if the output format is JSON. */
 function printHelp(out: Output, help: string): void {
   if (out.isData) out.record({ help }, () => help);
   else out.raw(help);
 }
 
-/** The command that prints the help of another one in `table`, the same as that command's --help. */
+/** The command that prints the help of another command in `table`, as that command's --help does. */
 export const helpCommand = (table: CommandTable): Command =>
   defineCommand({
     args: [{ syntax: '[command...]', about: 'the command, such as up or group start' }],

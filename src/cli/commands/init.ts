@@ -61,7 +61,7 @@ async function ensureProjectFile(context: CommandContext): Promise<InitResult> {
   return { path, isWritten: true, text: `${relativePath(path)} is written from ${basename(source)}` };
 }
 
-/** Adds `auth.token` to the configuration, and has a daemon in the background read it. */
+/** Adds `auth.token` to the configuration, and makes a background daemon read it. */
 async function ensureToken(context: CommandContext): Promise<InitResult> {
   const { settings, stateDir } = await context.local();
   const { path } = configFile(context.globalOptions.config, process.env);

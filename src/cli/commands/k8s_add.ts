@@ -17,7 +17,7 @@ import type { CommandContext } from '../kit/context.ts';
 import { hintOf } from '../kit/error_hints.ts';
 import { EXIT_CODE, UsageError } from '../kit/exit_codes.ts';
 
-/** Describes what would be done, without doing it. */
+/** Describes what the command would do, without doing it. */
 async function describe(
   { out }: CommandContext,
   name: string,

@@ -1,4 +1,4 @@
-// Sleep and wake of all workloads that a selector, namespaces or a cluster name:
+// Puts to sleep or wakes all workloads that a selector, namespaces or a cluster select:
 // docs/reference.md "Sleep and wake of many".
 import { BerthError } from '../../client/errors.ts';
 import { countText } from '../../presentation/format.ts';
@@ -38,7 +38,7 @@ export function isBulk(
   return names.length === 0;
 }
 
-/** Puts everything that is selected to sleep, or wakes it, and prints a line for each workload. */
+/** Puts all selected workloads to sleep, or wakes them, and prints a line for each. */
 export async function changeMany(
   context: CommandContext,
   to: 'asleep' | 'awake',

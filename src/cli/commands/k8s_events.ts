@@ -106,7 +106,7 @@ export const cloudEventsCommand = defineCommand({
     for (const event of events) printCloudEvent(context, event);
     if (!follow && events.length === 0 && !context.out.isData) context.out.note(NOTHING);
     if (!follow) return;
-    // Events that happened while the past was read are in both.
+    // Events during the read of the history are in both the history and the stream.
     const printedTo = events.at(-1)?.id ?? 0;
     const stream = client.cloud.events({
       ...selection,

@@ -45,7 +45,7 @@ interface SwitchRow {
 
 const weekday = new Intl.DateTimeFormat('en', { weekday: 'short' });
 
-/** As `Mon 2026-11-23 20:00+01:00`, in the time zone of this machine. */
+/** Formats a time as `Mon 2026-11-23 20:00+01:00`, in the time zone of this machine. */
 function switchTime(at: number): string {
   const [day = '', time = ''] = localTime(at).split('T');
   return `${weekday.format(at)} ${day} ${time.slice(0, 5)}${time.slice(-6)}`;
@@ -75,7 +75,7 @@ interface Given {
   awakeUntil: string | undefined;
 }
 
-/** The exception in `2026-12-24..2026-12-26=asleep`; the state may be absent. */
+/** Parses an exception such as `2026-12-24..2026-12-26=asleep`; the state may be absent. */
 function exceptionOf(text: string) {
   const [, from = '', to, state = 'asleep'] = /^([^.=]+)(?:\.\.([^=]+))?(?:=(.+))?$/.exec(text) ?? [];
   if (from === '' || (state !== 'asleep' && state !== 'awake'))

@@ -13,7 +13,7 @@ type Renewal = NonNullable<ClusterDetail['token_renewal']>;
 const accountOf = ({ namespace, service_account: name }: Renewal): string =>
   `ServiceAccount ${namespace}/${name}`;
 
-/** Removes the account that `berth k8s add` has made, with the user's own login. */
+/** Removes the account that `berth k8s add` created, with the user's own login. */
 async function removeAccount(
   command: CommandContext,
   { name: cluster, namespaces }: ClusterDetail,

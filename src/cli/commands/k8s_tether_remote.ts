@@ -21,7 +21,7 @@ async function remoteToken(context: CommandContext, url: string): Promise<Remote
   );
 }
 
-/** Carries connections until Ctrl-C. Throws a CommandError, a UsageError and the client's errors. */
+/** Forwards connections until Ctrl-C. Throws a CommandError, a UsageError and the client's errors. */
 export async function tetherRemotely(
   context: CommandContext,
   url: string,

@@ -99,7 +99,7 @@ export const tetherCommand = defineCommand({
   },
 });
 
-/** Tethers are shown even while the Berth that holds their workloads does not answer. */
+/** Ignores errors of the Berth that holds the workloads: the list of tethers works without workload names. */
 function withoutNames(error: unknown): [] {
   if (isBerthError(error) && error.code.startsWith('remote_')) return [];
   throw error;

@@ -52,7 +52,7 @@ async function logInAsPerson(context: CommandContext, url: string, opens: boolea
     throw new UsageError(`people log in over https, and ${url} has none`, hint);
   }
   const settings = await connectRemote({ url, token: null }).cloud.loginSettings();
-  // Loaded here: a token in a file needs no issuer.
+  // Loaded here because a login with a token file needs no issuer.
   const { logInByDevice } = await import('../kit/device_login.ts');
   return logInByDevice(context, url, settings, { opens });
 }

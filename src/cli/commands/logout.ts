@@ -5,7 +5,7 @@ import { openIssuer } from '../../client/login_renewal.ts';
 import { defineCommand } from '../kit/command.ts';
 import type { CommandContext } from '../kit/context.ts';
 
-/** Has the issuer revoke the login. If that fails, the user is logged out anyway. */
+/** Makes the issuer revoke the login. If that fails, the command logs the user out anyway. */
 async function revoke({ out }: CommandContext, { source }: StoredLogin): Promise<boolean> {
   const token = source?.refresh_token ?? null;
   if (!source || token === null) return false;

@@ -18,7 +18,7 @@ import { printMergedLogs } from '../kit/merged_logs.ts';
 import { followLogs, printLogTails } from '../kit/print_logs.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope, UNREGISTERED } from '../kit/stack_scope.ts';
 
-/** Before every line. */
+/** A time before every log line. */
 const BEGINNING = '1970-01-01T00:00:00Z';
 
 /** A number of lines, or `all`. */
@@ -53,7 +53,7 @@ const FILTER_OPTIONS = {
 
 const RUN_HINT = 'The runs of a service count back from --run 1, which is the last one.';
 
-/** The services to show; not `isFixed`: those of the scope that are registered later too. */
+/** The services to show. If `isFixed` is false, services registered later in the scope are shown too. */
 async function namesOf(
   client: Client,
   scope: StackScope,

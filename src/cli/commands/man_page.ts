@@ -1,11 +1,11 @@
-// berth __man: the manual page, made from the table of commands. The build keeps it for the package.
+// berth __man: the manual page, made from the table of commands. The build adds it to the package.
 import { VERSION } from '../../settings/version.ts';
 import { type Command, defineCommand } from '../kit/command.ts';
 import type { CommandTable } from '../kit/command_table.ts';
 import { exitCodesHelp } from '../kit/exit_codes.ts';
 import { GLOBAL_OPTIONS } from '../kit/global_options.ts';
 
-/** Text as roff has it: a backslash, a hyphen and a first dot have meanings of their own. */
+/** Escapes text for roff, where a backslash, a hyphen, and a dot or quote that begins a line are special. */
 const escapeRoff = (text: string): string =>
   text
     .replaceAll('\\', '\\e')

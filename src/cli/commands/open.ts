@@ -31,7 +31,7 @@ export const openCommand = defineCommand({
     };
     const address = name === undefined ? dashboard() : await addressOf(name);
     if (address === null) throw new CommandError(`${name} has no port, so it has no URL`);
-    // Every user of the machine can read the browser's arguments, so the code is in a file.
+    // Every user of the machine can read the browser's arguments, so a file contains the code.
     const opened = program !== undefined && (await spawnOpener(program, file ?? address));
     if (!opened || context.out.isData) context.out.record({ url: address, opened }, () => address);
   },

@@ -1,4 +1,4 @@
-// berth __schema: the JSON Schema of berth.yaml. The build keeps it for the package.
+// berth __schema: the JSON Schema of berth.yaml. The build adds it to the package.
 import { projectSchemaText } from '../../project/write_project.ts';
 import { defineCommand } from '../kit/command.ts';
 

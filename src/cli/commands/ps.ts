@@ -9,7 +9,7 @@ import { describeStatus, formatElapsed, formatServiceMemory, lastEnd, statusStyl
 import type { Column } from '../kit/output.ts';
 import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 
-/** The group as its project file calls it; none if it is that of the whole stack. */
+/** The name of the group in its project file; null for the group of the whole stack. */
 function groupInStack({ group, stack }: Service): string | null {
   if (group === null || stack === null) return group;
   return group === stack ? null : (shortName(group, stack) ?? group);

@@ -10,20 +10,20 @@ import { redirectStreams } from '../kit/redirected_streams.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { stderr, stdout } from '../kit/standard_streams.ts';
 
-/** The control characters that stand for these signals in a terminal. */
+/** The control characters that send these signals in a terminal. */
 const SIGNAL_KEYS = [
   ['SIGINT', '\x03'],
   ['SIGQUIT', '\x1c'],
 ] as const;
 /** How long to wait for remaining output after the command has ended. */
 const DRAIN_MS = 2_000;
-/** Shells report a process ended by a signal in this way. */
+/** The exit code for a signal is this plus the signal's number, as in shells. */
 const SIGNAL_EXIT = 128;
 
 const signalNumber = (name: string): number =>
   Object.entries(constants.signals).find(([known]) => known === name)?.[1] ?? 0;
 
-/** Connects the caller's keyboard, signals and window to `session`. Returns a function that undoes it. */
+/** Connects the caller's keyboard, signals and window to `session`. Returns a function to disconnect them. */
 function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | null): () => void {
   const { stdin } = process;
   const type = (keys: Buffer): void => session.write(keys);
@@ -32,7 +32,7 @@ function connectKeyboard(session: TerminalSession, screen: NodeJS.WriteStream | 
   };
   const handlers = SIGNAL_KEYS.map(([signal, key]) => [signal, () => session.write(key)] as const);
   for (const [signal, handler] of handlers) {
-    // Instead of ending the command: the program decides.
+    // The signal goes to the program, which decides; it does not end this command.
     process.removeAllListeners(signal);
     process.on(signal, handler);
   }

@@ -2,29 +2,29 @@
 
 export interface DaemonProgram {
   node: string;
-  /** dist/bin.cjs. */
+  /** The path of dist/bin.cjs. */
   script: string;
   args: readonly string[];
-  /** The PATH that services will have: a manager's own lacks what version managers add. */
+  /** The PATH for services: a service manager's own PATH lacks the folders that version managers add. */
   path: string;
   log: string;
 }
 
 export const LAUNCHD_LABEL = 'dev.berth.daemon';
 
-/** One word of a unit file: `%` is a specifier there and `$` a variable, quotes keep blanks. */
+/** Quotes a word for ExecStart, where `%` begins a specifier and `$` a variable. The quotes keep blanks. */
 const quoteExecWord = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`;
 
-/** In an assignment `$` means nothing. */
+/** Quotes an assignment for Environment, where `$` has no special meaning. */
 const quoteEnvironmentValue = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
 
 /**
- * The user unit. `KillMode=process`: the manager ends the daemon alone, which ends its services itself or
- * leaves them to the next one; the default would kill host and services with it. `OOMPolicy=continue`: a
- * service that runs out of memory takes nothing else along. `Delegate=yes`: runs with limits get control
- * groups of their own. A wrong setting (exit code 2) does not get better by starting again.
+ * The systemd user unit. `KillMode=process`: systemd ends only the daemon, which ends its services itself or
+ * leaves them to the next daemon; the default would also kill the host and the services.
+ * `OOMPolicy=continue`: a service that runs out of memory does not end the unit. `Delegate=yes`: runs with
+ * limits get their own control groups. A restart does not fix a wrong setting (exit code 2).
  */
 export function systemdUnit({ node, script, args, path }: DaemonProgram): string {
   return `[Unit]
@@ -51,7 +51,7 @@ WantedBy=default.target
 const escapeXml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** The launchd agent. `AbandonProcessGroup` is what `KillMode=process` is to systemd. */
+/** The launchd agent. `AbandonProcessGroup` corresponds to systemd's `KillMode=process`. */
 export function launchdPlist({ node, script, args, path, log }: DaemonProgram): string {
   const words = [node, script, 'daemon', ...args]
     .map((one) => `    <string>${escapeXml(one)}</string>`)

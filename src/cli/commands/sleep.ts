@@ -9,7 +9,7 @@ import { namedServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { startContinuesNote, withWaitReports } from '../kit/start_service.ts';
 
-/** Throws a UsageError unless either names or a group are given. */
+/** Throws a UsageError unless the user gives either names or a group, and not both. */
 function checkSelection(names: readonly string[], group: string | undefined): void {
   if (names.length > 0 !== (group !== undefined)) return;
   throw new UsageError('no service is named', 'Name one or more services, or give --group without names.');

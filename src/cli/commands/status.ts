@@ -9,7 +9,7 @@ import { safeJson, sanitize, sanitizeLine } from '../kit/sanitize.ts';
 import { factRows } from '../kit/service_facts.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 
-/** What a service, or a task, is meant to be. */
+/** The statuses for exit code 0: a service that runs, and a task that has completed. */
 const UP: ReadonlySet<string> = new Set(['running', 'completed']);
 
 function statusReport(service: ServiceDetail, explanation: Explanation, out: Output): string {

@@ -48,7 +48,7 @@ export const topCommand = defineCommand({
       context.out.rows((await services()).sort(byUsage), columnsOf(scope), 'No service is registered.');
       return;
     }
-    // On the alternate screen, so that the user's screen comes back unchanged.
+    // Switches to the alternate screen, so that the user's screen is unchanged afterwards.
     out.write('\x1b[?1049h\x1b[?25l');
     const restore = (): void => void out.write('\x1b[?25h\x1b[?1049l');
     const removeInterrupt = context.onInterrupt(restore);

@@ -16,7 +16,7 @@ export const uiCommand = defineCommand({
         'berth ui needs a terminal that it can draw on',
         '`berth ps`, `berth top` and `berth events` work without one.',
       );
-    // Loaded only here: no other command pays for it.
+    // Loaded here because no other command needs it.
     const { startUi } = await import('../ui/start_ui.ts');
     const hasColours = color && context.out.style('red', 'x') !== 'x';
     return startUi(context, { hasColours, filter: words.join(' ') });

@@ -34,7 +34,7 @@ import {
   type UpPlan,
 } from '../kit/up_registrations.ts';
 
-/** All services, or those named with their dependencies. Throws a UsageError for an unknown name. */
+/** All services, or the named ones with their dependencies. Throws a UsageError for an unknown name. */
 function selectedServices(project: Project, names: readonly string[]): ProjectService[] {
   const known = project.services.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
@@ -67,7 +67,7 @@ interface BringUpOptions {
   timeout: number | undefined;
   wait: boolean;
   start: boolean;
-  /** Run tasks that have completed and have not changed. */
+  /** Run tasks again that have completed and have not changed. */
   force: boolean;
 }
 
@@ -108,7 +108,7 @@ async function bringUp(
   };
 }
 
-/** Says which services run on in another environment of the shell: `up` restarts nothing because of it. */
+/** Names the services that still have an earlier shell environment: `up` does not restart them for that. */
 function noteOldEnvironment(
   context: CommandContext,
   { services, scope }: UpPlan,
@@ -123,7 +123,7 @@ function noteOldEnvironment(
   context.out.note(`The environment of your shell has changed; \`berth restart ${names}\` applies it.`);
 }
 
-/** Why a service is not started that needs `name`. */
+/** The error for a service that is not started because it needs `name`. */
 const dependencyFailed = (name: string): BerthError =>
   new BerthError('dependency_failed', `not started: it needs ${name}`);
 
@@ -152,7 +152,7 @@ async function bringUpAll(
     progress.begin(scope.label(name), spec.mustRestart ? 'restarting' : 'starting');
     try {
       const onWaiting = (about: string): void => progress.update(scope.label(name), about);
-      // What needs a task needs its end, whatever else is waited for.
+      // Services that depend on a task need its completion, even with --no-wait.
       const wait = options.wait || (kind === 'task' && whole.has(name));
       const work = whileRegistered(name, bringUp(client, spec, { ...options, wait }, onWaiting));
       const done = await (early.has(name) && !spec.mustRestart

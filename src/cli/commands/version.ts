@@ -4,7 +4,7 @@ import { isBerthError } from '../../client/errors.ts';
 import { VERSION } from '../../settings/version.ts';
 import type { CommandContext } from '../kit/context.ts';
 
-/** Prints the version, Node's, and the daemon's when one runs; warns when they differ. */
+/** Prints the versions of Berth, Node and a running daemon; warns if Berth's and the daemon's differ. */
 export async function printVersion(context: CommandContext): Promise<undefined> {
   const daemon = await context
     .client()

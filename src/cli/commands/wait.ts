@@ -9,7 +9,7 @@ import { namedServices } from '../kit/service_selection.ts';
 import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
 import { withWaitReports } from '../kit/start_service.ts';
 
-/** What is waited for: a task that has completed is ready for those that need it. */
+/** The statuses that end the wait for each goal. A completed task is ready for services that depend on it. */
 const GOALS: { readonly [goal in 'ready' | 'stopped']: readonly ServiceStatus[] } = {
   ready: ['running', 'completed'],
   stopped: ['stopped', 'crashed', 'completed'],
