@@ -99,7 +99,7 @@ export interface NamedServices extends NameLabels {
 
 /**
  * Does `work` for all `names` at once and returns the exit code. When Ctrl-C ends the command, the daemon
- * completes what it was asked to do; `interruptNote` tells the user so for the unfinished names.
+ * still completes the requests; `interruptNote` makes the note about that for the unfinished names.
  */
 export async function runBatch(
   context: CommandContext,

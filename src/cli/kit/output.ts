@@ -1,4 +1,4 @@
-// Prints data on stdout in the chosen format, and messages on stderr. Each stream has colour only if it is a
+// Prints data on stdout in the chosen format, and messages on stderr. A stream shows colours only if it is a
 // terminal.
 import { styleText } from 'node:util';
 import { safeJson, sanitize, sanitizeColouredLines, sanitizeLine } from './sanitize.ts';

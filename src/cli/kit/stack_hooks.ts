@@ -11,7 +11,7 @@ import { registerService } from './registration_diff.ts';
 import { unlessRemoved, whileRegistered } from './removed_meanwhile.ts';
 import { startContinuesNote } from './start_service.ts';
 
-/** Registers the hooks of `project` in `stack`. One that the file no longer has is removed. */
+/** Registers the hooks of `project` in `stack`, and removes hooks that the file no longer has. */
 export async function registerHooks(
   client: Client,
   project: Project,
@@ -27,8 +27,8 @@ export async function registerHooks(
 }
 
 /**
- * Runs the hook `create` unless it has completed before, even with another definition; joins a run that is
- * under way. Rejects with the error of its start, which includes its last lines.
+ * Runs the hook `create` unless it has completed before, even with another definition; joins a run in
+ * progress. Rejects with the error of its start, which includes its last lines.
  */
 export async function runCreateHook(
   context: CommandContext,

@@ -55,7 +55,7 @@ export const takePolicies = (
   }),
 });
 
-/** Reads the open details again if their service is one of `names`, which had events. */
+/** Reads the open details again if their service is one of `names`, the services with new events. */
 export function refreshDetails(model: Model, names: ReadonlySet<string>): Step {
   const open = model.views.find(({ kind }) => kind === 'details');
   if (open?.kind !== 'details' || !names.has(open.name)) return [model];

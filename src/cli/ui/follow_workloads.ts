@@ -1,5 +1,5 @@
 // Follows the workloads of the clusters: by the events of the cloud API, docs/reference.md "Cloud events",
-// and by polling while the screen shows them, because replicas that others change cause no events.
+// and by polling while the screen shows them, because other programs' changes of replicas cause no events.
 import type { Client } from '../../client/create_client.ts';
 import { createRefresher } from '../../presentation/refresher.ts';
 import { CLOUD_EVENT_TYPES } from '../../protocol/cloud_events.ts';

@@ -46,7 +46,7 @@ const SEQUENCE =
   /\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|O[ -~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[^[O\]PX^_\x1b])/suy;
 /** The beginning of a sequence. */
 const UNFINISHED = /^\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|O|[\]PX^_][^\x07\x1b]{0,4096}\x1b?)?$/su;
-/** No person types more characters, not all the same, between two reads. */
+/** More characters than this between two reads are a paste, unless all are the same, as from a held key. */
 const MAX_TYPED_AT_ONCE = 64;
 /** The longest paste, in UTF-16 units. */
 export const MAX_PASTE = 256 * 1024;

@@ -10,7 +10,7 @@ export const LOG_HEAD_ROWS = 1;
 const MAX_NAME_WIDTH = 20;
 
 const SGR = /\x1b\[([0-9;:]{0,64})m/g;
-/** The longest sequence of accumulated colours in one line. */
+/** The most characters of accumulated colour parameters in one line. */
 const MAX_SGR_CHARS = 256;
 
 /** The pieces of a program's own line. Of its control sequences, only colours have an effect. */

@@ -123,7 +123,7 @@ export interface Purpose {
   subject: string;
 }
 
-/** A question or an input line, which takes all keys until it is answered. */
+/** A question or an input line, which the user must answer before anything else. */
 export type Dialog =
   | { kind: 'confirm'; question: string; action: Action; targets: readonly Target[] }
   | { kind: 'input'; purpose: Purpose; text: string };
