@@ -120,7 +120,9 @@ const onOneLine = (page: Page): Promise<boolean> =>
     .evaluateAll((tabs) => new Set(tabs.map((tab) => tab.getBoundingClientRect().top)).size === 1);
 
 it.runIf(hasChromium)(
-  browserTest('axe finds nothing in the parts of the cloud, and their tabs stay on one line'),
+  browserTest(
+    'axe finds nothing in the parts of the cloud, and their tabs and rows have room beside many clusters',
+  ),
   BROWSER_TEST,
   async () => {
     const cluster = await kubeDouble();
@@ -132,6 +134,8 @@ it.runIf(hasChromium)(
     const added = { name: 'dev', kubeconfig: cluster.kubeconfig };
     const { id } = await askCloud(daemon, 'POST', '/k8s/clusters', added);
     await askCloud(daemon, 'POST', `/k8s/clusters/${id}/sync`);
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
+      await askCloud(daemon, 'POST', '/k8s/clusters', { ...added, name });
     await askCloud(daemon, 'PUT', '/k8s/policies/nights', {
       selector: { namespaces: ['team'] },
       idle_timeout_minutes: 600,
@@ -151,6 +155,8 @@ it.runIf(hasChromium)(
       for (const [part, row] of Object.entries(parts)) {
         await page.getByRole('button', { name: new RegExp(`^${part}`) }).click();
         await page.locator(row).first().waitFor();
+        // Many clusters leave room for it: it is not behind the bar below.
+        await page.locator(row).first().click({ trial: true });
         const seen = [device, part, await scrollsSideways(page), await onOneLine(page), await faults(page)];
         expect(seen).toEqual([device, part, false, true, []]);
       }
