@@ -1,5 +1,5 @@
-// The page at `/`: the frame, and the view that the address names. Everything that the daemon sends is shown
-// as text only.
+// The page at `/`: the frame, and the view that the address names. The page shows everything that the daemon
+// sends as plain text.
 import { render } from 'preact';
 import { Dock } from './frame/dock.tsx';
 import { Help } from './frame/help.tsx';
@@ -55,7 +55,7 @@ function Page() {
   );
 }
 
-// Before anything else, so that the code is not in the address for longer than needed.
+// First of all, so that the code leaves the address as soon as possible.
 const code = takeCode();
 const root = document.getElementById('page');
 if (root) render(<Page />, root);

@@ -1,23 +1,23 @@
-// Buttons: an icon, a word, or both.
+// A button with an icon, a text, or both.
 import { Icon, type IconName } from './icon.tsx';
 
 interface ButtonProps {
-  /** What it does, for everybody who does not see its icon. */
+  /** Its accessible name, which says what it does. */
   label: string;
   icon?: IconName;
-  /** The word on it; absent: the icon alone. */
+  /** The text on it; absent: only the icon. */
   text?: string;
   onPress: () => void;
-  /** It has no effect now. It keeps the focus, which `disabled` would lose. */
+  /** Whether it has no effect now. It keeps the focus, which `disabled` would lose. */
   isOff?: boolean;
-  /** Of a switch. */
+  /** For a toggle button: whether it is on. */
   isPressed?: boolean;
   /** The key that does the same. */
   keyHint?: string;
   kind?: 'normal' | 'main' | 'quiet' | 'danger';
 }
 
-/** A button with a name, and its key in the tooltip. */
+/** A button with an accessible name, and its key in the tooltip. */
 export function Button(props: ButtonProps) {
   const { label, icon, text, onPress, isOff = false, isPressed, keyHint, kind = 'normal' } = props;
   return (

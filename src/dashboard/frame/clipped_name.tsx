@@ -1,8 +1,8 @@
-// A name that is cut in the middle where it is too long: what tells names apart is often at their end.
+// Shortens a long name in the middle, because names often differ only at their end.
 const TAIL_CHARACTERS = 8;
 const SHORT_CHARACTERS = 20;
 
-/** `name` in as much room as there is. */
+/** `name` in the available width. */
 export function ClippedName({ name }: { name: string }) {
   if (name.length <= SHORT_CHARACTERS) return <>{name}</>;
   return (

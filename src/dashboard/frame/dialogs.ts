@@ -1,4 +1,4 @@
-// Which dialog is open.
+// Which dialogs are open.
 import { signal } from '@preact/signals';
 
 /** Whether the palette of names and actions is open. */

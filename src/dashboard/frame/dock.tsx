@@ -1,4 +1,4 @@
-// The panes below the view: logs and terminals side by side, in a height that is kept.
+// The dock below the view: logs and terminals side by side, with a height that the browser remembers.
 import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { LogPanel } from '../logs/log_view.tsx';
@@ -17,10 +17,10 @@ const KEY_STEP = 0.05;
 
 const withinBounds = (part: number): number => Math.min(MAX_PART, Math.max(MIN_PART, part));
 
-/** The part of the window that the dock has. */
+/** The fraction of the window's height that the dock takes. */
 const dockPart = signal(withinBounds(Number(localStorage.getItem(HEIGHT_KEY) ?? 0.42) || 0.42));
 const isMaximised = signal(false);
-/** Whether the log of the selected service is shown without being asked for. */
+/** Whether the dock shows the log of the selected service while no pane is open. */
 const followsSelection = signal(localStorage.getItem(FOLLOW_KEY) !== 'no');
 
 function setPart(part: number): void {
@@ -33,7 +33,7 @@ function setFollows(isOn: boolean): void {
   localStorage.setItem(FOLLOW_KEY, isOn ? 'yes' : 'no');
 }
 
-/** The panes that are shown: those asked for, or else the log of the selected service. */
+/** The panes to show: the open ones, or else the log of the selected service. */
 function shownPanes(): { list: readonly Pane[]; isOwn: boolean } {
   const { view, name } = shownPlace.value;
   if (panes.value.length > 0) return { list: panes.value, isOwn: true };
@@ -117,14 +117,14 @@ function PaneBody({ pane: { kind, name } }: { pane: Pane }) {
   return kind === 'log' ? <LogPanel selection={selection} /> : <TerminalView name={name} />;
 }
 
-/** Shows the log of `name` below the view, where it follows the selection if nothing else is open. */
+/** Shows the log of `name` below the view. The log follows the selection if no pane is open. */
 export function showLog(name: string): void {
   const { view, name: selected } = shownPlace.peek();
   if (panes.peek().length === 0 && view === 'services' && selected === name) setFollows(true);
   else openPane({ kind: 'log', name });
 }
 
-/** The panes below the view; nothing where there are none. */
+/** The panes below the view; null: there are none. */
 export function Dock() {
   const { list, isOwn } = shownPanes();
   if (list.length === 0) return null;

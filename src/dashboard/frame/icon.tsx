@@ -33,7 +33,7 @@ const PATHS = {
 } as const;
 export type IconName = keyof typeof PATHS;
 
-/** An icon that says nothing by itself: what it stands in has a name. */
+/** An icon, hidden from screen readers: the element around it has an accessible name. */
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">

@@ -1,4 +1,4 @@
-// The keys of the page. They are off while somebody types, and in a terminal.
+// The keyboard shortcuts of the page. They are off in text fields and in terminals.
 import { actOn } from '../state/actions.ts';
 import { serviceByName } from '../state/daemon.ts';
 import { go, openPane, shownPlace, VIEWS } from '../state/place.ts';
@@ -32,7 +32,7 @@ function select(step: number): void {
   if (next) go({ view: isAgent(next.key) ? 'agents' : 'services', name: next.key });
 }
 
-/** Does `action` with the selected service, if one is. */
+/** Calls `action` with the name of the selected service, if one is selected. */
 function withSelected(action: (name: string) => void): void {
   const { name } = shownPlace.peek();
   if (name !== null && serviceByName.peek().has(name)) action(name);
@@ -61,9 +61,9 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   ...Object.fromEntries(VIEWS.map((view, at) => [String(at + 1), () => go({ view, name: null, query: {} })])),
 };
 
-/** Where keys mean themselves. */
+/** Elements in which keys type text. */
 const TYPED = 'input, textarea, select, [contenteditable], .xterm';
-/** Where arrows move something else. */
+/** Elements in which the arrow keys scroll or move something. */
 const MOVED = '.log-lines, [role=separator], .view-body';
 
 function openPalette(event: KeyboardEvent): boolean {
@@ -96,8 +96,8 @@ function onKey(event: KeyboardEvent): void {
   action();
 }
 
-/** Listens for the keys of the page. */
+/** Starts to handle the keyboard shortcuts. */
 export function listenForKeys(): void {
-  // Before a terminal sees them.
+  // In the capture phase, before a terminal gets the event.
   addEventListener('keydown', onKey, { capture: true });
 }

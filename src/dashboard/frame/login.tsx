@@ -1,9 +1,9 @@
-// The question for the token of the daemon.
+// The form that asks for the daemon's token.
 import { useState } from 'preact/hooks';
 import { reconnect } from '../state/daemon.ts';
 import { login, loginReason } from '../state/session.ts';
 
-/** Asks for the token, as long as one is needed. */
+/** Asks for the token while one is needed. */
 export function Login() {
   const [token, setToken] = useState('');
   const reason = loginReason.value;

@@ -1,10 +1,10 @@
-// A dialog that has the keyboard to itself while it is open.
+// A modal dialog, which gets all keys while it is open.
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 interface ModalDialogProps {
-  /** Whether it is open. It closes itself with Escape. */
+  /** Whether it is open. Escape closes it. */
   isOpen: Signal<boolean>;
   class: string;
   /** Its accessible name. */
@@ -14,12 +14,12 @@ interface ModalDialogProps {
 
 function OpenDialog({ isOpen, class: classes, label, children }: ModalDialogProps) {
   const box = useRef<HTMLDialogElement>(null);
-  // Before the next key: an effect after the paint would leave that key to the page.
+  // A layout effect opens it before the next key. An effect after the paint would leave that key to the page.
   useLayoutEffect(() => box.current?.showModal(), []);
   const close = (): void => {
     isOpen.value = false;
   };
-  // `cancel` comes with the key; `close` follows in a task of its own, before which other keys may come.
+  // `cancel` fires with the key. `close` fires in a later task, and other keys may arrive before it.
   return (
     <dialog ref={box} class={classes} aria-label={label} onCancel={close} onClose={close}>
       {children}

@@ -1,4 +1,4 @@
-// The name of the page, its connection, and the way to its views: at the left, or at the bottom of a phone.
+// The page's name, its connection, and the links to its views: at the left, or at the bottom on a phone.
 
 import { attention } from '../state/attention.ts';
 import { connection, staleReason, version } from '../state/daemon.ts';
@@ -23,7 +23,7 @@ const CONNECTION_WORDS = {
   stale: 'lists are stale',
 } as const;
 
-/** Whether the daemon answers. Lists that could not be read are told as well: what is shown may be old. */
+/** Whether the daemon answers, and whether the page shows old data because it could not read the lists. */
 function Connection() {
   const { state, detail } = connection.value;
   const isStale = state === 'connected' && staleReason.value !== '';

@@ -1,4 +1,4 @@
-// Messages about what a person has asked for.
+// Messages about the actions that a person has requested.
 
 import { visibleLine } from '../../presentation/format.ts';
 import { closeNotice, notices, type PageNotice } from '../state/actions.ts';

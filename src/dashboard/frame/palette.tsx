@@ -1,4 +1,4 @@
-// Everything by its name: services, agents, views, and what can be done with them.
+// The command palette: finds services, agents, views and actions by name.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { actOn, actOnGroup, GROUP_ACTIONS } from '../state/actions.ts';
 import { agentByName, serviceList } from '../state/daemon.ts';
@@ -10,10 +10,10 @@ import { showLog } from './dock.tsx';
 import { ModalDialog } from './modal_dialog.tsx';
 
 interface Command {
-  /** What is searched and shown. */
+  /** The text that the palette shows and searches. */
   title: string;
   hint: string;
-  /** Its place while nothing is searched, the smallest first; absent: after all that have one. */
+  /** Its rank while the search is empty, the smallest first; absent: after all commands with a rank. */
   rank?: number;
   run: () => void;
 }
@@ -83,7 +83,7 @@ function allCommands(): Command[] {
   ];
 }
 
-/** How badly `title` fits: words count less at its beginning and at the start of a word. null: not at all. */
+/** The score of `title`, lower is better: best if words begin the title, then a word. null: no match. */
 function fitness(title: string, words: readonly string[]): number | null {
   const lower = title.toLowerCase();
   let score = lower.length / 100;
@@ -95,7 +95,7 @@ function fitness(title: string, words: readonly string[]): number | null {
   return score;
 }
 
-/** What fits `text`, the best first; without a text, the views and what needs a person first. */
+/** The commands that match `text`, best first; without a text, views and urgent commands first. */
 function wanted(commands: readonly Command[], text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0)
@@ -144,7 +144,7 @@ function PaletteList({
   );
 }
 
-/** What the dialog holds. It is made anew each time that the dialog opens. */
+/** The content of the dialog, created each time that the dialog opens. */
 function PaletteSearch() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);

@@ -1,4 +1,4 @@
-// The list at the left: sections with their services, each with its state and what it uses.
+// The list at the left: sections with their services, each with its state and its use of CPU and memory.
 import type { Service } from '../../client/browser.ts';
 import { countText, cpuText, memoryText } from '../../presentation/format.ts';
 import { listedName, type Section } from '../../presentation/sections.ts';

@@ -1,4 +1,4 @@
-// A state as a shape, a colour and a word: none of them is needed to tell the others apart.
+// Shows a state as a shape, a colour and a word, so that each of them alone identifies the state.
 import type { JSX } from 'preact';
 import type { Service } from '../../client/browser.ts';
 import { endText } from '../../presentation/format.ts';
@@ -45,13 +45,13 @@ const SHAPES: Readonly<Record<string, () => JSX.Element>> = {
   crashed: cross,
   sleeping: moon,
   completed: tick,
-  // Of agents.
+  // States of agents.
   working: bars,
   blocked: diamond,
   idle: disc,
   asleep: moon,
   exited: ring,
-  // Of workloads and clusters.
+  // States of workloads and clusters.
   awake: disc,
   waking: half,
   active: disc,
@@ -63,7 +63,7 @@ const SHAPES: Readonly<Record<string, () => JSX.Element>> = {
 const shapeOf = (state: string): JSX.Element =>
   (Object.hasOwn(SHAPES, state) ? SHAPES[state] : dash)?.() ?? dash();
 
-/** The shape of a state alone, beside text that says the word. */
+/** Only the shape of a state, beside a text that names the state. */
 export function StateShape({ state }: { state: string }) {
   return (
     <svg class="mark" data-tone={toneOf(state)} viewBox="0 0 12 12" aria-hidden="true">
@@ -72,7 +72,7 @@ export function StateShape({ state }: { state: string }) {
   );
 }
 
-/** The shape and the word. `detail` follows it, such as how a process ended. */
+/** The shape and the word, followed by `detail`, such as how a process ended. */
 export function StateLabel({ state, detail = '' }: { state: string; detail?: string }) {
   return (
     <span class="state" data-tone={toneOf(state)} data-state={state}>

@@ -1,4 +1,4 @@
-// A long list of which only the rows in sight are elements. All rows have the same height.
+// A long list that renders only the visible rows. All rows have the same height.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
@@ -8,15 +8,15 @@ interface VirtualRowsProps<T> {
   rowHeight: number;
   keyOf: (item: T) => string;
   row: (item: T) => ComponentChildren;
-  /** The item that is scrolled into sight when it changes; null: none. */
+  /** The key of the current item, to which the list scrolls when it changes; null: none. */
   current?: string | null;
   label: string;
 }
 
-/** Rows above and below those in sight, which scroll in without a gap. */
+/** How many rows to render above and below the visible ones, so that scrolling shows no gap. */
 const SPARE_ROWS = 8;
 
-/** The rows of `items` that are in sight, in a scrolled box that fills its parent. */
+/** The visible rows of `items`, in a scrolling box that fills its parent. */
 export function VirtualRows<T>({ items, rowHeight, keyOf, row, current = null, label }: VirtualRowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ top: 0, height: 900 });
@@ -25,7 +25,7 @@ export function VirtualRows<T>({ items, rowHeight, keyOf, row, current = null, l
     if (!element) return undefined;
     const look = (): void => {
       const { scrollTop, clientHeight } = element;
-      // A step of a row: scrolling by pixels draws nothing.
+      // Rounded to whole rows, so that scrolling by a few pixels renders nothing.
       const top = scrollTop - (scrollTop % rowHeight);
       setSeen((old) =>
         old.top === top && old.height === clientHeight ? old : { top, height: clientHeight },

@@ -1,12 +1,13 @@
-// Colours of programs in a line: SGR sequences become pieces of text with a look. Nothing else gets through.
+// Colours in a line: SGR sequences become pieces of styled text. Other control characters become visible
+// text.
 import { visibleLine } from '../../presentation/format.ts';
 
-/** A piece of a line that looks the same. */
+/** A piece of a line with one style. */
 export interface StyledText {
   text: string;
-  /** Names of classes, with a space between them. */
+  /** CSS class names, separated by spaces. */
   classes: string;
-  /** A colour outside of the sixteen of the theme, as `rgb(…)`; '' for none. */
+  /** A colour that is not one of the theme's sixteen, as `rgb(…)`; '': none. */
   colour: string;
 }
 
@@ -19,7 +20,7 @@ interface Look {
   italic: boolean;
   underline: boolean;
   struck: boolean;
-  /** Of the sixteen; null: none of them. */
+  /** The number of one of the theme's sixteen colours; null: none of them. */
   front: number | null;
   colour: string;
 }
@@ -34,7 +35,7 @@ const PLAIN: Look = {
   colour: '',
 };
 
-/** What a code without arguments changes. */
+/** The change that each code without arguments makes. */
 const CHANGES: ReadonlyMap<number, Partial<Look>> = new Map<number, Partial<Look>>([
   [0, PLAIN],
   [1, { bold: true }],
@@ -51,7 +52,7 @@ const CHANGES: ReadonlyMap<number, Partial<Look>> = new Map<number, Partial<Look
   ...Array.from({ length: 8 }, (_, at): [number, Partial<Look>] => [90 + at, { front: 8 + at, colour: '' }]),
 ]);
 
-/** The colour of a number above 15 in the palette of 256. */
+/** The colour with a number above 15 in the palette of 256 colours. */
 function paletteColour(index: number): string {
   if (index >= 232) {
     const grey = 8 + (index - 232) * 10;
@@ -64,7 +65,7 @@ function paletteColour(index: number): string {
 
 const byte = (value: number | undefined): number => Math.min(255, Math.max(0, value ?? 0));
 
-/** Reads the arguments of 38 or 48 from `codes`, and returns what 38 changes. */
+/** Removes the arguments of 38 or 48 from `codes`, and returns the change that 38 makes. */
 function takeColour(codes: number[]): Partial<Look> {
   const kind = codes.shift();
   if (kind === 5) {
@@ -82,7 +83,7 @@ function changed(look: Look, sequence: string): Look {
   while (codes.length > 0) {
     const code = codes.shift() ?? 0;
     if (code === 38) now = { ...now, ...takeColour(codes) };
-    // Backgrounds are left out: on a line they hide more than they tell.
+    // Ignores background colours, which would make a line hard to read.
     else if (code === 48) takeColour(codes);
     else now = { ...now, ...CHANGES.get(code) };
   }
@@ -124,5 +125,5 @@ export function styledLine(line: string): StyledText[] {
   return pieces;
 }
 
-/** A line without its colours, as text for a person. */
+/** A line without colours, with other control characters made visible. */
 export const plainLine = (line: string): string => visibleLine(line.replace(SGR, ''));

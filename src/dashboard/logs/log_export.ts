@@ -7,7 +7,7 @@ import { plainLine } from './ansi_text.ts';
 import type { LineSelection, LogFeed } from './log_feed.ts';
 
 const PAGE_LINES = 1_000;
-/** A file has at most so many lines. */
+/** The most lines of a downloaded file. */
 const MAX_FILE_LINES = 200_000;
 
 function entryText(entry: LogEntry): string {
@@ -33,7 +33,7 @@ async function allText(selection: LineSelection): Promise<string> {
   return `${pages.flat().join('\n')}\n`;
 }
 
-/** Saves all that is kept of a log as a file. */
+/** Saves all stored lines of the selection as a file. */
 export async function downloadLog(selection: LineSelection): Promise<void> {
   const name = selection.names?.join('+').slice(0, 80) || selection.stack || 'logs';
   await perform(`download ${name}`, async () => {

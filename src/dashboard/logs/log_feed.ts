@@ -1,4 +1,4 @@
-// The lines of a log view: the newest as they come, older ones when they are asked for. Nothing twice.
+// The lines of a log view, each once: new lines as they arrive, older lines on request.
 import { signal } from '@preact/signals';
 import type { LogEntry, LogSearchOptions, LogStreamOptions, StreamedLogEntry } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
@@ -6,54 +6,54 @@ import { isRetryable } from '../../client/errors.ts';
 import { entryKey } from '../../presentation/log_entry.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 
-/** Which lines are wanted. */
+/** Which lines to show. */
 export type LineSelection = Omit<LogSearchOptions, 'signal' | 'limit' | 'before' | 'until' | 'ansi'>;
 
 /** Lines that are drawn together. */
 export interface LineChunk {
   id: number;
   entries: LogEntry[];
-  /** As drawn, in pixels; null: not drawn yet. */
+  /** The rendered height, in pixels; null: not rendered yet. */
   height: number | null;
 }
 
 const CHUNK_LINES = 100;
-/** Lines kept; beyond, the oldest are dropped while nobody looks at them. */
+/** The most lines to keep. Beyond it, the oldest are dropped unless they are in view. */
 const MAX_LINES = 100_000;
-/** Lines of the past that come first: of one service, and of each of many. */
+/** How many past lines to read first: for one service, and for each of several. */
 const FIRST_LINES = 1_000;
 const FIRST_LINES_OF_MANY = 200;
 const OLDER_LINES = 1_000;
-/** New lines are drawn at most this often: nobody reads faster, and each draw lays the log out anew. */
+/** The least time between two draws of new lines, because each draw causes a new layout of the log. */
 const DRAW_MS = 100;
 
-/** The lines of one selection. Make a new one for another. */
+/** The lines of one selection. Another selection needs a new feed. */
 export class LogFeed {
   /** The lines from the oldest to the newest. */
   readonly chunks: LineChunk[] = [];
-  /** Grows when `chunks` change. */
+  /** Increases with every change of `chunks`. */
   readonly changes = signal(0);
   readonly state = signal<{ word: 'loading' | 'following' | 'lost' | 'failed'; detail: string }>({
     word: 'loading',
     detail: '',
   });
   readonly count = signal(0);
-  /** Whether older lines may exist; `searching` while they are read. */
+  /** Whether older lines may exist; `searching`: they are being read. */
   readonly older = signal<'unknown' | 'searching' | 'none'>('unknown');
   private readonly selection: LineSelection;
   private readonly end = new AbortController();
   private readonly isMany: boolean;
-  /** Whether the stream is past what there was: only then it is known which lines are older. */
+  /** Whether the stream has passed the stored lines. Only then does the feed know which lines are older. */
   private isPastRead = false;
-  /** Of the last entry, from which the stream goes on. */
+  /** The id of the last entry, after which the stream continues. */
   private lastId = '';
-  /** Came since the last draw: a tab in the background draws nothing. */
+  /** Entries since the last draw. A tab in the background does not draw. */
   private pending: LogEntry[] = [];
   private isDrawing = false;
-  /** As of `performance.now()`. */
+  /** The time of the last draw, by `performance.now()`. */
   private drawnAt = -DRAW_MS;
   private lastChunk = 0;
-  /** Leads to older lines; null: not asked yet. */
+  /** The cursor to older lines; null: none have been read. */
   private cursor: string | null = null;
 
   constructor(selection: LineSelection) {
@@ -61,7 +61,7 @@ export class LogFeed {
     this.isMany = selection.names?.length !== 1;
   }
 
-  /** Reads what there is, then what comes, until `stop`. */
+  /** Reads the stored lines, then new lines until `stop`. */
   async follow(): Promise<void> {
     const limit = this.isMany ? FIRST_LINES_OF_MANY : FIRST_LINES;
     const past = this.selection.since ? {} : { limit };
@@ -83,7 +83,7 @@ export class LogFeed {
     const entries = client.streamLogs({
       ...query,
       ansi: true,
-      // Between two streams of a log the daemon may end as well as in the middle of one.
+      // The daemon may exit between two streams of a log, not only during one.
       reconnect: 'always',
       signal: this.end.signal,
       onState: (now) => {
@@ -94,12 +94,12 @@ export class LogFeed {
     for await (const entry of entries) this.add(entry);
   }
 
-  /** Ends the reading. */
+  /** Stops reading. */
   stop(): void {
     this.end.abort();
   }
 
-  /** Shows only what comes from now on. */
+  /** Removes all lines, and shows only lines that arrive from now on. */
   clear(): void {
     this.chunks.length = 0;
     this.pending = [];
@@ -107,7 +107,7 @@ export class LogFeed {
     this.changed(-this.count.peek());
   }
 
-  /** Puts older lines before the first one. */
+  /** Reads older lines and inserts them before the first one. */
   async readOlder(): Promise<void> {
     const [first] = this.chunks[0]?.entries ?? [];
     if (this.older.peek() !== 'unknown' || !first || !this.isPastRead) return;
@@ -176,7 +176,7 @@ export class LogFeed {
   }
 
   private prepend(entries: readonly LogEntry[]): void {
-    // Lines of the same millisecond as the first may be there already.
+    // The feed may already have lines with the same millisecond as its first line.
     const time = this.chunks[0]?.entries[0]?.at;
     const isLater = ({ entries: lines }: LineChunk): boolean => lines.every(({ at }) => at !== time);
     const end = this.chunks.findIndex(isLater);

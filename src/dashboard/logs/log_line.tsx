@@ -1,4 +1,4 @@
-// One line of a log, or the mark of a run.
+// One line of a log, or the mark for the start or end of a run.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { LogEntry, LogRunEvent, LogTextLine } from '../../client/browser.ts';
@@ -10,17 +10,17 @@ import { type StyledText, styledLine } from './ansi_text.ts';
 export interface LineLook {
   /** Whether lines of several services are mixed. */
   hasNames: boolean;
-  /** What is looked for, in lower case; '' for nothing. */
+  /** The search text in lower case; '': none. */
   wanted: string;
 }
 
-/** The text with every place marked that is looked for. */
+/** The text with every match of the search marked. */
 function marked(text: string, wanted: string): ComponentChildren {
   if (wanted === '') return text;
   const lower = text.toLowerCase();
   const parts: ComponentChildren[] = [];
   let from = 0;
-  // A letter whose lower case is longer would shift the places.
+  // Marks nothing if a letter is longer in lower case, because it would shift the positions.
   for (
     let at = lower.indexOf(wanted);
     at >= 0 && lower.length === text.length;
@@ -43,7 +43,7 @@ const pieceOf = ({ text, classes, colour }: StyledText, wanted: string) => {
 };
 
 const MESSAGE_KEYS = ['msg', 'message', 'event'];
-/** Fields that the columns of the line tell already. */
+/** Fields that the columns of the line already show. */
 const TOLD = new Set([
   'level',
   'severity',

@@ -1,4 +1,4 @@
-// The lines of a feed in a scrolled box. Only chunks in sight are elements; the others are a height.
+// The lines of a feed in a scrolling box. Only visible chunks are rendered; spacers replace the others.
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
@@ -7,11 +7,11 @@ import { Button } from '../frame/button.tsx';
 import type { LineChunk, LogFeed } from './log_feed.ts';
 import { type LineLook, LogRow } from './log_line.tsx';
 
-/** The height of a line that has not been drawn yet, in pixels. */
+/** The assumed height of a line that has not been rendered yet, in pixels. */
 const LINE_HEIGHT = 19;
-/** Within this distance of its end the box scrolls along with new lines. */
+/** Within this distance from its end, the box follows new lines. */
 const NEAR_END_PX = 24;
-/** What is drawn beyond the edges, in pixels. */
+/** How far beyond the visible edges to render, in pixels. */
 const SPARE_PX = 800;
 
 const heightOf = ({ height, entries }: LineChunk): number => height ?? entries.length * LINE_HEIGHT;
@@ -23,7 +23,7 @@ interface Range {
   below: number;
 }
 
-/** The chunks between two heights of the whole list, and the heights before and after them. */
+/** The chunks between two positions in the whole list, and the heights before and after them. */
 function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number): Range {
   const range: Range = { first: chunks.length, last: chunks.length, above: 0, below: 0 };
   let at = 0;
@@ -39,7 +39,7 @@ function chunksBetween(chunks: readonly LineChunk[], top: number, bottom: number
   return range;
 }
 
-/** The rows of a chunk, which only grows. A row stays the same element, which is not compared again. */
+/** The rows of a chunk, which only grows. Existing rows keep their elements and are not compared again. */
 function useRows({ entries }: LineChunk, look: LineLook): readonly JSX.Element[] {
   const rows = useMemo((): JSX.Element[] => [], [look.hasNames, look.wanted]);
   for (const entry of entries.slice(rows.length))
@@ -60,7 +60,7 @@ function Chunk({ chunk, look }: { chunk: LineChunk; size: number; look: LineLook
   );
 }
 
-/** Scrolls along with the end of the list until a person scrolls up. */
+/** Follows the end of the list until a person scrolls up. */
 function useEnd(feed: LogFeed, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const lastTop = useRef(0);
@@ -74,7 +74,7 @@ function useEnd(feed: LogFeed, startsAtEnd: boolean) {
         ? old
         : { top: scrollTop, height: clientHeight },
     );
-    // Lines and sizes change between a scroll and its event: only a person scrolls up.
+    // Lines and sizes may change between a scroll and its event, but only a person scrolls up.
     if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) setAtEnd(true);
     else if (scrollTop < lastTop.current) setAtEnd(false);
     lastTop.current = scrollTop;
@@ -91,7 +91,7 @@ interface LogLinesProps {
   feed: LogFeed;
   look: LineLook;
   isWrapped: boolean;
-  /** Whether it stays as it is, whatever comes. */
+  /** Whether it does not follow new lines. */
   isPaused: boolean;
   startsAtEnd: boolean;
 }

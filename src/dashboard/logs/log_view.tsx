@@ -1,4 +1,4 @@
-// A log: its tools above its lines.
+// A log view: the tools, and the lines below them.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { countText } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
@@ -9,9 +9,9 @@ import { LogLines } from './log_lines.tsx';
 
 interface LogViewProps {
   selection: LineSelection;
-  /** Whether it begins with its oldest line: it was asked for a time. */
+  /** Whether it begins at its oldest line, because the selection has a start time. */
   startsAtTop?: boolean;
-  /** Called with what is to be looked for; absent: the view asks for itself. */
+  /** Called with the search text; absent: the view keeps a search of its own. */
   onSearch?: (text: string) => void;
 }
 
@@ -35,10 +35,10 @@ function FeedState({ feed }: { feed: LogFeed }) {
   );
 }
 
-/** Between the last letter and the search for it. */
+/** The time between the last key and the search. */
 const SEARCH_MS = 200;
 
-/** The field for what is looked for. It asks when nothing has been typed for a moment. */
+/** The search field. It searches after a short pause in typing. */
 function SearchField({ wanted, onSearch }: { wanted: string; onSearch: (text: string) => void }) {
   const [typed, setTyped] = useState(wanted);
   useEffect(() => setTyped(wanted), [wanted]);

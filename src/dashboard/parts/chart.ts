@@ -1,13 +1,13 @@
-// A chart over time. A file of its own, which the page loads with the first chart.
+// A chart over time. The page loads this separate file with the first chart.
 import uPlot from 'uplot';
 
-/** How a chart looks. */
+/** The colours of a chart. */
 export interface ChartLook {
   line: string;
   fill: string;
   grid: string;
   text: string;
-  /** Of the marks of events. */
+  /** The colours of event marks. */
   bad: string;
   good: string;
 }
@@ -16,15 +16,15 @@ export interface ChartLook {
 export interface ChartMark {
   /** In seconds since the epoch. */
   at: number;
-  /** A failure is a line with a cross, anything else a line alone. */
+  /** Whether it is a failure, drawn as a line with a cross. Other events are only a line. */
   isBad: boolean;
 }
 
-/** What a chart shows. */
+/** The data of a chart. */
 export interface ChartData {
   /** In seconds since the epoch, ascending. */
   times: readonly number[];
-  /** null: nothing ran. */
+  /** null: no process ran. */
   values: readonly (number | null)[];
 }
 
@@ -36,7 +36,7 @@ export interface PageChart {
 }
 
 const HEIGHT = 110;
-/** Half the width of the cross of a mark. */
+/** Half the width of a mark's cross. */
 const CROSS_PX = 3;
 const AXIS_WIDTH = 58;
 const FONT = '11px system-ui, sans-serif';
@@ -72,7 +72,7 @@ function drawMarks({ ctx, bbox, valToPos }: uPlot, marks: readonly ChartMark[], 
   ctx.restore();
 }
 
-/** Draws a chart into `parent`. `format` writes a value with its unit; `least`: of the top of its scale. */
+/** Draws a chart into `parent`. `format` adds the unit to a value; `least`: the lowest top of the scale. */
 export function drawChart(
   parent: HTMLElement,
   look: ChartLook,

@@ -1,7 +1,8 @@
-// The page forbids styles in the document. The terminal's library makes some: here they become style sheets
-// of script, and styles of elements, which the page's policy allows.
+// The page's content security policy forbids style elements and style attributes, which the terminal library
+// creates. This file turns them into constructed style sheets and styles set by script, which the policy
+// allows.
 
-/** A stand-in for a style element, whose text becomes a sheet of the document. */
+/** A replacement for a style element. Its text becomes a constructed style sheet of the document. */
 function sheetElement(): HTMLElement {
   const element = document.createElement('span');
   const sheet = new CSSStyleSheet();
@@ -17,7 +18,7 @@ function sheetElement(): HTMLElement {
   return element;
 }
 
-/** Whose attribute `style`, when set, becomes the same style by script. */
+/** An element that sets the style by script when its attribute `style` is set. */
 function styledElement(kind: string): HTMLElement {
   const element = document.createElement(kind);
   if (kind !== 'span') return element;
@@ -33,7 +34,7 @@ function styledElement(kind: string): HTMLElement {
 const createElement = (kind: string): HTMLElement =>
   kind === 'style' ? sheetElement() : styledElement(kind);
 
-/** The document for the terminal's library: elements that it makes obey the policy of the page. */
+/** The document for the terminal library. Elements that it creates comply with the page's policy. */
 export const strictDocument: Document = new Proxy(document, {
   get(target, key) {
     if (key === 'createElement') return createElement;
@@ -42,7 +43,7 @@ export const strictDocument: Document = new Proxy(document, {
   },
 });
 
-/** Runs `work`, in which the library makes styles without asking for the document that it was given. */
+/** Runs `work`, in which the library creates styles with the global document instead of the given one. */
 export function withStrictStyles(work: () => void): void {
   const { createElement: native } = Document.prototype;
   Object.defineProperty(document, 'createElement', {

@@ -1,4 +1,4 @@
-// A terminal on the screen of the page. A file of its own, which the page loads with the first terminal.
+// A terminal in the page. The page loads this separate file with the first terminal.
 import { FitAddon } from '@xterm/addon-fit';
 import { SearchAddon } from '@xterm/addon-search';
 import { WebLinksAddon } from '@xterm/addon-web-links';
@@ -6,9 +6,9 @@ import { WebglAddon } from '@xterm/addon-webgl';
 import { type ITheme, Terminal } from '@xterm/xterm';
 import { strictDocument, withStrictStyles } from './strict_document.ts';
 
-/** What a terminal tells. */
+/** The callbacks of a terminal. */
 export interface TerminalListener {
-  /** Typed or pasted. */
+  /** Called with typed or pasted input. */
   onInput: (text: string | Uint8Array) => void;
 }
 
@@ -16,16 +16,16 @@ export interface TerminalListener {
 export interface PageTerminal {
   /** Resolves when the bytes are drawn. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Empties it, before a screen is sent anew. */
+  /** Clears it before a new screen arrives. */
   reset(): void;
-  /** Takes the size that the program has. */
+  /** Takes the size of the program's terminal. */
   resize(cols: number, rows: number): void;
-  /** The size that would fill its element; null: it is not in sight. */
+  /** The size that would fill its element; null: it is not visible. */
   fittingSize(): { cols: number; rows: number } | null;
   focus(): void;
-  /** Selects the next place with `text`; returns whether there is one. */
+  /** Selects the next match of `text`; returns whether there is one. */
   find(text: string, backwards: boolean): boolean;
-  /** The rows of the screen, without blanks at their ends. */
+  /** The rows of the screen, without trailing blanks. */
   screenText(): string;
   setTheme(theme: ITheme): void;
   dispose(): void;
@@ -34,17 +34,17 @@ export interface PageTerminal {
 const SCROLLBACK_LINES = 5_000;
 const LEAST_CONTRAST = 4.5;
 
-/** Opens a link of a program in a new tab, if it leads into the web and Ctrl or ⌘ is held. */
+/** Opens a program's link in a new tab if it is an http or https URL and Ctrl or ⌘ is held. */
 function openLink(event: MouseEvent, address: string): void {
   if (!(event.ctrlKey || event.metaKey) || !/^https?:\/\//i.test(address)) return;
   window.open(address, '_blank', 'noopener,noreferrer');
 }
 
-/** Copies the selection with the keys of terminals; whether the terminal is to handle the key itself. */
+/** Copies the selection with Ctrl+Shift+C; returns whether the terminal must handle the key itself. */
 function handlesKey(terminal: Terminal, event: KeyboardEvent): boolean {
   const isCopy = event.ctrlKey && event.shiftKey && event.code === 'KeyC';
   if (!isCopy) return true;
-  // Browsers have the key for their own tools.
+  // Browsers use this key for their developer tools.
   event.preventDefault();
   if (event.type === 'keydown' && terminal.hasSelection()) document.execCommand('copy');
   return false;
@@ -56,7 +56,7 @@ function addRenderer(terminal: Terminal): void {
     renderer.onContextLoss(() => renderer.dispose());
     terminal.loadAddon(renderer);
   } catch {
-    // Without WebGL the terminal is drawn as elements.
+    // Without WebGL, the terminal renders as DOM elements.
   }
 }
 

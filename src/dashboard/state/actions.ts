@@ -1,4 +1,4 @@
-// What a person asks of services, what is under way, and what has failed.
+// The actions that a person requests: those under way, and messages about failed ones.
 import { signal } from '@preact/signals';
 import { isBerthError } from '../../client/browser.ts';
 import { refresh } from './daemon.ts';
@@ -8,9 +8,9 @@ import { askForToken, client, errorText } from './session.ts';
 export interface PageNotice {
   id: number;
   tone: 'bad' | 'good';
-  /** What was asked. */
+  /** The requested action. */
   title: string;
-  /** Line by line. */
+  /** The text, line by line. */
   lines: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export function closeNotice(id: number): void {
   notices.value = notices.peek().filter((one) => one.id !== id);
 }
 
-/** Shows a message in place of the same one before it; a good one closes by itself. */
+/** Shows a message, and replaces an earlier one with the same title. A good message closes by itself. */
 export function notify(tone: PageNotice['tone'], title: string, text = ''): void {
   lastNotice += 1;
   const id = lastNotice;
@@ -39,14 +39,14 @@ export function notify(tone: PageNotice['tone'], title: string, text = ''): void
   if (tone === 'good') setTimeout(() => closeNotice(id), GOOD_MS);
 }
 
-/** What can be done with a service. */
+/** The actions on a service. */
 export type ServiceAction = 'start' | 'stop' | 'restart' | 'sleep' | 'wake';
 
-/** What can be done with all services of a group. */
+/** The actions on all services of a group. */
 export const GROUP_ACTIONS = ['start', 'stop', 'restart', 'sleep', 'wake'] as const;
 export type GroupAction = (typeof GROUP_ACTIONS)[number];
 
-/** Runs `work`, shown as `title` while it is under way; says why it failed. Resolves with its success. */
+/** Runs `work`, shown as `title` while it is under way. Shows why it failed. Resolves with its success. */
 export async function perform(title: string, work: () => Promise<unknown>): Promise<boolean> {
   if (underWay.peek().has(title)) return false;
   underWay.value = new Set([...underWay.peek(), title]);
@@ -58,7 +58,7 @@ export async function perform(title: string, work: () => Promise<unknown>): Prom
     return false;
   } finally {
     underWay.value = new Set([...underWay.peek()].filter((one) => one !== title));
-    // An action without effect causes no event.
+    // An action without effect causes no event, so the lists are read again here.
     void refresh();
   }
 }
@@ -66,7 +66,7 @@ export async function perform(title: string, work: () => Promise<unknown>): Prom
 const failedTitle = (title: string, error: unknown): string =>
   isBerthError(error) ? `${title}: ${error.code.replaceAll('_', ' ')}` : title;
 
-/** Does `action` with the service `name`. */
+/** Performs `action` on the service `name`. */
 export const actOn = (action: ServiceAction, name: string): Promise<boolean> =>
   perform(`${action} ${name}`, () => client[action](name));
 
@@ -74,6 +74,6 @@ export const actOn = (action: ServiceAction, name: string): Promise<boolean> =>
 export const signalService = (name: string, signalName: string): Promise<boolean> =>
   perform(`${signalName} ${name}`, () => client.signal(name, signalName));
 
-/** Does `action` with every service of a group. */
+/** Performs `action` on every service of a group. */
 export const actOnGroup = (action: GroupAction, name: string): Promise<boolean> =>
   perform(`${action} all of ${name}`, () => client[`${action}Group`](name));

@@ -1,9 +1,10 @@
-// What needs a person: crashed services, and agents that wait for an answer. The title and the icon say it.
+// What needs attention: crashed services, and agents that wait for an answer. The tab's title and icon show
+// it.
 import { computed, effect } from '@preact/signals';
 import { attentionOf } from '../../presentation/sections.ts';
 import { agentList, connection, serviceList } from './daemon.ts';
 
-/** How many, by view. */
+/** How many services and agents need attention, by view. */
 export const attention = computed(() => attentionOf(serviceList.value ?? [], agentList.value));
 
 const icon = (colour: string, text: string): string =>
@@ -12,7 +13,7 @@ const icon = (colour: string, text: string): string =>
       `<text x="8" y="12" font-size="11" font-weight="700" font-family="sans-serif" fill="#fff" text-anchor="middle">${text}</text></svg>`,
   )}`;
 
-/** Keeps title and icon of the tab. */
+/** Keeps the title and the icon of the tab up to date. */
 export function followAttention(): void {
   effect(() => {
     const { services: crashed, agents: blocked } = attention.value;

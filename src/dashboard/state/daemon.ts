@@ -1,4 +1,4 @@
-// What the daemon says: its lists, and the events that change them. One stream, one read at a time.
+// The state of the daemon: its lists, and the events that change them. One stream, one read at a time.
 import { batch, computed, type Signal, signal } from '@preact/signals';
 import type { Agent, DaemonEvent, EventData, Service, Stack, Version } from '../../client/browser.ts';
 import { isBerthError } from '../../client/browser.ts';
@@ -12,15 +12,15 @@ export type Usage = Pick<EventData['service.stats'], 'cpu' | 'rssMB'>;
 
 const EVENTS_KEPT = 1_024;
 const RETRY_MS = 2_000;
-/** Lists are read again at most this often, however many events come. */
+/** The least time between two reads of the lists, however many events arrive. */
 const REFRESH_MS = 250;
 
-/** The connection as shown: a word, and what is wrong. */
+/** The connection as the page shows it: a word, and what is wrong. */
 export const connection = signal<{ state: 'connecting' | 'connected' | 'lost'; detail: string }>({
   state: 'connecting',
   detail: '',
 });
-/** How often the connection has come up: what could not be read while it was down is read again with it. */
+/** How often the connection has opened. A view whose read failed meanwhile reads again with it. */
 export const connectionCount = signal(0);
 /** Every service and agent, by name. null: not read yet. */
 export const serviceList = signal<readonly Service[] | null>(null);
@@ -40,7 +40,7 @@ export const agentByName = computed(() => new Map(agentList.value.map((one) => [
 
 const usages = new Map<string, Signal<Usage | null>>();
 
-/** What a service uses, as last measured; null: nothing runs. */
+/** The last measured usage of a service; null: it does not run. */
 export function usageOf(name: string): Signal<Usage | null> {
   const known = usages.get(name);
   if (known) return known;
@@ -49,7 +49,7 @@ export function usageOf(name: string): Signal<Usage | null> {
   return made;
 }
 
-/** The new list, in which what has not changed is the same object as before: its rows stay as they are. */
+/** The new list with the old objects of unchanged items, so that their rows do not render again. */
 function shared<T extends { name: string }>(before: readonly T[], now: readonly T[]): T[] {
   const known = new Map(before.map((one) => [one.name, one]));
   return now
@@ -60,7 +60,7 @@ function shared<T extends { name: string }>(before: readonly T[], now: readonly 
     .sort((one, other) => compareNames(one.name, other.name));
 }
 
-/** Without what changes with every measurement, which `usageOf` has. */
+/** The service without its usage, which changes with every measurement. `usageOf` has the usage. */
 function withoutUsage({ cpu: _cpu, rssMB: _rssMB, ...rest }: Service): Service {
   return rest;
 }
@@ -77,10 +77,10 @@ async function readLists(): Promise<void> {
   });
 }
 
-/** Why the lists are not as they are now; '' when they are. They are read again by themselves. */
+/** Why the lists are out of date; '': they are current. The page reads them again by itself. */
 export const staleReason = signal('');
 
-/** Reads the lists; returns whether that worked, or works only after a login, which reads them again. */
+/** Reads the lists. Returns true if that worked, or if it needs a login, which reads them again. */
 async function readOrSayWhy(): Promise<boolean> {
   try {
     await readLists();
@@ -93,10 +93,10 @@ async function readOrSayWhy(): Promise<boolean> {
   }
 }
 
-/** Reads the lists again, one read at a time, and once more if something has changed meanwhile. */
+/** Reads the lists again, one read at a time, and once more if they may have changed meanwhile. */
 export const refresh = createRefresher(readOrSayWhy, REFRESH_MS);
 
-/** The greatest id shown so far, from which the stream and the history go on. */
+/** The greatest event id shown so far, after which the stream and the history continue. */
 let lastShownId = 0;
 
 function addEvents(events: readonly DaemonEvent[]): void {
@@ -114,7 +114,7 @@ async function readHistory(): Promise<void> {
   addEvents(await client.history({ limit: EVENTS_KEPT, since: lastShownId || undefined }));
 }
 
-/** Called for every event but statistics; a view that shows more of one service listens here. */
+/** The last event that is not a statistic. A view that shows more of one service follows it. */
 export const lastEvent = signal<LifecycleEvent | null>(null);
 
 function onLost(error: Error): void {
@@ -135,7 +135,7 @@ async function consumeEvents(): Promise<void> {
       (read) => {
         version.value = read;
       },
-      // The stream says what is wrong with the connection.
+      // The stream reports what is wrong with the connection.
       () => {},
     );
   };
@@ -161,10 +161,10 @@ async function consumeEvents(): Promise<void> {
   }
 }
 
-/** Ends the wait for the next attempt. */
+/** Ends the wait before the next attempt. */
 let retry = (): void => {};
 
-/** Tries again at once: the tab has a new key. */
+/** Tries again at once, because the tab has a new key. */
 export const reconnect = (): void => retry();
 
 /** Follows the daemon for as long as the page lives. */
@@ -178,7 +178,7 @@ export async function follow(): Promise<never> {
     } catch (error) {
       connection.value = { state: 'lost', detail: errorText(error) };
       askForToken(error);
-      // Without a key, or with one that is not known, another attempt helps only after a login.
+      // Without a key, or with an unknown one, another attempt can succeed only after a login.
       if (!isBerthError(error) || error.status !== 401) setTimeout(retry, RETRY_MS);
     }
     await wait;

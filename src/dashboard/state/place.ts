@@ -1,4 +1,4 @@
-// What is shown, as the fragment of the address says: reload and back work, and no server sees it.
+// What the page shows, kept in the fragment of the address: reload and back work, and no server sees it.
 import { computed, signal } from '@preact/signals';
 
 /** The views of the page, in the order of its navigation. */
@@ -41,7 +41,7 @@ const decoded = (text: string): string => {
   }
 };
 
-/** The place that the fragment `hash` names; what it does not name is the list of services. */
+/** The place that the fragment `hash` names; without a known view, the services. */
 function parsePlace(hash: string): Place {
   const [path = '', search = ''] = hash.replace(/^#/, '').split('?', 2);
   const [, view, name = ''] = path.split('/');
@@ -63,16 +63,16 @@ function placeHash({ view, name, query, panes }: Place): string {
   return `#/${view}${name === null ? '' : `/${encodeURIComponent(name)}`}${search}`;
 }
 
-/** Where the page is. */
+/** The place that the page shows. */
 export const shownPlace = signal<Place>(parsePlace(location.hash));
-/** The panes alone, which stay while the view changes. */
+/** Only the panes, which stay when the view changes. */
 export const panes = computed(() => shownPlace.value.panes);
 
-/** The fragment for a view, or something in it, with the panes as they are. */
+/** The fragment for a view, or for an item in it, with the current panes. */
 export const linkTo = (view: ViewName, name: string | null = null, query: Place['query'] = {}): string =>
   placeHash({ view, name, query, panes: panes.value });
 
-/** Shows another place; with `replace` the current one is not kept for going back. */
+/** Shows another place. With `replace`, it replaces the current entry in the browser's history. */
 export function go(change: Partial<Place>, replace = false): void {
   const next = { ...shownPlace.peek(), ...change };
   const hash = placeHash(next);
@@ -88,7 +88,7 @@ export function setFilter(key: string, value: string): void {
   if ((query[key] ?? '') !== value) go({ query: { ...query, [key]: value } }, true);
 }
 
-/** Opens a pane: in place of the last one, or with `beside` as one more. */
+/** Opens a pane in place of the last one, or with `beside` as an additional one. */
 export function openPane(pane: Pane, beside = false): void {
   const rest = panes.peek().filter(({ kind, name }) => kind !== pane.kind || name !== pane.name);
   const isOpen = rest.length < panes.peek().length;

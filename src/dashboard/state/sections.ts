@@ -1,4 +1,4 @@
-// The services as the lists of the page show them: by section, those that its search wants.
+// The services as the page lists them: by section, and only those that match the search.
 import { computed } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
 import {
@@ -19,7 +19,7 @@ export type ListRow =
 /** The words of the search. */
 export const searchWords = computed(() => wordsOfSearch(shownPlace.value.query['find'] ?? ''));
 
-/** The sections with the services that the search wants, agents last. */
+/** The sections with the services that match the search, agents last. */
 export const sections = computed((): readonly Section[] =>
   sectionsOf(serviceList.value ?? [], searchWords.value),
 );
@@ -32,7 +32,7 @@ export const listRows = computed((): readonly ListRow[] =>
   ]),
 );
 
-/** How many services are in each status; agents are counted apart. */
+/** How many services have each status; agents are counted separately. */
 export const statusCounts = computed(() => statusCountsOf(serviceList.value ?? []));
 
 /** Whether `name` is an agent. */

@@ -1,31 +1,31 @@
-// The session of this tab with the daemon that has served the page: docs/reference.md "Sessions of the page".
+// The session of this tab with the daemon that served the page: docs/reference.md "Sessions of the page".
 import { signal } from '@preact/signals';
 import { isBerthError } from '../../client/browser.ts';
 import { PageSession } from '../../client/page_session.ts';
 
-// Always the page's own origin: nothing goes to anybody but the daemon that has served the page.
+// Always the page's own origin, so the page sends data only to the daemon that served it.
 const session = new PageSession(location.origin, sessionStorage);
 
-/** The daemon. */
+/** The client for the daemon. */
 export const { client } = session;
 
-/** Whether the page asks for the token, and why; null: it does not. */
+/** Why the page asks for the token; null: it does not ask. */
 export const loginReason = signal<string | null>(null);
 /** Whether the cloud token has been given. */
 export const hasCloudToken = signal(false);
 
-/** How many sessions this tab has begun, with which its views begin anew; 0: none yet. */
+/** How many sessions this tab has begun; 0: none yet. The views start again with each. */
 export const sessionCount = signal(0);
 
-/** The text of an error for people, its hint included. */
+/** The text of an error for people, including its hint. */
 export const errorText = (error: unknown): string =>
   isBerthError(error) ? [error.message, error.hint].filter(Boolean).join('\n') : String(error);
 
-/** Whether another key may help: none was given, or the server does not know it. */
+/** Whether another key may help, because the request had none or one that the server does not know. */
 const needsLogin = (error: unknown): boolean =>
   isBerthError(error) && (error.status === 401 || error.code === 'unproven');
 
-/** Asks for the token when `error` says that it is missing or wrong; returns whether it does. */
+/** Asks for the token if `error` means that it is missing or wrong; returns whether that is so. */
 export function askForToken(error: unknown): boolean {
   if (!needsLogin(error)) return false;
   const isMissing = isBerthError(error) && error.status === 401;
@@ -33,7 +33,7 @@ export function askForToken(error: unknown): boolean {
   return true;
 }
 
-/** Begins the session by `opening`; returns whether that worked. Otherwise the page asks, and says why. */
+/** Begins the session with `opening`; returns whether that worked. If not, the page asks, and says why. */
 async function begin(opening: Promise<void>): Promise<boolean> {
   try {
     await opening;
@@ -47,13 +47,13 @@ async function begin(opening: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Begins with the code that `berth open` has put into the fragment, or null: with what the tab had. */
+/** Begins with the code that `berth open` put into the fragment; null: with the key that the tab had. */
 export const resume = (code: string | null): Promise<boolean> => begin(session.resume(code));
 
-/** Begins with the daemon's token. */
+/** Begins a session with the daemon's token. */
 export const login = (token: string): Promise<boolean> => begin(session.login(token));
 
-/** Takes the cloud token, in this tab's memory alone. */
+/** Keeps the cloud token, only in this tab's memory. */
 export function loginCloud(token: string): void {
   session.cloudToken = token;
   hasCloudToken.value = true;
@@ -65,7 +65,7 @@ export function forgetCloudToken(): void {
   hasCloudToken.value = false;
 }
 
-/** The code in the fragment, from which it is removed; null: none. A plus sign means itself, not a space. */
+/** Takes the code out of the fragment; null: there is none. A plus sign stays a plus sign, not a space. */
 export function takeCode(): string | null {
   const values = new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B'));
   const code = values.get('code');

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, or as chosen, which is kept over reloads.
+// The theme: light, dark, or that of the system. The choice survives a reload.
 import { effect, signal } from '@preact/signals';
 
 const THEMES = ['system', 'light', 'dark'] as const;
@@ -7,14 +7,14 @@ export type Theme = (typeof THEMES)[number];
 const KEY = 'berth.theme';
 const stored = localStorage.getItem(KEY);
 
-/** The choice. */
+/** The chosen theme. */
 export const theme = signal<Theme>(THEMES.find((one) => one === stored) ?? 'system');
 
 const systemDark = matchMedia('(prefers-color-scheme: dark)');
-/** Grows when colours change: what draws on a canvas draws again. */
+/** Increases when colours change, so that terminals and charts draw again. */
 export const themeChanges = signal(0);
 
-/** The choice after `theme`, for one button that goes through all. */
+/** The theme after the chosen one, for a button that cycles through all themes. */
 export const nextTheme = (): Theme => THEMES[(THEMES.indexOf(theme.peek()) + 1) % THEMES.length] ?? 'system';
 
 effect(() => {
@@ -29,7 +29,7 @@ systemDark.addEventListener('change', () => {
 
 let probe: HTMLElement | undefined;
 
-/** The colour of a token as the theme has it now, such as `rgb(20, 105, 43)`. */
+/** The colour of a design token in the current theme, such as `rgb(20, 105, 43)`. */
 export function tokenColour(token: string): string {
   if (!probe) {
     probe = document.createElement('span');

@@ -1,11 +1,11 @@
-// Time that passes, for uptimes. Nothing ticks in a tab that nobody sees.
+// The current time, for uptimes. It does not advance in a hidden tab.
 import { signal } from '@preact/signals';
 
 const TICK_MS = 1_000;
 
-/** Now, in milliseconds, once a second. */
+/** The current time in milliseconds, updated every second. */
 export const second = signal(Date.now());
-/** The same, once in ten seconds. */
+/** The current time in milliseconds, updated every ten seconds. */
 export const tenSeconds = signal(Date.now());
 
 setInterval(() => {

@@ -1,20 +1,20 @@
-// The last lines of the screens of agents in sight. Each is drawn by the daemon when it is asked for, so they
-// are asked for one by one, and only of agents that do something.
+// The last lines of the screens of visible agents. The daemon draws a screen for each request, so the page
+// requests them one by one, and only of busy agents.
 import { type Signal, signal } from '@preact/signals';
 import { usageOf } from '../state/daemon.ts';
 import { client } from '../state/session.ts';
 
 const LINES_SHOWN = 8;
-/** Between two rounds. */
+/** The pause between two rounds. */
 const ROUND_MS = 2_000;
 
 const screens = new Map<string, Signal<readonly string[] | null>>();
 const watched = new Set<string>();
-/** Those that have not been read since they came into sight. */
+/** The agents whose screens have not been read since they became visible. */
 const unread = new Set<string>();
 let isReading = false;
 
-/** The end of the screen of an agent; null: not read yet. */
+/** The last lines of an agent's screen; null: not read yet. */
 export function screenOf(name: string): Signal<readonly string[] | null> {
   const known = screens.get(name);
   if (known) return known;
@@ -34,11 +34,11 @@ async function readScreen(name: string): Promise<void> {
     const last = lines.findLastIndex((line) => line !== '');
     screenOf(name).value = lines.slice(Math.max(0, last + 1 - LINES_SHOWN), last + 1);
   } catch {
-    // It has ended, or takes too long to draw: the card shows what it had.
+    // The agent has ended, or its screen takes too long to draw. The card keeps its lines.
   }
 }
 
-/** Whether it has done anything since the last measurement. */
+/** Whether the agent used the CPU at the last measurement. */
 const isBusy = (name: string): boolean => (usageOf(name).peek()?.cpu ?? 0) > 0;
 
 async function readRounds(): Promise<void> {
@@ -49,7 +49,7 @@ async function readRounds(): Promise<void> {
       if (document.hidden || !watched.has(name) || !(unread.delete(name) || isBusy(name))) continue;
       await readScreen(name);
     }
-    // Those that have come into sight meanwhile do not wait for the next round.
+    // Agents that became visible meanwhile do not wait for the next round.
     if (document.hidden || unread.size === 0) await pause(ROUND_MS);
   }
   isReading = false;
@@ -60,7 +60,7 @@ function leaveSight(name: string): void {
   unread.delete(name);
 }
 
-/** Reads the screen of `name` while `card` is in sight. Returns what ends that. */
+/** Reads the screen of `name` while `card` is visible. Returns a function that stops it. */
 export function watchScreen(name: string, card: Element): () => void {
   const sight = new IntersectionObserver(([entry]) => {
     if (entry?.isIntersecting) {

@@ -1,4 +1,4 @@
-// One agent: its state, what can be done, and its terminal.
+// One agent: its state, its actions, and its terminal.
 import { useEffect, useState } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
@@ -15,7 +15,7 @@ import { PromptBox } from './prompt_box.tsx';
 import { RemoveButton } from './remove_button.tsx';
 import { TerminalView } from './terminal_view.tsx';
 
-/** Ends the process of an idle agent and keeps its conversation, or goes on with that. */
+/** Ends the process of an idle agent and keeps its conversation, or resumes that conversation. */
 function SleepButton({ agent: { name, state } }: { agent: Agent }) {
   const isAsleep = state === 'asleep';
   const action = isAsleep ? 'wake' : 'sleep';
@@ -31,14 +31,14 @@ function SleepButton({ agent: { name, state } }: { agent: Agent }) {
   );
 }
 
-/** Whether something listens on the port of the agent. No event tells, so it is asked again and again. */
+/** Whether a process listens on the agent's port. No event reports that, so the page polls for it. */
 function useListener(name: string, pid: number | undefined): boolean {
   const [listening, setListening] = useState('');
   useEffect(() => {
     const end = new AbortController();
     client.explain(name, { signal: end.signal }).then(
       ({ portHolder }) => setListening(portHolder === null ? '' : name),
-      // What cannot be told is not linked.
+      // Without an answer, the address is no link.
       () => !end.signal.aborted && setListening(''),
     );
     return () => end.abort();

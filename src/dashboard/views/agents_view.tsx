@@ -1,4 +1,4 @@
-// A wall of agents: those that wait for a person first, each with the last lines of its screen.
+// Cards of all agents, each with the last lines of its screen. Agents that wait for a person come first.
 import { useEffect, useRef } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import {
@@ -58,7 +58,7 @@ function Card({ agent }: { agent: Agent }) {
   );
 }
 
-/** The agents that the search wants, in any state, in the order of who waits. */
+/** The agents in any state that match the search, the most urgent first. */
 function foundAgents(): readonly Agent[] {
   const words = searchWords.value;
   return agentList.value
@@ -72,7 +72,7 @@ function foundAgents(): readonly Agent[] {
     );
 }
 
-/** How many are in each state, in the order of who waits; each shows these alone. */
+/** A button per state with its number of agents, the most urgent first. It filters by the state. */
 function Counts({ found }: { found: readonly Agent[] }) {
   const chosen = shownPlace.value.query['state'] ?? '';
   const counts = new Map<Agent['state'], number>();

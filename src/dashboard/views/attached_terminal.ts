@@ -1,4 +1,4 @@
-// The connection between a terminal of the page and the daemon: attached again after every cut.
+// The connection between a terminal of the page and the daemon. It attaches again after every disconnect.
 import type { Signal } from '@preact/signals';
 import type { TerminalSession } from '../../client/browser.ts';
 import { endText } from '../../presentation/format.ts';
@@ -7,14 +7,14 @@ import { notify } from '../state/actions.ts';
 import { askForToken, client, errorText } from '../state/session.ts';
 import { tokenColour } from '../state/theme.ts';
 
-/** How a terminal is. */
+/** The status of a terminal. */
 export interface TerminalStatus {
   word: 'loading' | 'attached' | 'lost' | 'ended';
   detail: string;
   size: readonly [cols: number, rows: number] | null;
 }
 
-/** `shared`: types beside all others; `write`: as the only writer; `observe`: watches. */
+/** `shared`: types alongside other viewers; `write`: is the only writer; `observe`: only watches. */
 export type TypingMode = 'shared' | 'write' | 'observe';
 
 const MODE_OPTIONS = {
@@ -23,10 +23,10 @@ const MODE_OPTIONS = {
   observe: { mode: 'observe' },
 } as const;
 
-/** The close code that tells a writer that another has taken over. */
+/** The close code for a writer whose place another writer has taken. */
 const TAKEN_OVER = 4001;
 const RETRY_MS = 1_000;
-/** Pauses between two sizes while a pane is being resized. */
+/** How long a pane must keep its size before the program gets it. */
 const FIT_MS = 80;
 const NARROW_PX = 600;
 
@@ -50,7 +50,7 @@ const pause = (milliseconds: number): Promise<void> =>
     setTimeout(resolve, milliseconds);
   });
 
-/** The letter with Control held: `c` is ETX. Anything else is as it was. */
+/** The control character of a letter: `c` becomes ETX. Other text stays unchanged. */
 function withControl(text: string): string {
   const code = text.toUpperCase().charCodeAt(0);
   return text.length === 1 && code >= 0x40 && code <= 0x5f ? String.fromCharCode(code - 0x40) : text;
@@ -88,7 +88,7 @@ export class AttachedTerminal {
     this.session?.detach();
   }
 
-  /** Attaches, and again after every cut, until the program ends or `close`. */
+  /** Attaches, and attaches again after every disconnect, until the program ends or `close` is called. */
   async attach(parent: HTMLElement): Promise<void> {
     if (this.isAttaching) return;
     this.isAttaching = true;
@@ -102,7 +102,7 @@ export class AttachedTerminal {
     this.isAttaching = false;
   }
 
-  /** Detaches; the agent goes on. */
+  /** Detaches. The agent continues to run. */
   close(): void {
     this.end.abort();
     clearTimeout(this.fitTimer);
@@ -137,10 +137,10 @@ export class AttachedTerminal {
     this.terminal?.setTheme(themeOf());
   }
 
-  /** Types a key by its name, or text as it is. */
+  /** Types a key by its name, or a text unchanged. */
   type(key: string): void {
     this.focus();
-    // Cursor keys have the form that the program has asked for, which the daemon knows.
+    // The sequence of a cursor key depends on a mode that the program sets and the daemon knows.
     if (['Up', 'Down', 'Left', 'Right'].includes(key))
       client.typeKeys(this.name, { keys: [key] }).catch((error: unknown) => askForToken(error));
     else this.write(key);
@@ -161,7 +161,7 @@ export class AttachedTerminal {
     this.terminal = openTerminal(parent, { onInput: (input) => this.write(input) }, themeOf(), fontSize);
   }
 
-  /** One connection. Resolves with whether there is nothing more to attach to. */
+  /** Attaches once. Resolves, when the connection ends, with whether attaching again is pointless. */
   private async attachOnce(mode: TypingMode): Promise<boolean> {
     const { terminal } = this;
     if (!terminal) return true;
@@ -180,7 +180,7 @@ export class AttachedTerminal {
           return terminal.write(bytes);
         },
       });
-      // Somebody may have chosen another mode since it was asked for.
+      // The mode may have changed since the request.
       if (mode !== this.mode.peek()) this.session.detach();
       const { exit, reason, code } = await this.session.ended;
       if (code === TAKEN_OVER) this.onTakenOver();
@@ -205,7 +205,7 @@ export class AttachedTerminal {
     );
   }
 
-  /** The screen as it is comes first. It takes the place of what an earlier connection has left. */
+  /** The first output is the current screen. It replaces the screen of an earlier connection. */
   private onFirstOutput(terminal: PageTerminal): void {
     terminal.reset();
     this.fit();

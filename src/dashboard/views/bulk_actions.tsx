@@ -1,4 +1,4 @@
-// What is done to every service that the table shows, once a person has said yes to its number.
+// Actions on every service that the table shows, after a person has confirmed their number.
 import { signal } from '@preact/signals';
 import type { Service } from '../../client/browser.ts';
 import { countText } from '../../presentation/format.ts';
@@ -15,13 +15,13 @@ const NAMES_SHOWN = 6;
 const isAsking = signal(false);
 const asked = signal<{ action: BulkAction; names: readonly string[] }>({ action: 'start', names: [] });
 
-/** Those of `services` on which `action` has an effect. Agents are left alone: each has work of its own. */
+/** The names of the services on which `action` has an effect. Excludes agents, which may be working. */
 const namesFor = (action: BulkAction, services: readonly Service[]): string[] =>
   services
     .filter((service) => !isOfAgents(service) && (action === 'start') === (service.pid === undefined))
     .map(({ name }) => name);
 
-/** The buttons over the column of buttons. */
+/** The buttons in the head of the actions column. */
 export function BulkActions({ services }: { services: readonly Service[] }) {
   return (
     <span class="cell-actions">
@@ -45,7 +45,7 @@ export function BulkActions({ services }: { services: readonly Service[] }) {
   );
 }
 
-/** The question, while it is asked. */
+/** The confirmation dialog, while it is open. */
 export function BulkQuestion() {
   const { action, names } = asked.value;
   const what = `${action} ${countText(names.length, 'service')}`;

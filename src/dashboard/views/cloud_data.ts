@@ -1,4 +1,4 @@
-// What the cloud API says, while its view is in sight.
+// Data from the cloud API, read while its view is open.
 import { batch, signal } from '@preact/signals';
 import type {
   CloudEvent,
@@ -16,15 +16,15 @@ import { WorkloadPages } from './workload_pages.ts';
 /** Every cluster. null: not read yet. */
 export const clusterList = signal<readonly ClusterDetail[] | null>(null);
 export const tetherList = signal<readonly Tether[]>([]);
-/** What has been asked of the cloud and what has happened there, the newest first. null: not read yet. */
+/** The events of the cloud, the newest first. null: not read yet. */
 export const cloudEventList = signal<readonly CloudEvent[] | null>(null);
 /** Every policy. null: not read yet. */
 export const policyList = signal<readonly Policy[] | null>(null);
-/** What the policy that is selected will do; null: none is, or it is not read yet. */
+/** The preview of the selected policy; null: none is selected, or it is not read yet. */
 export const chosenPreview = signal<PolicyPreview | null>(null);
-/** What workloads have saved, by month, cluster and namespace. null: not read yet. */
+/** The savings by month, cluster and namespace. null: not read yet. */
 export const savingsList = signal<readonly Savings[] | null>(null);
-/** Why the last reading has failed; '' if it has not. */
+/** Why the last read failed; '': it did not fail. */
 export const cloudError = signal('');
 
 const REFRESH_MS = 3_000;
@@ -36,9 +36,9 @@ const EVENTS_SHOWN = 500;
 export const workloadPages = new WorkloadPages((from) =>
   client.cloud.workloadPage(from, { limit: PAGE_WORKLOADS }),
 );
-/** The ids of the workloads whose rows are drawn. */
+/** The ids of the workloads whose rows are rendered. */
 export const workloadsInSight = new Set<string>();
-/** Whether the events are in sight. */
+/** Whether the events are visible. */
 let hasEventsInSight = false;
 
 async function readEvents(): Promise<void> {
@@ -51,7 +51,7 @@ async function readEvents(): Promise<void> {
   }
 }
 
-/** Whether the policies are in sight, and the one whose preview is; null: they are not. */
+/** The policy whose preview is visible; null: the policies are not visible. */
 let policiesInSight: { preview: string } | null = null;
 
 async function readPolicies(): Promise<void> {
@@ -66,14 +66,14 @@ async function readPolicies(): Promise<void> {
   });
 }
 
-/** Whether the savings are in sight. */
+/** Whether the savings are visible. */
 let hasSavingsInSight = false;
 
 async function readSavings(): Promise<void> {
   if (hasSavingsInSight) savingsList.value = await client.cloud.savings();
 }
 
-/** Reads what is in sight. Resolves with true in any case: `followCloud` reads again. */
+/** Reads what is visible. Always resolves with true, because `followCloud` reads again. */
 async function readCloud(): Promise<boolean> {
   const { cloud } = client;
   try {
@@ -95,10 +95,10 @@ async function readCloud(): Promise<boolean> {
   return true;
 }
 
-/** Reads what is in sight again, one reading at a time. */
+/** Reads what is visible again, one read at a time. */
 export const refreshCloud = createRefresher(readCloud, REFRESH_PAUSE_MS);
 
-/** Reads the events too until the returned function is called. */
+/** Also reads the events until the returned function is called. */
 export function watchCloudEvents(): () => void {
   hasEventsInSight = true;
   void refreshCloud();
@@ -107,7 +107,7 @@ export function watchCloudEvents(): () => void {
   };
 }
 
-/** Reads the savings too until the returned function is called. */
+/** Also reads the savings until the returned function is called. */
 export function watchSavings(): () => void {
   hasSavingsInSight = true;
   void refreshCloud();
@@ -116,7 +116,7 @@ export function watchSavings(): () => void {
   };
 }
 
-/** Reads the policies too, and what `preview` will do ('': none), until the returned function is called. */
+/** Also reads the policies, and the preview of the policy `preview` ('': none), until the returned call. */
 export function watchPolicies(preview: string): () => void {
   const sight = { preview };
   policiesInSight = sight;
@@ -126,7 +126,7 @@ export function watchPolicies(preview: string): () => void {
   };
 }
 
-/** Reads until `signal` aborts, as long as the tab is seen. */
+/** Reads repeatedly until `signal` aborts, but not while the tab is hidden. */
 export async function followCloud(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     if (!document.hidden) await refreshCloud();

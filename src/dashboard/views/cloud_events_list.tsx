@@ -1,4 +1,4 @@
-// What has been asked of the cloud, by whom, and how it ended; the newest first.
+// The events of the cloud: what was requested, by whom, and how it ended. The newest come first.
 import { useEffect } from 'preact/hooks';
 import type { CloudEvent } from '../../client/browser.ts';
 import { cloudEventParts, cloudEventTarget, isAlert } from '../../presentation/cloud_event_text.ts';
@@ -10,7 +10,7 @@ import { cloudEventList, watchCloudEvents } from './cloud_data.ts';
 
 const ROW_HEIGHT = 30;
 
-/** The state that an event stands for: the last word of its type is one, or is not. */
+/** The state that an event shows: failed for an alert, else the last word of its type. */
 const stateOf = ({ type }: CloudEvent): string =>
   isAlert(type) ? 'failed' : (type.split('.')[1]?.replace('auto_slept', 'asleep') ?? '');
 
@@ -40,7 +40,7 @@ function foundEvents(): readonly CloudEvent[] {
   });
 }
 
-/** The newest events of the cloud with their search. */
+/** The newest events of the cloud, with a search. */
 export function CloudEvents() {
   useEffect(watchCloudEvents, []);
   const found = foundEvents();

@@ -1,4 +1,4 @@
-// Clusters, their workloads, the tethers to them, and what has happened there.
+// Clusters, their workloads, policies, tethers, savings and events.
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ClusterDetail } from '../../client/browser.ts';

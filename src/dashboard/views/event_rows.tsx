@@ -1,4 +1,4 @@
-// Events as rows of a time line.
+// Events as rows of a timeline.
 
 import { eventState, eventSubject, eventText, type LifecycleEvent } from '../../presentation/event_text.ts';
 import { clockText, dayText, visibleLine } from '../../presentation/format.ts';
@@ -6,7 +6,7 @@ import { StateShape } from '../frame/status_mark.tsx';
 import { linkTo } from '../state/place.ts';
 import { isAgent } from '../state/sections.ts';
 
-/** One event. `hasSubject`: whether it says whom it has happened to. */
+/** One event. `hasSubject`: whether the row names the service or agent that the event concerns. */
 export function EventRow({ event, hasSubject = true }: { event: LifecycleEvent; hasSubject?: boolean }) {
   const subject = eventSubject(event);
   const { at } = event.data;

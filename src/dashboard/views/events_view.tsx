@@ -1,4 +1,4 @@
-// The time line: what has happened, the newest first, as it happens.
+// The timeline: events as they happen, the newest first.
 
 import { eventSubject, eventText, type LifecycleEvent } from '../../presentation/event_text.ts';
 import { countText } from '../../presentation/format.ts';
@@ -9,7 +9,7 @@ import { setFilter, shownPlace } from '../state/place.ts';
 import { EventRow } from './event_rows.tsx';
 
 const ROW_HEIGHT = 30;
-/** Chips: a name and the types behind it. */
+/** The filter chips: each has a name and the event types that it selects. */
 const KINDS: readonly [name: string, types: readonly string[]][] = [
   [
     'trouble',

@@ -1,4 +1,4 @@
-// The logs of all services, of some, or of one, mixed by time.
+// The logs of one, several or all services, merged by time.
 
 import type { LineSelection } from '../logs/log_feed.ts';
 import { LogPanel } from '../logs/log_view.tsx';
@@ -13,7 +13,7 @@ const SPANS = [
   ['1d', 'last day'],
 ] as const;
 
-/** The selection that the address says. */
+/** The selection that the address specifies. */
 function selectionOf(query: Readonly<Record<string, string>>): LineSelection {
   const { names = '', stack, q, regex, level, since, at } = query;
   const list = names.split(',').filter(Boolean);
@@ -63,7 +63,7 @@ function Chip({ name, text }: { name: string; text: string }) {
   );
 }
 
-/** The services whose lines are shown, each with a button that leaves it out, and a list to add one. */
+/** The services whose lines are shown, each as a button that removes it, and a list to add one. */
 function Names() {
   const list = (shownPlace.value.query['names'] ?? '').split(',').filter(Boolean);
   const others = (serviceList.value ?? []).filter(({ name }) => !list.includes(name));

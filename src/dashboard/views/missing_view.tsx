@@ -1,4 +1,4 @@
-// In place of the view of something that is not there.
+// The view of a service or agent that does not exist.
 import { visibleLine } from '../../presentation/format.ts';
 import { serviceList } from '../state/daemon.ts';
 import { linkTo, type ViewName } from '../state/place.ts';
@@ -6,7 +6,7 @@ import { linkTo, type ViewName } from '../state/place.ts';
 interface MissingViewProps {
   name: string;
   what: 'service' | 'agent';
-  /** Where to look for another one. */
+  /** The link to the list of others. */
   list: { view: ViewName; text: string };
 }
 

@@ -1,4 +1,4 @@
-// All services in one table: what runs, what it uses, where it answers.
+// A table of all services: their state, what they use, and their addresses.
 import { useMemo } from 'preact/hooks';
 import type { Service } from '../../client/browser.ts';
 import { compareNames, cpuText, memoryText, spanText } from '../../presentation/format.ts';
@@ -18,7 +18,7 @@ const ROW_HEIGHT = 36;
 const AT_REST: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed', 'sleeping']);
 const ORDER = ['crashed', 'starting', 'running', 'sleeping', 'completed', 'stopped', 'stopping'];
 
-/** Whether a service can be started: nothing of it runs. */
+/** Whether a service can be started, because none of its processes runs. */
 export const isAtRest = ({ status }: Service): boolean => AT_REST.has(status);
 
 /** The buttons that every row has. Stop is always on, because it also cancels a pending restart. */
@@ -42,16 +42,16 @@ function RowActions({ service }: { service: Service }) {
   );
 }
 
-/** Nothing answers, and no connection would start it. */
+/** The states in which no process answers and no connection would start one. */
 const UNREACHABLE: ReadonlySet<string> = new Set(['stopped', 'crashed', 'completed']);
 
 interface AddressLinkProps {
   service: Service;
-  /** Absent: not known, and then only services are taken to listen, because most agents have no server. */
+  /** Absent: unknown. Then services are assumed to listen and agents are not, as most have no server. */
   isListening?: boolean;
 }
 
-/** A service's address, as a link while a page may answer there. */
+/** A service's address, as a link if a web page may answer there. */
 export function AddressLink({ service, isListening = !isOfAgents(service) }: AddressLinkProps) {
   const isPage = service.protocol !== 'tcp';
   const address = (isPage ? service.gatewayUrl : null) ?? service.url;
@@ -125,7 +125,7 @@ interface TableRow {
 interface Column {
   title: string;
   class: string;
-  /** By which rows are sorted, in the order of the first click; absent: not by this column. */
+  /** Compares rows in the order of the first click; absent: the column does not sort. */
   sort?: (one: TableRow, other: TableRow) => number;
 }
 
@@ -137,7 +137,7 @@ const byNumber =
 const urgency = ({ service }: TableRow): number => (service.status === 'crashed' ? 0 : 1);
 const byUrgency = (one: TableRow, other: TableRow): number => urgency(one) - urgency(other);
 
-// Measurements count as they are when the rows are sorted: a table that moves cannot be read.
+// Sorting uses the measurements of that moment. Rows that moved with each measurement would be unreadable.
 const COLUMNS: readonly Column[] = [
   {
     title: 'State',
@@ -161,7 +161,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'Address', class: '' },
 ];
 
-/** The head of a column. A second click turns its order round, a third ends it. */
+/** The head of a column. A second click reverses the order, a third one removes it. */
 function ColumnHead({ column: { title, class: name, sort } }: { column: Column }) {
   const chosen = shownPlace.value.query['sort'] ?? '';
   if (!sort) return <span class={name}>{title}</span>;
@@ -192,7 +192,7 @@ function Head({ services }: { services: readonly Service[] }) {
   );
 }
 
-/** Ways to begin, with what each makes. */
+/** Commands to begin with, and what each does. */
 const BEGINNINGS: readonly (readonly [command: string, does: string])[] = [
   ['berth up', 'in a project: starts what its berth.yaml, Procfile or package.json names'],
   ['berth add web npm run dev', 'registers one command as a service'],
@@ -200,7 +200,7 @@ const BEGINNINGS: readonly (readonly [command: string, does: string])[] = [
   ['berth k8s add', 'shows the workloads of a cluster, which can sleep and wake'],
 ];
 
-/** What a page without services says. */
+/** The content of a page without services. */
 function Welcome() {
   return (
     <dl class="welcome">
@@ -222,7 +222,7 @@ function sortedRows(rows: TableRow[], chosen: string): TableRow[] {
   return rows.sort((one, other) => sign * sort(one, other));
 }
 
-/** The table of the services that the search wants. */
+/** The table of the services that match the search. */
 export function Overview() {
   const shown = sections.value;
   const chosen = shownPlace.value.query['sort'] ?? '';

@@ -1,4 +1,4 @@
-// Policies: what each selects, when it puts to sleep, and what it will do next to each workload.
+// Policies: what each selects, when it puts workloads to sleep, and what it does next to each workload.
 import { useEffect } from 'preact/hooks';
 import type { Policy, PolicyPreview } from '../../client/browser.ts';
 import { countText, visibleLine, whenText } from '../../presentation/format.ts';
@@ -87,7 +87,7 @@ function Preview({ preview: { name, workloads } }: { preview: PolicyPreview }) {
   );
 }
 
-/** The policies, and the preview of the one that is chosen. */
+/** The policies, and the preview of the chosen policy. */
 export function PolicySection() {
   const chosen = shownPlace.value.query['policy'] ?? '';
   useEffect(() => watchPolicies(chosen), [chosen]);

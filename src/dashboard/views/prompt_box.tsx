@@ -1,11 +1,11 @@
-// The field for a prompt, which the daemon types as soon as the agent may get it: docs/reference.md "Prompt".
+// The field for a prompt. The daemon types it as soon as the agent can take it: docs/reference.md "Prompt".
 import { useState } from 'preact/hooks';
 import type { Agent } from '../../client/browser.ts';
 import { Button } from '../frame/button.tsx';
 import { perform, underWay } from '../state/actions.ts';
 import { client } from '../state/session.ts';
 
-/** What becomes of a prompt in a state; other states take it at once. */
+/** What happens to a prompt in these states. In other states, the agent takes it at once. */
 const HINTS: Partial<Record<Agent['state'], string>> = {
   blocked: 'It asks something: answer it in the terminal',
   working: 'It is working: the prompt waits for its turn',
@@ -13,7 +13,7 @@ const HINTS: Partial<Record<Agent['state'], string>> = {
   asleep: 'It sleeps: a prompt wakes it',
 };
 
-/** The field and its button. Enter sends, Shift-Enter begins a line. */
+/** The field and its button. Enter sends the prompt, Shift-Enter begins a new line. */
 export function PromptBox({ agent: { name, state } }: { agent: Agent }) {
   const [text, setText] = useState('');
   const title = `prompt ${name}`;

@@ -1,4 +1,4 @@
-// Removes a service or an agent, once a person has said yes.
+// Removes a service or an agent after a person has confirmed it.
 import { useSignal } from '@preact/signals';
 import { Button } from '../frame/button.tsx';
 import { ModalDialog } from '../frame/modal_dialog.tsx';
@@ -11,14 +11,14 @@ interface RemoveButtonProps {
   what: 'service' | 'agent';
 }
 
-/** Closes what was shown of `name`. Another selection stays. */
+/** Closes the panes and the view of `name`. Another selection stays. */
 function leave({ name, what }: RemoveButtonProps): void {
   const others = panes.peek().filter((pane) => pane.name !== name);
   const list = { view: what === 'agent' ? 'agents' : 'services', name: null, query: {} } as const;
   go({ panes: others, ...(shownPlace.peek().name === name ? list : {}) }, true);
 }
 
-/** The button and its question. */
+/** The button and its confirmation dialog. */
 export function RemoveButton({ name, what }: RemoveButtonProps) {
   const isAsking = useSignal(false);
   const title = `remove ${name}`;

@@ -1,4 +1,4 @@
-// What workloads have saved while they slept, by month, cluster and namespace, and all of it.
+// What workloads saved while asleep, by month, cluster and namespace, and in total.
 import { useEffect } from 'preact/hooks';
 import type { Savings } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';

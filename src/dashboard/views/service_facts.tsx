@@ -61,7 +61,7 @@ function specFacts(detail: ServiceDetail): Fact[] {
   ];
 }
 
-/** What is known about a service, as names and values. */
+/** The facts about a service, as names and values. */
 export function Facts({ service, detail }: { service: Service; detail: ServiceDetail | null }) {
   const { name, pid, port, innerPort, restarts, startedAt, status } = service;
   const end = endText(service);
@@ -130,14 +130,14 @@ function useDependents(name: string, stack: string | null): readonly string[] {
       }
       setDependents(found);
     };
-    // What is removed meanwhile depends on nothing.
+    // A service that was removed meanwhile depends on nothing.
     ask().catch(() => {});
     return () => end.abort();
   }, [name, stack]);
   return dependents;
 }
 
-/** What a service needs, and what needs it, with their states. */
+/** The services that a service depends on and those that depend on it, with their states. */
 export function Dependencies({ name, detail }: { name: string; detail: ServiceDetail }) {
   const dependents = useDependents(name, detail.stack);
   if (detail.dependsOn.length === 0 && dependents.length === 0) return null;

@@ -1,4 +1,4 @@
-// One service: how it is and why, what can be done, what it uses, what it needs, and what has happened.
+// One service: its state with the reason, its actions, its usage, its dependencies, and its events.
 import { useEffect, useState } from 'preact/hooks';
 import type { Explanation, Service, ServiceDetail } from '../../client/browser.ts';
 import { eventSubject } from '../../presentation/event_text.ts';
@@ -20,7 +20,7 @@ import { UsageCharts } from './usage_charts.tsx';
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGKILL'];
 const EVENTS_SHOWN = 30;
 
-/** What the daemon says of one service: read again when something happens to it, or the daemon is back. */
+/** The details of a service. Reads them again after each of its events, and after a reconnect. */
 function useDetails(name: string, status: string | undefined) {
   const [detail, setDetail] = useState<ServiceDetail | null>(null);
   const [why, setWhy] = useState<Explanation | string | null>(null);
@@ -43,7 +43,7 @@ function useDetails(name: string, status: string | undefined) {
   return { detail: detail?.name === name ? detail : null, why };
 }
 
-/** Why it is so, in sentences; after a crash with its last lines. */
+/** Why the service has its state, in sentences; after a crash, with its last lines. */
 function Why({ why }: { why: Explanation | string | null }) {
   if (why === null) return <p class="why soft">…</p>;
   if (typeof why === 'string') return <p class="why">{visibleLine(why)}</p>;

@@ -1,4 +1,4 @@
-// The terminal of an agent: the same screen as everywhere else, attached as long as it is in sight.
+// The terminal of an agent. All viewers share its screen; this one stays attached while it is open.
 import { type Signal, useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button } from '../frame/button.tsx';
@@ -7,7 +7,7 @@ import { agentByName } from '../state/daemon.ts';
 import { themeChanges } from '../state/theme.ts';
 import { AttachedTerminal, type TerminalStatus, type TypingMode } from './attached_terminal.ts';
 
-/** Keys that a phone's keyboard lacks, and the bytes that they send. */
+/** Keys that a phone's keyboard lacks, and what they send: bytes, or the name of a cursor key. */
 const PHONE_KEYS: readonly (readonly [label: string, shown: string, sent: string])[] = [
   ['Esc', 'Esc', '\x1b'],
   ['Tab', 'Tab', '\t'],
@@ -39,7 +39,7 @@ function PhoneKeys({ terminal, isControl }: { terminal: AttachedTerminal; isCont
           key={label}
           class="chip"
           aria-label={label}
-          // Keeps the keyboard of the phone open.
+          // Keeps the phone's keyboard open.
           onPointerDown={(event) => event.preventDefault()}
           onClick={() => terminal.type(sent)}
         >

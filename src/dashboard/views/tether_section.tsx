@@ -1,4 +1,4 @@
-// Tethers: local ports of workloads.
+// Tethers: local ports that lead to workloads.
 import type { Tether } from '../../client/browser.ts';
 import { visibleLine } from '../../presentation/format.ts';
 import { Button } from '../frame/button.tsx';
@@ -42,7 +42,7 @@ function TetherRow({ tether }: { tether: Tether }) {
   );
 }
 
-/** The tethers: where each is reached, and what it carries. */
+/** The tethers: the local address and the traffic of each. */
 export function TetherSection() {
   return (
     <section aria-label="tethers" class="tethers">

@@ -1,4 +1,4 @@
-// CPU and memory of the last hour or day: what the daemon has kept, and what comes.
+// CPU and memory of the last hour or day: the daemon's stored history, and new measurements.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { eventState, eventSubject } from '../../presentation/event_text.ts';
 import { cpuText, memoryText } from '../../presentation/format.ts';
@@ -11,9 +11,9 @@ import { themeChanges, tokenColour } from '../state/theme.ts';
 type Range = 'hour' | 'day';
 
 const SECONDS: Record<Range, number> = { hour: 3_600, day: 86_400 };
-/** The history is read again so often. */
+/** The time between two reads of the history. */
 const REFRESH_MS = 10_000;
-/** A gap longer than so many steps is a time in which nothing ran. */
+/** In a gap longer than this many steps, no process ran. */
 const GAP_STEPS = 2.5;
 
 interface Point {
@@ -22,7 +22,7 @@ interface Point {
   rssMB: number;
 }
 
-/** The values of one kind by time, with a hole wherever nothing ran. */
+/** The values of one kind by time, with a gap wherever no process ran. */
 function seriesOf(points: readonly Point[], stepMs: number, value: (point: Point) => number): ChartData {
   const times: number[] = [];
   const values: (number | null)[] = [];
@@ -52,7 +52,7 @@ function useHistory(name: string, range: Range) {
       const { points, stepMs } = await client.statsHistory(name, { range, signal: end.signal });
       setHistory({ stepMs, points: points.map(({ at, ...used }) => ({ at: Date.parse(at), ...used })) });
     };
-    // What could not be read is read in ten seconds.
+    // If a read fails, the next one follows in ten seconds.
     const refresh = (): void => void read().catch(() => {});
     refresh();
     const timer = setInterval(refresh, REFRESH_MS);
@@ -64,7 +64,7 @@ function useHistory(name: string, range: Range) {
   return history;
 }
 
-/** The starts, ends and failures of `name` among the events that the page has. */
+/** Marks for the starts, ends and failures of `name`, from the events that the page has. */
 function useMarks(name: string): readonly ChartMark[] {
   const events = recentEvents.value;
   return useMemo(
@@ -111,7 +111,7 @@ function Chart({ title, now, data, marks, seconds, format, least }: ChartProps) 
       };
       made = drawChart(box.current, look, format, least);
       setChart(made);
-      // The daemon may be gone at that moment: the view has its charts when it is opened again.
+      // The daemon may be unreachable now. The charts then appear when the view opens again.
     }, ignore);
     const sizes = new ResizeObserver(() => made?.setWidth(box.current?.clientWidth ?? 0));
     if (box.current) sizes.observe(box.current);

@@ -1,8 +1,8 @@
-// Workloads read a page at a time, however many there are: docs/reference.md "Lists of workloads".
+// Reads workloads page by page, however many there are: docs/reference.md "Lists of workloads".
 import { signal } from '@preact/signals';
 import type { Workload } from '../../client/browser.ts';
 
-/** One page, and where the one after it begins; null: it is the last. */
+/** One page, and where the next one begins; null: it is the last page. */
 export interface WorkloadPage {
   page: readonly Workload[];
   next: string | null;
@@ -16,7 +16,7 @@ export class WorkloadPages {
   readonly isWhole = signal(false);
   private readonly read: (from: string | null) => Promise<WorkloadPage>;
   private readonly pages: WorkloadPage[] = [];
-  /** The page that is read in turn, whether it is in sight or not. */
+  /** The page that the next refresh reads in turn, visible or not. */
   private turn = 0;
 
   constructor(read: (from: string | null) => Promise<WorkloadPage>) {
@@ -24,8 +24,8 @@ export class WorkloadPages {
   }
 
   /**
-   * Reads all pages the first time. Later it reads those with workloads in `inSight`, and one other: a list
-   * of many pages costs each refresh no more than a short one.
+   * Reads all pages the first time. Later it reads the pages with workloads in `inSight`, and one other page
+   * in turn, so a refresh of a long list costs no more than that of a short one.
    */
   async refresh(inSight: ReadonlySet<string>): Promise<void> {
     if (!this.isWhole.peek()) return this.readFrom(0);
@@ -34,7 +34,7 @@ export class WorkloadPages {
     for (const at of new Set([...seen, this.turn])) await this.readFrom(at);
   }
 
-  /** Reads page `at`, and those after it as long as they begin elsewhere than before. */
+  /** Reads page `at`, and the pages after it as long as they begin elsewhere than before. */
   private async readFrom(at: number): Promise<void> {
     for (let index = at; ; index += 1) {
       const answer = await this.read(index === 0 ? null : (this.pages[index - 1]?.next ?? null));
@@ -47,7 +47,7 @@ export class WorkloadPages {
   }
 
   private publish(): void {
-    // While pages move, a workload may be on the one that it was on and on the one that it is on.
+    // While page boundaries move, a workload may be on both its old and its new page.
     const rows = new Map(this.pages.flatMap(({ page }) => page.map((workload) => [workload.id, workload])));
     this.rows.value = [...rows.values()];
     this.isWhole.value = this.pages.at(-1)?.next === null;

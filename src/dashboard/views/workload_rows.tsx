@@ -15,7 +15,7 @@ import { clusterList, refreshCloud, workloadPages, workloadsInSight } from './cl
 const ROW_HEIGHT = 36;
 const STATES: readonly Workload['state'][] = ['awake', 'waking', 'sleeping', 'asleep'];
 
-/** Does something in the cloud, then reads it again. */
+/** Performs a change in the cloud, then reads the cloud's data again. */
 export async function changeCloud(title: string, work: () => Promise<unknown>): Promise<void> {
   await perform(title, work);
   await refreshCloud();
@@ -51,7 +51,7 @@ function AutoSleep({ workload }: { workload: Workload }) {
   );
 }
 
-/** When policies or annotations switch it next, who decides, and what is wrong with its annotations. */
+/** When policies or annotations next switch the workload, who decides, and the faults of its annotations. */
 function NextSwitch({ workload }: { workload: Workload }) {
   const faults = workload.policy?.faults ?? [];
   const text = nextSwitchText(workload, tenSeconds.value);
@@ -119,7 +119,7 @@ function NamespaceHead({ head }: { head: Extract<Row, { kind: 'head' }> }) {
   );
 }
 
-/** The rows in the order of the list, which has the workloads of a namespace together. */
+/** The rows in the order of the list, in which the workloads of a namespace are adjacent. */
 function rowsOf(workloads: readonly Workload[], clusterNames: ReadonlyMap<string, string>): Row[] {
   const rows: Row[] = [];
   let head: Extract<Row, { kind: 'head' }> | undefined;
@@ -136,7 +136,7 @@ function rowsOf(workloads: readonly Workload[], clusterNames: ReadonlyMap<string
   return rows;
 }
 
-/** The workloads that have every word of the search, in any state. */
+/** The workloads in any state that contain every word of the search. */
 function foundWorkloads(): readonly Workload[] {
   const words = (shownPlace.value.query['q'] ?? '').toLowerCase().split(/\s+/).filter(Boolean);
   const { value: all } = workloadPages.rows;
