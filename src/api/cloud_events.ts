@@ -1,5 +1,5 @@
-// The operations that read cloud events and the records of requested changes: docs/reference.md "Cloud
-// events".
+// The operations that read cloud events and the records of requested changes:
+// docs/reference.md "Cloud events".
 import { CLOUD_EVENT_TYPES } from '../protocol/cloud_events.ts';
 import { CLOUD_EVENTS } from '../settings/cloud_limits.ts';
 import { operationsOf } from './operation.ts';
