@@ -184,6 +184,8 @@ const FOREIGN_QUERIES: Readonly<Record<string, readonly string[]>> = {
   waitForAgents: ['names=blog--web', 'names=shop--bot,solo'],
   searchLogs: ['names=blog--web', 'stack=blog', 'names=shop--web,solo'],
   followLogs: ['names=blog--web', 'stack=blog', 'names=shop--web,solo'],
+  followEvents: ['names=blog--web', 'names=shop--web,solo'],
+  listPastEvents: ['names=blog--web', 'names=shop--web,solo'],
 };
 
 /** They end what the others need, so they come last. */

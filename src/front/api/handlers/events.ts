@@ -4,6 +4,7 @@ import { type EventRecord, LIFECYCLE_EVENT_TYPES } from '../../../protocol/event
 import { HTTP } from '../../../settings/limits.ts';
 import { detailedData, eventFilter } from '../../streams/event_filter.ts';
 import type { HandlersOf } from '../handler.ts';
+import type { Reach } from '../reach.ts';
 
 /** Trims the events as the journal does: the newest ones, or the first ones after `since`. */
 const pageOf = (
@@ -12,9 +13,15 @@ const pageOf = (
   limit: number,
 ): readonly EventRecord[] => (since === null ? events.slice(-limit) : events.slice(0, limit));
 
+/** Throws forbidden_owner for the name of another stack: docs/reference.md "Token of an agent". */
+function assertNames(reach: Reach | null, names: readonly string[] | null): void {
+  for (const name of names ?? []) reach?.assertName(name);
+}
+
 export const eventHandlers: HandlersOf<typeof events> = {
   follow: ({ app, query, reach, lastEventId, open }) => {
     const { types, names, detail } = query;
+    assertNames(reach, names);
     const stream = open();
     const after = lastEventId || (query.lastEventId ?? '');
     if (stream)
@@ -24,6 +31,7 @@ export const eventHandlers: HandlersOf<typeof events> = {
   // Concatenated as text, because an event's data is already JSON.
   history: async ({ app, query, reach }) => {
     const { types, names, since, limit } = query;
+    assertNames(reach, names);
     const wanted = limit ?? HTTP.defaultHistoryEvents;
     const { events } = await app.ref('events').ask('history', {
       types: types ?? [...LIFECYCLE_EVENT_TYPES],
