@@ -1,5 +1,6 @@
-// What it takes to tell the states of agents: 100 terminals that draw a frame ten times a second, as programs
-// with a spinner do, next to the same terminals at rest; how soon a question is told; and the memory of each.
+// The cost of detecting the states of agents: 100 terminals that draw a frame ten times a second, as programs
+// with a spinner do, next to the same terminals at rest; the delay until a question is reported; the memory
+// per agent.
 import { setTimeout as pause } from 'node:timers/promises';
 import { withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, registerMany, withDaemon } from './kit/daemon.ts';
@@ -10,12 +11,12 @@ import { cpuMs, memoryOf } from './kit/process_stats.ts';
 const AGENTS = 100;
 const MEASURED_MS = 10_000;
 const TIMES = 15;
-/** Two lines of a status, over and over at the same place. */
+/** A status of two lines that is redrawn in place. */
 const FRAME = String.raw`printf "\r\e[2K%s Working (%ds)\r\n\e[2K  esc to interrupt\e[A", $c, time-$b`;
 const MOVING = `exec perl -e '$|=1; $b=time; while(1){$c=++$i; ${FRAME}; select(undef,undef,undef,0.1)}'`;
 const RESTING = 'exec sleep 1000';
 const SETTLE_MS = 2_000;
-/** A daemon at rest has given back what it can by then: see src/adapters/process/resting_memory.ts. */
+/** By then an idle daemon has released the memory it can: see src/adapters/process/resting_memory.ts. */
 const REST_MS = 30_000;
 const KIB = 1_024;
 
@@ -25,14 +26,14 @@ interface Use {
   host: number;
 }
 
-/** What `AGENTS` agents that run `cmd` cost. */
+/** The cost of `AGENTS` agents that run `cmd`. */
 const agentsUse = (cmd: string): Promise<Use> =>
   useOf(async ({ ask }) => {
     for (let number = 0; number < AGENTS; number += 1)
       await ask('POST', '/v1/agents/spinup', { name: `agent-${number}`, cmd });
   });
 
-/** What as many services cost that print the same into their logs: they have no terminals and no states. */
+/** The cost of as many services that print the same to their logs, without terminals and states. */
 const servicesUse = (): Promise<Use> =>
   useOf(async (daemon) => {
     await registerMany(daemon, AGENTS, MOVING);
@@ -50,7 +51,7 @@ const useOf = (begin: (daemon: Daemon) => Promise<void>): Promise<Use> =>
     return { daemon: (after.daemon - before.daemon) / seconds, host: (after.host - before.host) / seconds };
   });
 
-/** The states are told by the daemon; the host keeps the output, and reads what is told beside the screen. */
+/** The daemon detects the states; the host stores the output and reads titles and notifications in it. */
 async function printing(): Promise<Row[]> {
   const turns = 2;
   const uses: { resting: Use; moving: Use; plain: Use }[] = [];
@@ -79,7 +80,7 @@ async function printing(): Promise<Row[]> {
   ];
 }
 
-/** Milliseconds from the moment at which a program prints a question until the event says so. */
+/** Milliseconds from a program's output of a question to the event that reports it. */
 async function questionMs({ ask, port }: Daemon): Promise<number> {
   const times: number[] = [];
   for (let turn = 0; turn < TIMES; turn += 1) {
@@ -97,15 +98,15 @@ async function questionMs({ ask, port }: Daemon): Promise<number> {
   return median(times);
 }
 
-/** What agents cost, by their number, once threads have given back what their starts took. */
+/** The memory of agents, by number, once the threads have released what the starts needed. */
 interface Memory {
-  /** MiB: what is loaded once and for all comes with it. */
+  /** MiB, including what is loaded only once. */
   first: number;
-  /** KiB for each that comes after it. */
+  /** KiB for each further agent. */
   next: number;
 }
 
-/** What `AGENTS` that `begin` starts, the first of them alone, cost the processes `of`. */
+/** The memory that `AGENTS` agents started by `begin`, the first one alone, add to the processes `of`. */
 async function memoryOfAgents(
   of: readonly number[],
   begin: (count: number) => Promise<unknown>,
@@ -127,7 +128,7 @@ const memoryOfBare = (): Promise<Memory> =>
     memoryOfAgents([bare.pid], (count) => bare.ask('spawn', { cmd: RESTING, count })),
   );
 
-/** Agents that nobody watches and that have printed something, as they all have. */
+/** Agents without viewers that have printed some output, like every real agent. */
 const memoryOfDaemon = (): Promise<Memory> =>
   withDaemon(({ ask, pid, hostPid }) => {
     let made = 0;

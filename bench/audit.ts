@@ -1,5 +1,5 @@
-// The audit log of the cloud: what a change costs that is on disk before it is made and told before it is
-// answered, next to as many bare writes to the disk; and the replay of 10,000 events, next to reading their
+// The audit log of the cloud: the cost of a change that is stored before it is made and reported before its
+// response, next to as many bare writes to the disk; and the replay of 10,000 events, next to reading their
 // file.
 import {
   closeSync,
@@ -61,7 +61,7 @@ const changeRow = (kubeconfig: string): Promise<Row> =>
     });
   });
 
-/** Reads the stream until the last of the events has come. */
+/** Reads the stream until the last event has arrived. */
 function replay({ port }: Daemon, token: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const headers = { Authorization: `Bearer ${token}` };

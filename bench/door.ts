@@ -14,7 +14,7 @@ const CONNECTIONS = 32;
 const TURN_MS = 1_000;
 const BODY_BYTES = 1_024;
 const TURNS = 15;
-/** Answers HTTP, sends `BULK_MIB` to whoever says `down`, and counts what comes after `up`. */
+/** Answers HTTP, sends `BULK_MIB` to a client that sends `down`, and counts what follows `up`. */
 const SERVER = `
 const web = require("http").createServer((q,s)=>{s.setHeader("Content-Length",${BODY_BYTES});s.end("x".repeat(${BODY_BYTES}))});
 const block = Buffer.alloc(${MIB / 4});
@@ -28,7 +28,7 @@ require("net").createServer((s)=>{s.on("error",()=>{});s.once("data",(first)=>{
 const request = (port: number): string =>
   `GET /page HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: */*\r\nUser-Agent: bench\r\n\r\n`;
 
-/** Sends `parts` and resolves with the seconds until `enough` bytes have come. */
+/** Sends `parts` and resolves with the seconds until `enough` bytes have arrived. */
 function transfer(port: number, parts: readonly Buffer[], enough: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const began = performance.now();
@@ -47,7 +47,7 @@ function transfer(port: number, parts: readonly Buffer[], enough: number): Promi
   });
 }
 
-/** Whether somebody listens on the port. */
+/** Whether a process listens on the port. */
 const isTaken = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' }, () => {
@@ -66,8 +66,8 @@ const BULKS: Record<string, Bulk> = {
 };
 
 /**
- * MiB per second of the processor time of the busiest of `processes`: what could be carried if each had a
- * core of its own, however many cores there are and whatever else uses them.
+ * MiB per second of processor time of the busiest of `processes`: the throughput if each had a core of its
+ * own, whatever else uses the machine.
  */
 async function perCore(bulk: () => Promise<unknown>, processes: readonly number[]): Promise<number> {
   const before = processes.map((pid) => cpuMs(pid));
@@ -162,7 +162,7 @@ async function run(): Promise<Row[]> {
   });
 }
 
-/** From when the next daemon listens until the door does; the floor is the start of that daemon. */
+/** From the line 'listening' of the next daemon to the open door; the floor is the start of that daemon. */
 const reopened = (): Promise<Row> =>
   withFolder(async (folder) => {
     let daemon = await startDaemon(folder);

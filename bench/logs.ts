@@ -1,5 +1,5 @@
-// A search over a gibibyte of kept logs of fifty services: the time to the first page, how long it holds the
-// threads that answer everybody else, and the memory. The floor of the time is `grep -c` over the same files.
+// A search over a gibibyte of logs of fifty services: the time to the first page, how long it blocks the
+// threads that serve other requests, and the memory. The floor of the time is `grep -c` over the same files.
 import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ function line(number: number): string {
   return `2026-11-23T03:00:0${number % 10}.123Z ${level} [worker-${number % 7}] ${request} duration=${number % 97}ms\n`;
 }
 
-/** Writes the logs as a host does, in turns, with one rare line in the oldest part of one of them. */
+/** Writes the logs in turns, as a host does, with one rare line in the oldest part of one log. */
 function writeLogs(folder: string): void {
   let now = Date.parse('2026-11-20T00:00:00Z');
   const limits = { maxBytes: 10 * MIB, keep: 100 };
@@ -62,9 +62,9 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
-/** Milliseconds of `grep -c` for a text in any case. */
+/** Milliseconds that a case-insensitive `grep -c` for a text takes. */
 async function grep(files: readonly string[], text: string): Promise<number> {
-  // It ends with 1 where it finds nothing.
+  // Its exit code is 1 if it finds nothing.
   return timed(() =>
     run('grep', ['-c', '-i', '-F', '-e', text, ...files], {
       env: { LC_ALL: 'C', PATH: process.env['PATH'] },
@@ -82,7 +82,7 @@ async function firstPage(daemon: Daemon, query: string): Promise<number> {
   return timed(() => daemon.ask('GET', `/v1/logs?limit=100&${query}`));
 }
 
-/** Every page of a search, until it has a line or nothing is left. */
+/** Reads the pages of a search until one has a line, or none is left. */
 async function untilFound(daemon: Daemon, query: string): Promise<number> {
   return timed(async () => {
     for (let before = ''; ; ) {
@@ -126,7 +126,7 @@ async function measure(daemon: Daemon, files: readonly string[]): Promise<Row[]>
   return [...rows, more];
 }
 
-/** How long a search holds the threads that answer everybody else. */
+/** How long a search blocks the threads that serve other requests. */
 async function measureHolds(daemon: Daemon, holds: ThreadHolds): Promise<Row> {
   return cost('longest hold of another thread', 'ms', {
     floor: () => holds.during(() => pause(QUIET_MS)),

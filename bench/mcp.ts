@@ -29,7 +29,7 @@ const HEADERS = {
   'MCP-Name': 'get',
 };
 
-/** Calls the tool. Rejects where the answer is not that of the service. */
+/** Calls the tool. Rejects if the answer is not about the service. */
 const callOn = (agent: http.Agent, { port }: Daemon): Promise<void> =>
   new Promise((resolve, reject) => {
     const to = { agent, host: '127.0.0.1', port, method: 'POST', path: '/mcp', headers: HEADERS };

@@ -1,6 +1,6 @@
-// What the page at `/` loads before its first terminal, the time from a cold cache until it shows 100
-// services, and a tab in which everything moves. The floor is an answer of the same daemon, shown by the same
-// browser; of the bytes, one; of the busy tab, the same tab before.
+// The script that the page at `/` loads before its first terminal, the time from a cold cache until it shows
+// 100 services, and a busy tab. The floor is a response of the same daemon, shown by the same browser; for
+// the bytes it is 1, for the busy tab the same tab before the load.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { type Browser, chromium } from 'playwright-core';
@@ -10,14 +10,14 @@ import { type Benchmark, cost, type Row } from './kit/harness.ts';
 import { busyPage } from './page_busy.ts';
 
 const SERVICES = 100;
-/** All script but that of terminals. */
+/** All scripts except those of terminals. */
 const SCRIPTS = ['page.js', 'chart.js'];
 const KIB = 1_024;
 
 const kibibytes = (file: string): number =>
   gzipSync(readFileSync(new URL(file, dashboardUrl(import.meta.url)))).length / KIB;
 
-/** The milliseconds until `selector` is in sight, in a profile without a cache. */
+/** The milliseconds until `selector` is visible, in a profile without a cache. */
 async function shown(browser: Browser, url: string, selector: string): Promise<number> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -62,7 +62,7 @@ async function run(): Promise<Row[]> {
   }
 }
 
-/** What the page at `/` costs the one who opens it. */
+/** What it takes to open the page at `/`. */
 export const page: Benchmark = {
   name: 'page',
   question:

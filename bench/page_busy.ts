@@ -1,23 +1,23 @@
-// A tab in which everything moves at once: 500 services that are measured every two seconds, a log of 1,000
-// lines a second of which 100,000 are kept, and a terminal that is drawn twenty times a second.
+// A busy tab: 500 services that are measured every two seconds, a log of 1,000 lines a second of which
+// 100,000 are kept, and a terminal that is redrawn twenty times a second.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Browser, CDPSession, Page } from 'playwright-core';
 import { type Daemon, registerMany, startDaemon, withFolder } from './kit/daemon.ts';
 import { cost, type Row } from './kit/harness.ts';
 
 const SERVICES = 500;
-/** Uses a little, and not the same in every measurement. */
+/** Uses a little processor time, which differs between measurements. */
 const RESTLESS = 'while sleep 2; do :; done';
-/** The page keeps at most 100,000 and drops them by chunks. */
+/** The page keeps at most 100,000 lines and drops them in chunks. */
 const KEPT_LINES = 99_800;
-/** As many lines as are kept, then 1,000 a second. */
+/** Prints as many lines as the page keeps, then 1,000 a second. */
 const CHATTY =
   `seq -f "line %g of those that are kept" ${KEPT_LINES + 10_000}; ` +
   'while sleep 0.1; do seq -f "info request %g done method=GET path=/v1/orders status=200" 100; done';
 const BUSY = `while sleep 0.05; do n=$((n+1)); printf '\\033[H'; seq -f "$n: row %g of a busy screen" 40; done`;
 const HASH = '#/services?panes=log.chatty~terminal.busy';
 
-/** The trace of the tab, and the time over which its memory must not grow. */
+/** The duration of the trace, and the time over which memory must not grow. */
 const SECONDS = Number(process.env['BERTH_BENCH_PAGE_SECONDS'] ?? 60);
 const REST_SECONDS = 5;
 const SETTLE_MS = 5_000;
@@ -38,9 +38,9 @@ interface TraceEvent {
 
 /** In milliseconds. */
 interface LongestTask {
-  /** By the clock: where the machine is busy, mostly the wait for a processor. */
+  /** By the clock; on a busy machine, mostly the wait for a processor. */
   ms: number;
-  /** By processor time: what the page itself takes. */
+  /** Processor time of the page itself. */
   workMs: number;
 }
 
@@ -63,7 +63,7 @@ async function longestTask(browser: Browser, page: Page, ms: number): Promise<Lo
   };
 }
 
-/** What the tab's scripts and elements hold that is still used, in MiB. */
+/** The live memory of the tab's scripts and elements, in MiB. */
 async function heap(session: CDPSession): Promise<number> {
   await session.send('HeapProfiler.collectGarbage');
   const { usedSize, embedderHeapUsedSize = 0 } = (await session.send('Runtime.getHeapUsage')) as {
@@ -73,7 +73,7 @@ async function heap(session: CDPSession): Promise<number> {
   return (usedSize + embedderHeapUsedSize) / MIB;
 }
 
-/** Makes everything move, and waits until the log has as many lines as are kept. */
+/** Starts the load, and waits until the log has as many lines as the page keeps. */
 async function fill(daemon: Daemon, page: Page): Promise<void> {
   await daemon.ask('POST', '/v1/services', { name: 'chatty', port: null, cwd: '/tmp', cmd: CHATTY });
   await daemon.ask('POST', '/v1/agents/spinup', { name: 'busy', cwd: '/tmp', cmd: BUSY });

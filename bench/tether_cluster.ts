@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { KubeCluster } from '../src/adapters/kube/kube_cluster.ts';
 import { podsResource } from '../src/adapters/kube/pods.ts';
 
-/** The kubeconfig of the cluster; empty where none is named. */
+/** The kubeconfig of the cluster; empty if none is given. */
 export const KUBECONFIG = process.env['BERTH_TEST_KUBECONFIG'] ?? '';
 const BESIDE = join(dirname(KUBECONFIG), 'bin/kubectl');
 const KUBECTL = existsSync(BESIDE) ? BESIDE : 'kubectl';
@@ -50,10 +50,10 @@ export const workload = (name: string): object => ({
   },
 });
 
-/** The name of what lets the account see the cluster: no namespace has it, so it is removed by its name. */
+/** The name of the account's cluster-wide binding, which no namespace contains, so it is removed by name. */
 export const viewOf = (namespace: string): string => `${namespace}-view`;
 
-/** An account that may get forwards but not create them: WebSockets are a get, SPDY is a create. */
+/** An account that may `get` port forwards but not `create` them: a WebSocket is a get, SPDY a create. */
 const getter = (namespace: string): object => ({
   apiVersion: 'v1',
   kind: 'List',
@@ -98,7 +98,7 @@ export function getterKubeconfig(namespace: string): string {
 
 export const adminKubeconfig = (): string => readFileSync(KUBECONFIG, 'utf8');
 
-/** The local ports that `kubectl port-forward` gives to 7000 and 8080 of the pod. */
+/** The local ports that `kubectl port-forward` assigns to ports 7000 and 8080 of the pod. */
 export async function portForward(
   namespace: string,
   pod: string,

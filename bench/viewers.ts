@@ -1,5 +1,5 @@
-// People at agents' terminals: the first screen of a viewer, a keystroke and its echo, a prompt until the
-// program reads it; `berth ui`, in terminal_ui.ts. The floors are a bare request, node-pty alone, and
+// Viewers of agents' terminals: the first screen, the echo of a keystroke, and the time until the program
+// reads a prompt; `berth ui` is in terminal_ui.ts. The floors are a bare request, node-pty alone, and
 // `tmux send-keys`.
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,9 +18,9 @@ const run = promisify(execFile);
 
 /** Runs per sample; the median counts. */
 const TIMES = 20;
-/** Keys per sample, of which the median counts. */
+/** Keys per sample; the median counts. */
 const KEYS = 200;
-/** An agent that has been given a prompt takes the next one after this. */
+/** An agent accepts the next prompt after this pause. */
 const QUIET_MS = 3_300;
 
 const attachUrl = ({ port }: Daemon, name: string): string =>
@@ -59,7 +59,7 @@ async function firstScreen(daemon: Daemon): Promise<Row> {
 async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
   await daemon.ask('POST', '/v1/agents/spinup', { name: 'echoing', cmd: 'exec cat' });
   const socket = await view(daemon, 'echoing');
-  // The repaint of the attachment is over.
+  // The repaint after the attach has ended.
   await pause(200);
   const key = async (): Promise<number> => {
     const echoed = once(socket, 'message');
@@ -85,13 +85,13 @@ async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
 }
 
 /**
- * A shell of the plainest kind: it passes each line on to the pipe `to`. It asks for the next one as shells
- * do, and so is idle again: what shows anything else at its end is at work, and is given no prompt.
+ * A minimal shell that writes each line to the pipe `to`. It then shows a shell's prompt, so that the agent
+ * is idle again: an agent that shows anything else is working, and accepts no prompt.
  */
 const passingShell = (to: string): string =>
   `exec 3>${to}; while printf '$ ' && IFS= read -r line; do printf '%s\\n' "$line" >&3; done`;
 
-/** Resolves when the program at the other end has passed on what was typed. */
+/** Resolves when the program has written the typed text to the pipe. */
 async function readBy(fifo: ReadStream, type: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   const read = once(fifo, 'data').then(() => performance.now() - began);

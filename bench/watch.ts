@@ -29,7 +29,7 @@ interface Explanation {
   watching: { folders: number } | null;
 }
 
-/** Percent of one core that the daemon takes while the service `watched` runs, or one without a watch. */
+/** Percent of one core that the daemon uses while the service `watched`, or one without a watch, runs. */
 async function atRest({ ask, pid }: Daemon, cwd: string, watch: object | null): Promise<number> {
   await ask('POST', '/v1/services', { name: 'watched', port: null, cmd: IDLE, cwd, watch });
   await ask('POST', '/v1/services/watched/start');

@@ -34,7 +34,7 @@ export class ForkedChild {
     this.child.kill(name);
   }
 
-  /** It ends itself when nobody is there any more. */
+  /** Closes the channel, after which the child exits. */
   leave(): void {
     if (this.child.connected) this.child.disconnect();
   }

@@ -1,15 +1,15 @@
-// How long the threads of a daemon are held. A probe in each thread looks every millisecond how much later
-// than that it comes, less the time for which the thread had to wait for a processor: so the figure is the
-// thread's own, on a busy machine too.
+// How long the threads of a daemon are blocked. A probe in each thread runs every millisecond and measures
+// its delay, minus the time for which the thread waited for a processor. So the figure excludes other load on
+// the machine.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Shorter holds are not noted. */
+/** Shorter blocks are not recorded. */
 const LEAST_MS = 0.5;
-/** The program of piscina's threads, which are there to be held. */
+/** The program of piscina's threads, which may be blocked. */
 const JOB_THREAD = 'worker.js';
 
-/** What each thread runs before anything else. Only Node's own modules: it is a URL of its own text. */
+/** The script that each thread runs first. It imports only Node's own modules, because it is a data URL. */
 const PROBE = `
 import { appendFileSync, readFileSync } from 'node:fs';
 const thread = (process.argv[1] ?? '').split('/').at(-1);
@@ -32,16 +32,16 @@ interface Hold {
 }
 
 export interface ThreadHolds {
-  /** For the daemon that is measured. */
+  /** Environment of the measured daemon. */
   environment: NodeJS.ProcessEnv;
   /**
-   * The longest hold, in milliseconds, of any thread but the job threads while `work` is under way; at least
-   * the shortest that is noted.
+   * The longest block, in milliseconds, of any thread except the job threads while `work` runs; at least the
+   * shortest that is recorded.
    */
   during(work: () => Promise<unknown>): Promise<number>;
 }
 
-/** Notes the holds in `folder`. */
+/** Records the blocks in `folder`. */
 export function threadHolds(folder: string): ThreadHolds {
   const path = join(folder, 'holds');
   writeFileSync(path, '');
