@@ -81,6 +81,11 @@ class DialError extends Error {
 const isDialError = (error: unknown): boolean =>
   error instanceof DialError || isTransportError(error) || isTimeout(error);
 
+/** Codes of Node for a server whose certificate does not pass verification. */
+const CERTIFICATE_CODES = /CERT_|UNABLE_TO_(?:GET|VERIFY)_|SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH/;
+const UNTRUSTED_HINT =
+  'Check certificate-authority-data of the kubeconfig, and that the certificate names the address of `server`.';
+
 const resolveHost = async (host: string): Promise<string[]> =>
   (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 
@@ -238,7 +243,8 @@ export function createClusterDialer(
         if (isFailure(error) || !(isAborted || isDialError(error))) throw error;
         const isLate = aborted && !signal?.aborted;
         const reason = isLate ? `no answer in ${timeoutMs} ms` : errorText(error);
-        throw fail('cluster_unreachable', `${url.host} cannot be reached: ${reason}`);
+        const more = CERTIFICATE_CODES.test(reason) ? { hint: UNTRUSTED_HINT } : {};
+        throw fail('cluster_unreachable', `${url.host} cannot be reached: ${reason}`, more);
       } finally {
         deadline.clear();
       }

@@ -9,6 +9,7 @@ import { kubeFailure } from '../../../src/adapters/kube/kube_errors.ts';
 import { createKubeHttp } from '../../../src/adapters/kube/kube_http.ts';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, virtualClock } from '../../kit/actors.ts';
+import { certificate } from '../../kit/certificates.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, kubeDouble, workload } from '../../kit/kube_double.ts';
 
@@ -237,6 +238,20 @@ describe('failures', () => {
       code: 'cluster_unreachable',
       message: expect.stringMatching(/does not answer/),
     });
+  });
+
+  it('a certificate that is not trusted is explained, with what to check', async () => {
+    const { cert } = certificate({ commonName: 'another ca' });
+    for (const wrong of [{ ca: cert }, { tlsServerName: 'another.example' }]) {
+      const other = openKubeCluster({ ...double.access, ...wrong }, ANY, realTime);
+      const error = await other.getWorkload(hello).catch(kubeFailure);
+      await other.close();
+      expect(error).toMatchObject({
+        code: 'cluster_unreachable',
+        message: expect.stringMatching(/cannot be reached: .*certificate/),
+        detail: { hint: expect.stringContaining('certificate-authority-data') },
+      });
+    }
   });
 
   it('an answer that is not HTTP, or never more than interim, is explained as any other', async () => {
