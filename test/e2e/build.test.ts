@@ -137,7 +137,8 @@ describe('the compiled code of the build', () => {
       const script = new Script(code, { cachedData: readFileSync(path) });
       expect(script.cachedDataRejected, path).toBe(false);
     }
-  });
+    // A whole build, which has a time limit of its own.
+  }, 120_000);
 
   it('is optional: a daemon starts with damaged compiled code, and without any', async () => {
     const build = join(newFolder(), 'dist');
