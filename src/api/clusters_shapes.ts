@@ -112,7 +112,9 @@ export const ClusterDetail = z
     reason: z
       .string()
       .nullable()
-      .describe('Why it is unreachable or refuses the account; null: neither is so, or not yours to know'),
+      .describe(
+        'Why it is unreachable or refuses the account; null: neither applies, or the token may not see it',
+      ),
     last_sync_at: utcTimeShape.nullable(),
     capabilities: capabilities.nullable(),
     authenticated: z.boolean().nullable().describe('Whether the cluster accepts the account'),
