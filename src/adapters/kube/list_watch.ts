@@ -184,7 +184,9 @@ class Reflector<Row> {
   private async watch(from: string): Promise<void> {
     const abort = new AbortController();
     const stop = (): void => abort.abort();
-    this.signal.addEventListener('abort', stop);
+    // An aborted signal has no further event: the caller may have given up while the listing ended.
+    if (this.signal.aborted) stop();
+    else this.signal.addEventListener('abort', stop);
     const startedAt = this.clock.monotonic();
     let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
     const watched: WatchHandler<Row> = {

@@ -83,7 +83,8 @@ export const dialSpdy = spdyDialerWith(
       const stop = (): void => {
         asked.destroy(new Error('the API server does not answer'));
       };
-      signal.addEventListener('abort', stop);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop);
       asked.on('upgrade', (response, upgraded, head) => {
         signal.removeEventListener('abort', stop);
         // Bytes that arrived after the upgrade are read first by the next listener.

@@ -72,7 +72,8 @@ export const dialSpdyTunnel = spdyDialerWith(
       const stop = (): void => {
         connection.destroy(new Error('the API server does not answer'));
       };
-      signal.addEventListener('abort', stop);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop);
       let agreed: string | null = null;
       socket.on('upgrade', ({ headers: answer }) => {
         agreed = answer[PROTOCOL_HEADER] ?? 'nothing';

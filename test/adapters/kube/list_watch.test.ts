@@ -363,6 +363,19 @@ describe('a follower', () => {
     stop.abort();
   });
 
+  it('stops when it is told to while it reports a listing', async () => {
+    const stopped = listAndWatch(
+      cluster,
+      deployments,
+      null,
+      { onListed: () => stop.abort(), onChanged: () => undefined, onHealth: () => undefined },
+      stop.signal,
+      { clock },
+    );
+    await stopped;
+    expect(double.watches).toHaveLength(0);
+  });
+
   it('ends with an error that the follower itself throws', async () => {
     const broken = listAndWatch(
       cluster,
