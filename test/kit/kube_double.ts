@@ -55,6 +55,8 @@ export interface Double {
   kubeconfig: string;
   requests: Seen[];
   watches: OpenWatch[];
+  /** How many connections were made to it. */
+  readonly connections: number;
   /** Denied actions, such as `patch deployments`. */
   denied: Set<string>;
   /** The size in bytes of the pieces that watch events are cut into. */
@@ -207,6 +209,7 @@ class Server implements Double {
   port = 0;
   readonly requests: Seen[] = [];
   readonly watches: OpenWatch[] = [];
+  connections = 0;
   readonly denied = new Set<string>();
   cut: number | null = null;
   onPatched: Double['onPatched'] = null;
@@ -359,6 +362,7 @@ class Server implements Double {
       if (socket instanceof Socket) this.raw.set(socket.remotePort ?? 0, socket);
     });
     server.on('secureConnection', (socket) => {
+      this.connections += 1;
       this.sockets.add(socket);
       const { remotePort = 0 } = socket;
       socket

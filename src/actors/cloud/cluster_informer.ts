@@ -232,8 +232,7 @@ export class ClusterInformer {
       if (clock.monotonic() - this.namespacesAt >= POLICY.namespacesMs)
         this.inBackground(this.readNamespaces());
     });
-    this.inBackground(this.readNamespaces());
-    return starts.map(({ scope, from, seenAt }) => {
+    const begins = starts.map(({ scope, from, seenAt }) => {
       const begun = deferred<void>();
       const handler = this.follower(scope, seenAt, () => begun.resolve());
       const resource = workloadsResource(scope.kind, scope.namespace);
@@ -241,6 +240,11 @@ export class ClusterInformer {
       ended.catch((error: unknown) => this.owner.onDefect(error));
       return Promise.race([begun.promise, ended]);
     });
+    // Nothing shown waits for the namespaces, so they leave the first calls to the watches.
+    this.inBackground(
+      Promise.allSettled(begins).then(() => (abort.signal.aborted ? undefined : this.readNamespaces())),
+    );
+    return begins;
   }
 
   private inBackground(work: Promise<void>): void {

@@ -94,7 +94,10 @@ export interface KubeCluster {
   requestToken(account: ServiceAccountName, lifetimeS: number): Promise<string>;
   /** All pages of a listing. */
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
-  /** The current resourceVersion of the collection, read with a listing of one object. */
+  /**
+   * The current resourceVersion of the collection, read with a listing of one object. A watch that follows uses
+   * the same connection.
+   */
   currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
   /**
    * Resolves when the server ends the watch, rejects when `signal` aborts. An error event is thrown as a
@@ -163,7 +166,7 @@ function readPage<Row>(
   http: KubeHttp,
   resource: Resource<Row>,
   query: { limit: string; continue?: string },
-  signal?: AbortSignal,
+  options: Pick<KubeRequest, 'signal' | 'precedesStream'>,
 ): Promise<ListPage & { rows: Row[] }> {
   const request: KubeRequest = {
     action: `list ${resource.description}`,
@@ -171,7 +174,7 @@ function readPage<Row>(
     query: { ...resource.query, ...query },
     maxBytes: CLOUD.maxListBytes,
     deadlineMs: CLOUD.listTimeoutMs,
-    ...(signal ? { signal } : {}),
+    ...options,
   };
   return http.read(request, () => pageSink(resource));
 }
@@ -185,12 +188,13 @@ async function listAll<Row>(
   const rows: Row[] = [];
   let next: string | null = '';
   let version = '';
+  const options = signal ? { signal } : {};
   const maxPages = MAX_PAGES_FACTOR * Math.ceil(CLOUD.maxWorkloadsPerKind / limit);
   for (let pages = 1; next !== null; pages += 1) {
     // Empty pages with ever new tokens would never end.
     if (pages > maxPages) throw new WireError(`a listing has more than ${maxPages} pages`);
     const query = { limit: String(limit), ...(next === '' ? {} : { continue: next }) };
-    const page: ListPage & { rows: Row[] } = await readPage(http, resource, query, signal);
+    const page: ListPage & { rows: Row[] } = await readPage(http, resource, query, options);
     for (const row of page.rows) rows.push(row);
     if (rows.length > CLOUD.maxWorkloadsPerKind)
       throw new WireError(`a listing has more than ${CLOUD.maxWorkloadsPerKind} objects`);
@@ -265,7 +269,8 @@ export function createKubeCluster(http: KubeHttp, pageSize: number = CLOUD.pageS
     requestToken: (account, lifetimeS) => requestToken(http, account, lifetimeS),
     list: (resource, signal) => listWithRetry(http, resource, pageSize, signal),
     async currentVersion(resource, signal) {
-      const { version } = await readPage(http, resource, { limit: '1' }, signal);
+      const options = { precedesStream: true, ...(signal ? { signal } : {}) };
+      const { version } = await readPage(http, resource, { limit: '1' }, options);
       return version;
     },
     async watch(resource, from, { onOpen, onEvent }, signal) {

@@ -3,6 +3,7 @@
 // A cluster may be anyone's and may be down. So every call has a deadline and a limit for its answer, only a
 // few are open at once, few may wait, and a cluster that does not answer is left alone for a while. No
 // cluster delays the others.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import ask from 'undici/lib/api/api-request.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { fail } from '../../protocol/errors.ts';
@@ -31,6 +32,8 @@ export interface KubeRequest {
   deadlineMs?: number;
   /** Aborts the call. */
   signal?: AbortSignal;
+  /** A stream follows: the call is made on a connection of the streams, which then serves both. */
+  precedesStream?: boolean;
 }
 
 export interface KubeHttp {
@@ -214,7 +217,10 @@ class PooledKubeHttp implements KubeHttp {
     const { callMs } = TIMEOUTS[request.method ?? 'GET'];
     const deadline = deadlineSignal(this.clock, request.deadlineMs ?? callMs, request.signal);
     try {
-      return await this.attempts(request, openSink, deadline.signal);
+      const value = await this.attempts(request, openSink, deadline.signal);
+      // undici reuses a connection only from the turn of the event loop after its answer.
+      if (request.precedesStream) await nextTurn();
+      return value;
     } finally {
       deadline.clear();
       this.openCalls -= 1;
@@ -255,7 +261,7 @@ class PooledKubeHttp implements KubeHttp {
         return await this.guarded(signal, async (onAnswer) => {
           try {
             return await readBody(
-              await this.send(this.calls, request, signal, onAnswer),
+              await this.send(request.precedesStream ? this.streams : this.calls, request, signal, onAnswer),
               maxBytes,
               openSink(),
               new Pace(this.clock, signal),

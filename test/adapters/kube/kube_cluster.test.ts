@@ -112,6 +112,22 @@ describe('a listing', () => {
   });
 });
 
+describe('a watch', () => {
+  it('uses the connection on which its version was read', async () => {
+    const stop = new AbortController();
+    for (let round = 1; round <= 3; round += 1) {
+      const version = await cluster.currentVersion(deployments);
+      const opened = new Promise<void>((resolve) => {
+        const handler = { onOpen: resolve, onEvent: () => undefined };
+        cluster.watch(deployments, version, handler, stop.signal).catch(() => undefined);
+      });
+      await opened;
+      expect(double.connections).toBe(round);
+    }
+    stop.abort();
+  });
+});
+
 describe('a workload', () => {
   it('becomes a slim row', async () => {
     double.put(
