@@ -1,6 +1,6 @@
 // docs/reference.md "Shared database", all at once: clients put workloads to sleep and wake them by any of
-// three servers, and others follow the events, while servers are killed, ended, stopped and cut off, and the
-// database is killed. Afterwards the cluster, the audit log and the answers must tell the same.
+// three servers, and others follow the events, while servers are killed, ended, stopped and cut off, the database is
+// killed, restarted and replaced by its standby, and the cluster is down. Afterwards the cluster, the audit log and the answers must tell the same.
 // BERTH_CHAOS_FAULTS is their number, BERTH_CHAOS_SEED repeats the choices; the moments are the machine's.
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -31,16 +31,20 @@ const TOKEN = { Authorization: 'Bearer cloud' };
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-let postgres: PostgresServer | undefined;
+/** The last one is in use; the others were replaced. */
+const databases: PostgresServer[] = [];
+const database = (): PostgresServer => must(databases.at(-1));
 let double: Double;
 beforeAll(async () => {
-  if (hasPostgres) postgres = await startPostgres();
+  if (hasPostgres) databases.push(await startPostgres());
   double = await kubeDouble();
 }, 60_000);
 afterAll(async () => {
-  await postgres?.remove();
+  await Promise.all(databases.map((server) => server.remove()));
   await double.stop();
 });
+
+const atPort = (url: string, port: number): string => url.replace(/:\d+\//, `:${port}/`);
 
 /** One of the servers, through all its lives, with its way to the database. */
 class Replica {
@@ -62,8 +66,11 @@ class Replica {
 
   static async start(url: string, key: string): Promise<Replica> {
     const hole = { isOpen: true };
-    const way = await tcpWay(must(postgres).port, (chunk) => (hole.isOpen ? chunk : null));
-    const replica = new Replica(url.replace(/:\d+\//, `:${way.port}/`), key, way, hole);
+    const way = await tcpWay(
+      () => database().port,
+      (chunk) => (hole.isOpen ? chunk : null),
+    );
+    const replica = new Replica(atPort(url, way.port), key, way, hole);
     await replica.begin();
     return replica;
   }
@@ -180,7 +187,23 @@ async function progress({ done }: Run): Promise<void> {
   await eventually(() => [...before].every(([name, count]) => (done.get(name) ?? 0) >= count + 2));
 }
 
-const KINDS = ['kill', 'stop', 'database', 'hole', 'end', 'cut'] as const;
+/** The standby has what was answered, and takes the place of the database. */
+async function failOver(): Promise<void> {
+  const primary = database();
+  databases.push(await primary.startStandby());
+  await primary.kill();
+  await database().promote();
+}
+
+/** Resolves when a server says that what it shows of the cluster may be out of date. */
+const outdated = (run: Run): Promise<boolean> =>
+  eventually(async () => {
+    const { port } = anyOf(run.replicas).daemon;
+    const answer = await inTime(send(port, 'GET', '/k8s/workloads', { headers: TOKEN }));
+    return answer?.status === 200 && answer.body[0].stale_since !== null;
+  });
+
+const KINDS = ['kill', 'stop', 'database', 'hole', 'cluster', 'end', 'restart', 'cut', 'failover'] as const;
 
 async function inflict(run: Run, kind: (typeof KINDS)[number]): Promise<void> {
   const { replicas } = run;
@@ -204,8 +227,16 @@ async function inflict(run: Run, kind: (typeof KINDS)[number]): Promise<void> {
     case 'hole':
       return target.cutOff(() => progress(run));
     case 'database':
-      await must(postgres).kill();
-      return must(postgres).start();
+      await database().kill();
+      return database().start();
+    case 'restart':
+      return database().restart();
+    case 'failover':
+      return failOver();
+    case 'cluster':
+      await double.stop();
+      await outdated(run);
+      return double.start();
     case 'cut':
       return target.cut();
   }
@@ -254,7 +285,7 @@ async function viewsAgree({ replicas }: Run): Promise<boolean> {
 test.skipIf(!hasPostgres)(
   `servers on one database survive whatever happens to them, with nothing lost or done twice (seed ${SEED})${NO_POSTGRES}`,
   async () => {
-    const url = await must(postgres).createDatabase();
+    const url = await database().createDatabase();
     const key = join(newFolder(), 'cloud.key');
     writeFileSync(key, randomBytes(32), { mode: 0o600 });
     const run: Run = { replicas: [], isOver: false, done: new Map(), wrong: [] };
@@ -280,13 +311,15 @@ test.skipIf(!hasPostgres)(
     await Promise.all(clients);
     await eventually(() => viewsAgree(run));
 
+    const ask = (text: string) => database().run(atPort(url, database().port), text);
     const journal = async () =>
-      (await must(postgres).run(url, 'SELECT id::int, line FROM berth.events ORDER BY id')).map(
-        ({ id, line }) => ({ ...JSON.parse(line), id }),
-      );
+      (await ask('SELECT id::int, line FROM berth.events ORDER BY id')).map(({ id, line }) => ({
+        ...JSON.parse(line),
+        id,
+      }));
     const isSettled =
       "SELECT (SELECT count(*) FROM berth.outbox) + (SELECT count(*) FROM berth.operations WHERE record::json->>'state' = 'asked') = 0 AS settled";
-    await eventually(async () => (await must(postgres).run(url, isSettled))[0].settled);
+    await eventually(async () => (await ask(isSettled))[0].settled);
     const events = await journal();
     await eventually(() => seen.every((ids) => (ids.at(-1) ?? 0) >= must(events.at(-1)).id));
     isFollowed = false;

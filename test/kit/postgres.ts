@@ -27,6 +27,12 @@ export interface PostgresServer {
   /** Ends it as a crash would. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** Ends its connections and itself in good order, and starts it again. */
+  restart(): Promise<void>;
+  /** A server that follows this one, which from now on answers only what that one has as well. */
+  startStandby(): Promise<PostgresServer>;
+  /** A standby takes writes from now on. */
+  promote(): Promise<void>;
   /** Ends it, and removes its files. */
   remove(): Promise<void>;
 }
@@ -58,19 +64,7 @@ class Server implements PostgresServer {
   }
 
   async init(): Promise<void> {
-    chmodSync(this.folder, 0o755);
-    if (this.asUser.uid !== undefined) chownSync(this.folder, NOBODY, NOBODY);
-    const args = [
-      '-D',
-      join(this.folder, 'data'),
-      '-U',
-      'postgres',
-      '--auth=trust',
-      '--no-sync',
-      '-E',
-      'UTF8',
-    ];
-    execFileSync(join(BIN ?? '', 'initdb'), args, { ...this.asUser, cwd: '/', stdio: 'ignore' });
+    this.fill('initdb', ['-U', 'postgres', '--auth=trust', '--no-sync', '-E', 'UTF8']);
     const { identity } = this.options;
     if (identity) {
       this.writeSecret('server.crt', identity.cert);
@@ -100,6 +94,28 @@ class Server implements PostgresServer {
     await this.end('SIGQUIT');
   }
 
+  async restart(): Promise<void> {
+    await this.end('SIGINT');
+    await this.start();
+  }
+
+  async startStandby(): Promise<PostgresServer> {
+    const standby = new Server(this.options);
+    const from = ['-h', '127.0.0.1', '-p', String(this.port), '-U', 'postgres'];
+    standby.fill('pg_basebackup', [...from, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']);
+    await standby.start();
+    const url = this.urlOf('postgres');
+    await this.run(url, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await this.run(url, 'SELECT pg_reload_conf()');
+    const isSync = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+    while ((await this.run(url, isSync)).length === 0) await pause(POLL_MS);
+    return standby;
+  }
+
+  async promote(): Promise<void> {
+    await this.run(this.urlOf('postgres'), 'SELECT pg_promote()');
+  }
+
   async remove(): Promise<void> {
     await this.end('SIGINT');
     rmSync(this.folder, { recursive: true, force: true });
@@ -120,6 +136,14 @@ class Server implements PostgresServer {
     } finally {
       await client.end().catch(() => undefined);
     }
+  }
+
+  /** Makes the folder of its data with a program of Postgres. */
+  private fill(program: string, args: readonly string[]): void {
+    chmodSync(this.folder, 0o755);
+    if (this.asUser.uid !== undefined) chownSync(this.folder, NOBODY, NOBODY);
+    const all = ['-D', join(this.folder, 'data'), ...args];
+    execFileSync(join(BIN ?? '', program), all, { ...this.asUser, cwd: '/', stdio: 'ignore' });
   }
 
   /** A file of the server beside its data, for its user alone. */

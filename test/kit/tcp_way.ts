@@ -8,11 +8,14 @@ export interface TcpWay {
   close(): void;
 }
 
-/** `filter` sees what comes from `to`, and nothing of what goes there; null: nothing passes, in no direction. */
-export async function tcpWay(to: number, filter: (chunk: Buffer) => Buffer | null): Promise<TcpWay> {
+/**
+ * Each connection leads to the port that `to` returns at that moment. `filter` sees what comes from there, and nothing
+ * of what goes there; null: nothing passes, in no direction.
+ */
+export async function tcpWay(to: () => number, filter: (chunk: Buffer) => Buffer | null): Promise<TcpWay> {
   const sockets = new Set<Socket>();
   const way = createServer((client) => {
-    const there = connect(to, '127.0.0.1');
+    const there = connect(to(), '127.0.0.1');
     for (const socket of [client, there])
       sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
     client.on('data', (chunk) => filter(Buffer.alloc(0)) && there.write(chunk));

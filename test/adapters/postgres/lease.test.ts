@@ -23,7 +23,7 @@ const it = test.skipIf(!hasPostgres);
 
 /** A way to the server that is closed after the test: see `tcpWay`. */
 async function wayTo(filter: (chunk: Buffer) => Buffer | null): Promise<{ port: number }> {
-  const way = await tcpWay(must(server).port, filter);
+  const way = await tcpWay(() => must(server).port, filter);
   afterThisTest(() => way.close());
   return way;
 }
