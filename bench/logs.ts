@@ -1,5 +1,5 @@
-// A search over a gibibyte of logs of fifty services: the time to the first page, how long it blocks the
-// threads that serve other requests, and the memory. The floor of the time is `grep -c` over the same files.
+// A search over 1 GiB of logs of 50 services: the time to the first page, how long the search blocks threads
+// that serve other requests, and its memory. The floor of the time is `grep -c` over the same files.
 import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,9 @@ function line(number: number): string {
   return `2026-11-23T03:00:0${number % 10}.123Z ${level} [worker-${number % 7}] ${request} duration=${number % 97}ms\n`;
 }
 
-/** Writes the logs in turns, as a host does, with one rare line in the oldest part of one log. */
+/**
+ * Writes the logs piece by piece in turn, as the process host does. One rare line is the oldest of its log.
+ */
 function writeLogs(folder: string): void {
   let now = Date.parse('2026-11-20T00:00:00Z');
   const limits = { maxBytes: 10 * MIB, keep: 100 };
@@ -77,12 +79,12 @@ interface Page {
   before: string | null;
 }
 
-/** The first page of a search. */
+/** Milliseconds until the first page of a search. */
 async function firstPage(daemon: Daemon, query: string): Promise<number> {
   return timed(() => daemon.ask('GET', `/v1/logs?limit=100&${query}`));
 }
 
-/** Reads the pages of a search until one has a line, or none is left. */
+/** Milliseconds until a page of a search has a line, or no page is left. */
 async function untilFound(daemon: Daemon, query: string): Promise<number> {
   return timed(async () => {
     for (let before = ''; ; ) {
@@ -126,7 +128,7 @@ async function measure(daemon: Daemon, files: readonly string[]): Promise<Row[]>
   return [...rows, more];
 }
 
-/** How long a search blocks the threads that serve other requests. */
+/** The longest time for which a search blocks a thread that serves other requests. */
 async function measureHolds(daemon: Daemon, holds: ThreadHolds): Promise<Row> {
   return cost('longest hold of another thread', 'ms', {
     floor: () => holds.during(() => pause(QUIET_MS)),

@@ -1,7 +1,7 @@
-// The cost of the daemon and its process host: memory without services and with a hundred, processor time
-// with three hundred idle ones. PSS counts shared pages (Node's own code) by their share, RSS wholly. The
-// floors are idle Node processes, one that has started the same hundred, and one that only reads the times of
-// the same three hundred.
+// The cost of the daemon and its process host: memory without services and with 100 running ones, processor
+// time with 300 idle ones. PSS divides a shared page (Node's own code) among its processes, RSS counts it in
+// full for each. The floors are: two idle Node processes; one that has started the same 100 processes; one
+// that only reads the processor times of the same 300 processes.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,13 +11,13 @@ import { type Benchmark, cost, costs, type Row } from './kit/harness.ts';
 import { cpuSeconds, memoryOf } from './kit/process_stats.ts';
 
 const SETTLE_MS = 2_000;
-/** V8 gives memory back after some 10 s without work; only what remains counts. */
+/** V8 returns memory after about 10 s without work. Only the memory that remains is measured. */
 const REST_MS = 20_000;
 const SOME = 100;
 const MANY = 300;
-/** Two rounds of statistics. */
+/** The daemon measures its services twice in this time. */
 const WINDOW_MS = 4_000;
-/** V8 compiles for this long after three hundred starts; that is no part of their running cost. */
+/** V8 still compiles for this long after 300 starts. That is not part of the running cost. */
 const QUIET_MS = 20_000;
 
 const NOTHING = ['-e', 'setInterval(() => {}, 1e6)'];
@@ -75,7 +75,7 @@ async function withRunning<T>(daemon: Daemon, count: number, use: () => Promise<
   return use();
 }
 
-/** MiB more than before. */
+/** The growth of memory since `before`, in MiB. */
 async function grown(before: number, of: readonly number[]): Promise<number> {
   await pause(REST_MS);
   return of.reduce((sum, pid) => sum + memoryOf(pid, 'Pss'), 0) - before;

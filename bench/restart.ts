@@ -1,6 +1,6 @@
-// The restart of a daemon with 1,000 clusters of 100 workloads each: from its start until every cluster is
-// watched again, next to a bare client that opens the same watches. The clusters are one double of an API
-// server in a process of its own, registered many times.
+// The restart of a daemon that has 1,000 clusters with 100 workloads each: the time from its start until it
+// watches every cluster again. The floor is a bare client that opens the same watches. One test double of an
+// API server, in a process of its own, is registered 1,000 times.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -40,7 +40,7 @@ async function serveDouble(): Promise<void> {
 
 interface WatchedDouble {
   kubeconfig: string;
-  /** Resolves when that many watches are open. */
+  /** Resolves when exactly `count` watches are open. */
   watches(count: number): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ async function withDouble<T>(use: (double: WatchedDouble) => Promise<T>): Promis
   }
 }
 
-/** Runs `work` for each index below `count`, some at a time. */
+/** Runs `work` for each index below `count`, `LANES` at a time. */
 async function inLanes(count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -66,7 +66,7 @@ async function inLanes(count: number, work: (index: number) => Promise<void>): P
   await Promise.all(Array.from({ length: LANES }, lane));
 }
 
-/** The floor: opens the watches, and reads nothing. */
+/** The floor: opens the same watches without reading any workload. Returns seconds. */
 async function openWatches({ kubeconfig, watches }: WatchedDouble): Promise<number> {
   const access = parseKubeconfig(kubeconfig, Date.now());
   const dialer = createClusterDialer(access, { allow: 'any', apiOnLoopback: true });
@@ -112,7 +112,7 @@ async function registerAll(folder: string, kubeconfig: string): Promise<void> {
   }
 }
 
-/** From the start of the daemon until nothing it shows may be stale. */
+/** Seconds from the start of the daemon until it lists no workload as stale. */
 async function restartOnce(folder: string, { watches }: WatchedDouble): Promise<number> {
   const began = performance.now();
   const all = watches(WATCHES);

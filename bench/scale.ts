@@ -1,6 +1,6 @@
-// How cost grows: each benchmark measures the cost of one unit at sizes up to ten times apart. The floor is
-// the size before: a ratio of 1 is growth in proportion. Costs are processor time wherever possible: a busy
-// machine does not change it.
+// How cost grows with size: each benchmark measures the cost of one unit at several sizes, each at most ten
+// times the one before. The floor is the cost at the size before, so a ratio of 1 means that the total cost
+// grows in proportion. Costs are processor time where possible, because a busy machine does not change it.
 import type { Benchmark } from './kit/harness.ts';
 import { eventRates, subscribers } from './scale_events.ts';
 import { registeredServices, runningServices } from './scale_services.ts';

@@ -1,4 +1,4 @@
-// The cost of one subscriber among many, and of one event among many per second.
+// The cost of one subscriber when there are many, and of one event when there are many per second.
 import net from 'node:net';
 import { Server } from './front.ts';
 import { withDaemon, withFolder } from './kit/daemon.ts';
@@ -11,7 +11,7 @@ const CROWDS = [1_000, 5_000];
 const EVENTS = 200;
 const RATES = [100, 1_000, 10_000, 100_000];
 const RATE_SECONDS = 2;
-/** Backlog of a listener on this machine. */
+/** Connections that are opened at the same time, fewer than the backlog of a listener. */
 const AT_ONCE = 200;
 const STREAM = '/v1/events?types=service.registered';
 const KIB = 1_024;
@@ -25,7 +25,7 @@ async function open(port: number, count: number): Promise<Counter[]> {
   return counters;
 }
 
-/** Runs `use` with that many subscribers to the daemon. */
+/** Runs `use` with `count` subscribers to the daemon. */
 async function withSubscribers<T>(
   port: number,
   count: number,
@@ -39,7 +39,7 @@ async function withSubscribers<T>(
   }
 }
 
-/** Microseconds of the front's thread per event and subscriber, the receipt of the event included. */
+/** Processor time of the front thread in microseconds, per event and subscriber. */
 const deliver = (count: number): Promise<number> =>
   withDaemon(({ port, pid, ask }) =>
     withSubscribers(port, count, async (counters) => {
@@ -89,7 +89,7 @@ export async function subscribers(): Promise<Row[]> {
   return [...delivery, ...memory];
 }
 
-/** One subscriber that records the delay of each message of events. */
+/** One subscriber that records the delay of each batch of events: those with the same `sent`. */
 function timer(port: number): { delays: number[]; count: () => number; end: () => void } {
   const delays: number[] = [];
   let events = 0;
@@ -111,7 +111,10 @@ function timer(port: number): { delays: number[]; count: () => number; end: () =
   return { delays, count: () => events, end: () => socket.destroy() };
 }
 
-/** Microseconds of journal and front per event, and the median delay in ms from its owner to a subscriber. */
+/**
+ * The processor time of journal and front per event in microseconds, and the median delay from the owner of
+ * an event to a subscriber in milliseconds.
+ */
 const atRate = (perSecond: number): Promise<number[]> =>
   withFolder(async (folder) => {
     const server = await Server.start('journal', [], folder);

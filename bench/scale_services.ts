@@ -1,4 +1,4 @@
-// The cost of one service to a daemon with many registered, and with many running.
+// The cost of one service in a daemon that has many registered services, or many running ones.
 import { setTimeout as pause } from 'node:timers/promises';
 import { IDLE, registerMany, withDaemon } from './kit/daemon.ts';
 import { growth, type Row } from './kit/harness.ts';
@@ -10,14 +10,14 @@ const RUNNING = [10, 100, 300];
 const SETTLE_MS = 1_000;
 const READ_MS = 500;
 const CONNECTIONS = 16;
-/** Two rounds of statistics. */
+/** The daemon measures its services twice in this time. */
 const IDLE_MS = 4_000;
-/** Registrations before the measurement: with fewer, part of the cost is V8's compiler. */
+/** Registrations before the measurement: after fewer, the cost would include compilation by V8. */
 const WARM = 4_000;
 const CHANGES = 2_000;
 const KIB = 1_024;
 
-/** Microseconds of processor time that `pids` spend on `work`, per unit of the count it returns. */
+/** Runs `work` and divides the processor time of `pids`, in microseconds, by the count that it returns. */
 export async function microseconds(pids: readonly number[], work: () => Promise<number>): Promise<number> {
   const spent = (): number => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
   const before = spent();
@@ -32,8 +32,8 @@ export async function reads(port: number, path: string, headers = ''): Promise<n
 }
 
 /**
- * Registers `size` services repeatedly, so that every size warms the daemon up alike, then once more for the
- * measurement.
+ * Registers `size` services repeatedly: first a fixed number of registrations that warm up the daemon equally
+ * at every size, then those that are measured.
  */
 const withMany = (size: number): Promise<number[]> =>
   withDaemon(async (daemon) => {
@@ -80,7 +80,7 @@ const run = (size: number): Promise<Costs> =>
         await daemon.ask('POST', `/v1/groups/${name}/${what}`);
         return size;
       };
-    // The same number was registered, started and stopped before, at every size.
+    // Warms up with the same number of services at every size.
     await registerMany(daemon, Math.max(...RUNNING));
     await group('start', 'bench')();
     await group('stop', 'bench')();
@@ -97,7 +97,7 @@ const run = (size: number): Promise<Costs> =>
     return { start, idle, memory: grown, stop: await microseconds(of, group('stop')) };
   });
 
-/** One pass for costs of two units: the rows named `memory` are in KiB. */
+/** Measures all costs in one run. The rows named `memory` are in KiB, the others in microseconds. */
 export async function runningServices(): Promise<Row[]> {
   const rows = await growth({
     names: ['start in a group', 'stop in a group', 'idle for a second', 'memory'],

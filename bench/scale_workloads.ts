@@ -8,11 +8,11 @@ import { microseconds, reads } from './scale_services.ts';
 const WORKLOADS = [100, 1_000, 10_000];
 const KIB = 1_024;
 
-/** Syncs of a small cluster beside the large one. */
+/** Syncs of a small cluster while the large one is also registered. */
 const SMALL_SYNCS = 50;
 const PAGE = 500;
 
-/** In the order of the rows. */
+/** Returns the costs in the order of the rows. */
 async function measure(daemon: Daemon, ask: Ask, token: string, kubeconfig: string): Promise<number[]> {
   const of = [daemon.pid];
   const { id } = await ask('POST', '/k8s/clusters', { name: 'bench', kubeconfig });

@@ -1,6 +1,6 @@
-// Several servers on one Postgres: how soon another one has the clusters, also with 100,000 rows, and how
-// soon a change of a cluster is told by each of five. Postgres is Debian's, durable as in production, and on
-// the same machine.
+// Several servers share one Postgres database. The benchmark measures how soon another server takes over the
+// clusters, also with 100,000 rows, and how soon each of five servers reports a change in a cluster. Postgres
+// is Debian's, runs on the same machine, and syncs every commit to disk as in production.
 import http from 'node:http';
 import pg from 'pg';
 import { createClusterDialer } from '../src/adapters/cluster_dialer.ts';
@@ -39,7 +39,7 @@ const FAILOVER_TURNS = 5;
 const ROWS_TURNS = 3;
 const CHANGE_TURNS = 3;
 
-/** Holds a lock of Postgres; SIGTERM gives it back. The least that a lease on a database can be. */
+/** Holds an advisory lock of Postgres until SIGTERM: the simplest possible lease in a database. */
 async function holdLock(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -51,7 +51,7 @@ async function holdLock(url: string): Promise<void> {
   process.send?.('held');
 }
 
-/** From the signal to a holder of the lock until another process has it. */
+/** Milliseconds from a signal to the process that holds the lock until another process holds it. */
 async function lockPasses(url: string, signal: NodeJS.Signals): Promise<number> {
   const first = new ForkedChild(import.meta.url, [ROLE, url]);
   await first.next();
@@ -70,7 +70,10 @@ async function lockPasses(url: string, signal: NodeJS.Signals): Promise<number> 
   return took;
 }
 
-/** From the signal to the server with the clusters until another one answers for them. */
+/**
+ * Milliseconds from a signal to the server that holds the clusters until another server holds them. A new
+ * server replaces the one that ended.
+ */
 async function passOn(team: ServerTeam, servers: CloudServer[], signal: NodeJS.Signals): Promise<number> {
   const holder = await holderOf(servers);
   const others = servers.filter((server) => server !== holder);
@@ -116,7 +119,7 @@ async function register({ kubeconfigs }: ChangingClusters, server: CloudServer):
   }
 }
 
-/** Reads all rows as the one that takes over does, and does nothing with them. */
+/** The floor of a takeover: reads and parses all rows, as the server that takes over does. */
 async function readRows(url: string): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -136,7 +139,7 @@ const loadRow = (team: ServerTeam, servers: CloudServer[]): Promise<Row> =>
     turns: ROWS_TURNS,
   });
 
-/** Takes the arrival of each change, by workload. */
+/** When the change of each workload arrived. */
 type Arrivals = Map<string, number>;
 
 interface Follower {
@@ -144,7 +147,7 @@ interface Follower {
   close(): void;
 }
 
-/** Follows the events of a server. */
+/** Follows the event stream of a server. */
 function followServer({ port }: CloudServer): Promise<Follower> {
   const arrivals: Arrivals = new Map();
   const path = '/k8s/events?types=workload.asleep,workload.awake';
@@ -170,7 +173,7 @@ function followServer({ port }: CloudServer): Promise<Follower> {
   });
 }
 
-/** Follows the clusters themselves, as one that only reads. */
+/** The floor: watches the clusters directly. */
 async function followClusters(kubeconfigs: readonly string[]): Promise<Follower> {
   const arrivals: Arrivals = new Map();
   const aborts: AbortController[] = [];
@@ -197,7 +200,7 @@ async function followClusters(kubeconfigs: readonly string[]): Promise<Follower>
   return { arrivals, close };
 }
 
-/** The delay that 99 of 100 changes are within, at every follower; rejects when one was not told. */
+/** Waits until every follower has received every change. Returns the 99th percentile of the delays. */
 async function delays(followers: readonly Follower[], changed: ChangeTimes): Promise<number> {
   for (const { arrivals } of followers)
     while (changed.some(([name]) => !arrivals.has(name)))

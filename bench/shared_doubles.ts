@@ -1,5 +1,5 @@
-// Clusters for the benches of a shared database, in a process of their own: they change at a given rate, and
-// say when they did.
+// The clusters of the benchmark `shared`, in a process of their own. Their workloads change at a given rate,
+// and the process reports the time of each change.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Double, kubeDouble, statusOf, workload } from '../test/kit/kube_double.ts';
 import { ForkedChild } from './kit/forked_child.ts';
@@ -8,15 +8,15 @@ const ROLE = 'shared-doubles';
 const REPLICAS = 2;
 const TICK_MS = 5;
 
-/** The time of this machine in milliseconds, the same in every process. */
+/** Epoch milliseconds with a fraction, comparable between the processes of this machine. */
 export const machineMs = (): number => performance.timeOrigin + performance.now();
 
-/** When a workload was changed. */
+/** When each workload was changed. */
 export type ChangeTimes = [workload: string, at: number][];
 
 export interface ChangingClusters {
   kubeconfigs: string[];
-  /** Scales `count` workloads to 0 or up again, `rate` each second, none twice. */
+  /** Scales `count` different workloads to 0, or up again, at `rate` workloads a second. */
   change(count: number, rate: number): Promise<ChangeTimes>;
 }
 
@@ -45,7 +45,7 @@ async function serve(clusters: number, workloads: number): Promise<void> {
     while (times.length < count) {
       const due = Math.min(count, Math.floor(((performance.now() - began) / 1_000) * rate));
       while (times.length < due) {
-        // Over all clusters in turn.
+        // Goes through the clusters in turn.
         const index = (next % clusters) * workloads + (Math.floor(next / clusters) % workloads);
         const [double, name] = all[index] ?? [];
         next += 1;
@@ -62,7 +62,7 @@ async function serve(clusters: number, workloads: number): Promise<void> {
   process.send?.(doubles.map((double) => double.kubeconfig));
 }
 
-/** Runs `use` with so many clusters of `workloads` each. */
+/** Runs `use` with `clusters` clusters that have `workloads` workloads each. */
 export async function withChangingClusters<T>(
   clusters: number,
   workloads: number,

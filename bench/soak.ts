@@ -1,6 +1,6 @@
-// Full load for minutes: services are registered, started, crash, are stopped and removed; agents come and
-// go; lists and logs are read; streams stay open or reconnect. The question is whether memory grows: the last
-// minute next to the second.
+// Full load for minutes: services are registered, started, crash, are stopped and removed; agents are started
+// and removed; lists and logs are read; streams stay open or reconnect. The benchmark compares the memory in
+// the last minute with that in the second, to show whether it grows.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Daemon, withDaemon } from './kit/daemon.ts';
 import { countFrames } from './kit/event_subscribers.ts';
@@ -11,26 +11,26 @@ import { memoryOf } from './kit/process_stats.ts';
 const MINUTES = 10;
 const MINUTE_MS = 60_000;
 const SAMPLE_MS = 1_000;
-/** Services that run through their whole life at any time, and services that only run and print. */
+/** The number of loops that register, run and remove a service, and of services that only print. */
 const LANES = 4;
 const TALKERS = 20;
 const TALK = `while :; do echo "$BERTH_SERVICE says that it is there"; sleep 0.1; done`;
 const FAIL = 'sleep 0.05; exit 3';
 const RUN = 'exec sleep 1000';
 const SUBSCRIBERS = 50;
-/** Streams that close and reopen in turn. */
+/** How long each short-lived stream stays open. */
 const VISIT_MS = 500;
 const READ_CONNECTIONS = 2;
 const READ_MS = 1_000;
 const FIRST_PORT = 14_100;
 
-/** Whether to continue, and the number of lives so far. */
+/** Whether the load continues, and how many services have been registered and removed so far. */
 interface Going {
   on: boolean;
   lives: number;
 }
 
-/** The life of a service, from registration to removal: it crashes, is restarted and stopped. */
+/** One life of a service: it is registered, crashes, is registered anew, started, stopped and removed. */
 async function life({ ask }: Daemon, name: string, port: number): Promise<void> {
   const path = `/v1/services/${name}`;
   const register = (cmd: string): Promise<unknown> =>
@@ -75,7 +75,7 @@ async function readers({ port }: Daemon, going: Going): Promise<void> {
   }
 }
 
-/** Opens streams of events and of logs, reads each for a time and closes it; event streams replay. */
+/** Opens one stream after another, of events (with a replay) or of logs, and closes it after `VISIT_MS`. */
 async function visitors({ port }: Daemon, going: Going): Promise<void> {
   const paths = ['/v1/events?lastEventId=1', '/v1/services/talker-2/logs/stream', '/v1/events?detail=true'];
   for (let number = 0; going.on; number += 1) {
@@ -86,7 +86,7 @@ async function visitors({ port }: Daemon, going: Going): Promise<void> {
 }
 
 const KINDS = ['Pss', 'Rss'] as const;
-/** The figures of one minute: the medians of its seconds in MiB. */
+/** The memory in one minute: the medians of a sample per second, in MiB. */
 interface Minute {
   daemon: { Pss: number; Rss: number };
   host: { Pss: number; Rss: number };

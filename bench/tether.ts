@@ -1,4 +1,4 @@
-// Tethers of a real daemon on a real cluster, next to `kubectl port-forward` to the same pod in the same run.
+// Tethers of a real daemon on a real cluster. The floor is `kubectl port-forward` to the same pod.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -29,12 +29,12 @@ const AT_ONCE = 20;
 const TURN_MS = 1_500;
 const ANSWERS = 40;
 /**
- * Pause between connections, as of a user who clicks: every thread and process on the path has gone to sleep.
+ * Pause between connections, as when a user clicks: all threads and processes on the path become idle in it.
  */
 const QUIET_MS = 25;
 const TURNS = 9;
 
-/** Sends `first`, resolves when enough has arrived, then closes, as clients do. */
+/** Opens a connection, sends `first`, and closes it once `isEnough` accepts what has arrived. */
 function exchange(
   port: number,
   first: string | Buffer,
@@ -82,7 +82,7 @@ const up = (port: number) => {
   return async (): Promise<number> =>
     BULK_MIB / (await seconds(() => exchange(port, sent, (text) => text.includes('done'))));
 };
-/** Milliseconds to the first response of a new connection, one at a time, each after `quietMs` of silence. */
+/** The median time to the first response on a new connection, in ms; `quietMs` is the pause before each. */
 const firstAnswer =
   (port: number, quietMs = 0) =>
   async (): Promise<number> => {
@@ -113,7 +113,7 @@ async function berth(namespace: string, ...[folder, config, environment]: Parame
   const tether = async (cluster: string, name: string, containerPort: number): Promise<number> => {
     const path = `/workloads?cluster_id=${cluster}`;
     const rows = (await ask('GET', path)) as { id: string; namespace: string; name: string }[];
-    // The namespace of an earlier run may still exist.
+    // A namespace of an earlier run, with workloads of the same names, may still exist.
     const { id } = rows.find((row) => row.namespace === namespace && row.name === name) ?? { id: '' };
     const made = await ask('POST', `/workloads/${id}/tether`, { container_port: containerPort });
     const { tether_id } = made as { tether_id: string };
@@ -138,7 +138,7 @@ const freePort = (): Promise<number> =>
     });
   });
 
-/** Two daemons: one with a relay, and one that tethers the workloads of the first over it. */
+/** Two daemons: one offers a relay, the other opens remote tethers through it. */
 async function remoteBerth(folder: string, namespace: string) {
   const [there, here] = ['there', 'here'].map((name) => join(folder, name));
   if (!there || !here) throw new Error('two folders');
@@ -182,7 +182,7 @@ async function carried(tethered: Tethered, overWebSocket: Tethered, theirs: numb
   ];
 }
 
-/** Over the relay of another Berth on the same machine, next to a tether. */
+/** Remote tethers through the relay of another daemon on this machine. The floor is a plain tether. */
 async function relayed(tethered: Tethered, remotely: Tethered): Promise<Row[]> {
   const turns = TURNS;
   const [bulk, pages] = [await tethered('bench', 7000), await tethered('bench', 8080)];
@@ -198,7 +198,7 @@ async function relayed(tethered: Tethered, remotely: Tethered): Promise<Row[]> {
   ];
 }
 
-/** The floor is the time from the change of the replicas to a Ready pod. */
+/** A connection that wakes a workload. The floor is the time from the change of replicas to a Ready pod. */
 async function woken(tethered: Tethered, cluster: KubeCluster, namespace: string): Promise<Row> {
   const port = await tethered('asleep', 8080);
   const scale = scaler(cluster, namespace, 'asleep');

@@ -1,4 +1,4 @@
-// The cluster for the tether benchmark: its workloads, an account that may only use WebSockets, and kubectl.
+// The cluster of the benchmark `tether`: workloads, an account that may only use WebSockets, and kubectl.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ case "$what" in
 esac
 `;
 
-/** Serves a page on 8080, as in the cluster's sample, and on 7000 any number of bytes in either direction. */
+/** A Deployment that serves a page on port 8080, and sends or receives any number of bytes on port 7000. */
 export const workload = (name: string): object => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -50,10 +50,10 @@ export const workload = (name: string): object => ({
   },
 });
 
-/** The name of the account's cluster-wide binding, which no namespace contains, so it is removed by name. */
+/** The name of the account's ClusterRoleBinding. It is in no namespace, so it is removed separately. */
 export const viewOf = (namespace: string): string => `${namespace}-view`;
 
-/** An account that may `get` port forwards but not `create` them: a WebSocket is a get, SPDY a create. */
+/** An account that may only `get` port forwards: a WebSocket needs `get`, SPDY needs `create`. */
 const getter = (namespace: string): object => ({
   apiVersion: 'v1',
   kind: 'List',
@@ -98,7 +98,7 @@ export function getterKubeconfig(namespace: string): string {
 
 export const adminKubeconfig = (): string => readFileSync(KUBECONFIG, 'utf8');
 
-/** The local ports that `kubectl port-forward` assigns to ports 7000 and 8080 of the pod. */
+/** Starts `kubectl port-forward` to a pod. `ports` are the local ports for 7000 and 8080. */
 export async function portForward(
   namespace: string,
   pod: string,
@@ -119,7 +119,7 @@ export async function portForward(
   return { child, ports };
 }
 
-/** Scales the workload, and waits until its pods match. */
+/** Scales a workload and waits until its pods match. */
 export function scaler(cluster: KubeCluster, namespace: string, name: string) {
   const target = { kind: 'Deployment' as const, namespace, name };
   const until = async (fits: (ready: number, all: number) => boolean): Promise<void> => {

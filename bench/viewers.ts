@@ -1,6 +1,6 @@
-// Viewers of agents' terminals: the first screen, the echo of a keystroke, and the time until the program
-// reads a prompt; `berth ui` is in terminal_ui.ts. The floors are a bare request, node-pty alone, and
-// `tmux send-keys`.
+// Viewers of agents' terminals: the time to the first screen, to the echo of a keystroke, and until the
+// program has read a prompt. The floors are a bare request, node-pty alone, and `tmux send-keys`. The rows of
+// `berth ui` come from terminal_ui.ts.
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream, mkdtempSync, type ReadStream, rmSync } from 'node:fs';
@@ -16,11 +16,11 @@ import { terminalUi } from './terminal_ui.ts';
 
 const run = promisify(execFile);
 
-/** Runs per sample; the median counts. */
+/** Requests per sample. The sample is their median. */
 const TIMES = 20;
-/** Keys per sample; the median counts. */
+/** Keystrokes per sample. The sample is the median of their times. */
 const KEYS = 200;
-/** An agent accepts the next prompt after this pause. */
+/** Pause before each prompt, after which the agent is idle and accepts it. */
 const QUIET_MS = 3_300;
 
 const attachUrl = ({ port }: Daemon, name: string): string =>
@@ -59,7 +59,7 @@ async function firstScreen(daemon: Daemon): Promise<Row> {
 async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
   await daemon.ask('POST', '/v1/agents/spinup', { name: 'echoing', cmd: 'exec cat' });
   const socket = await view(daemon, 'echoing');
-  // The repaint after the attach has ended.
+  // By then, the repaint that follows the attach has ended.
   await pause(200);
   const key = async (): Promise<number> => {
     const echoed = once(socket, 'message');
@@ -85,13 +85,13 @@ async function keystroke(daemon: Daemon, bare: BareProcess): Promise<Row> {
 }
 
 /**
- * A minimal shell that writes each line to the pipe `to`. It then shows a shell's prompt, so that the agent
- * is idle again: an agent that shows anything else is working, and accepts no prompt.
+ * A minimal shell that writes each line that it reads to the pipe `to`. It then prints a shell prompt, by
+ * which the daemon recognizes that the agent is idle. A working agent accepts no prompt.
  */
 const passingShell = (to: string): string =>
   `exec 3>${to}; while printf '$ ' && IFS= read -r line; do printf '%s\\n' "$line" >&3; done`;
 
-/** Resolves when the program has written the typed text to the pipe. */
+/** Milliseconds from the call of `type` until the program has written the typed text to the pipe. */
 async function readBy(fifo: ReadStream, type: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   const read = once(fifo, 'data').then(() => performance.now() - began);

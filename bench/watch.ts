@@ -1,5 +1,5 @@
-// Files that a service watches: the processor time of the daemon at rest with fifty thousand of them, beside
-// as many that git ignores. The floor is the same service without a watch.
+// Watched files: the idle processor time of a daemon whose service watches 50,000 files, next to 50,000 that
+// git ignores. The floor is the same service without a watch.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { cpuMs } from './kit/process_stats.ts';
 
 const FOLDERS = 500;
 const FILES_PER_FOLDER = 100;
-/** The thread that watches has read the tree, and V8 has compiled it. */
+/** After this time, the watcher thread has read the tree and V8 has compiled its code. */
 const SETTLE_MS = 5_000;
 const WINDOW_MS = 10_000;
 const WATCH_RETRY_MS = 100;
@@ -29,7 +29,7 @@ interface Explanation {
   watching: { folders: number } | null;
 }
 
-/** Percent of one core that the daemon uses while the service `watched`, or one without a watch, runs. */
+/** Percent of one core that the daemon uses while a service with this `watch` runs and no file changes. */
 async function atRest({ ask, pid }: Daemon, cwd: string, watch: object | null): Promise<number> {
   await ask('POST', '/v1/services', { name: 'watched', port: null, cmd: IDLE, cwd, watch });
   await ask('POST', '/v1/services/watched/start');

@@ -1,5 +1,5 @@
-// Floors that need a process of their own: a small program without any product code, and its client. Each
-// task is a message to the program; each answer is a number.
+// The client of the bare process, a small program without product code that measures floors. Each task is a
+// message to the program, and each answer is a number.
 import { type ChildProcess, fork } from 'node:child_process';
 import { builtFile, PLAIN_ENVIRONMENT } from './daemon.ts';
 
@@ -26,11 +26,11 @@ export interface BareTasks {
    */
   serve: { body: string; frame: string };
   /**
-   * Starts a relay that forwards bytes to that port, one connection for each, without parsing them. Answers
-   * with its own port.
+   * Starts a relay that opens a connection to the port `to` for each client and forwards the bytes without
+   * parsing them. Answers with its own port.
    */
   relay: { to: number };
-  /** Reads the processor times of `count` processes every 2 s from now on. */
+  /** Reads the processor times of the processes `pids` every 2 s from now on. */
   poll: { pids: number[] };
 }
 

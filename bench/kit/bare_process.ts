@@ -11,7 +11,7 @@ import type { BareTasks } from './bare_client.ts';
 const POLL_MS = 2_000;
 /** uWebSockets.js closes a response after 10 s without activity. */
 const COMMENT_MS = 5_000;
-/** Only processes with a pid: one that failed to start has none, and group 0 is the caller's own. */
+/** Only processes that started. One that failed has no pid, and signals to group 0 would hit this process. */
 const children = new Map<ChildProcess, number>();
 const terminals = new Set<number>();
 const subscribers: HttpResponse[] = [];
@@ -28,7 +28,8 @@ const terminal = (cmd: string) =>
   spawnPty('/bin/sh', ['-c', cmd], { cols: 120, rows: 32, cwd: '/', env: process.env, encoding: null });
 
 /**
- * Frames are batched until the current turn ends: a floor with one write per frame would be too easy to beat.
+ * Frames that are sent together after the current turn of the event loop: a floor that writes each frame
+ * separately would be too easy to beat.
  */
 let waiting = '';
 

@@ -1,4 +1,4 @@
-// Servers that share a database, as built: the subject of the benches of a team's Berth.
+// Built `berth cloud serve` processes that share one database: the subject of the benchmark `shared`.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ export interface CloudServer {
   port: number;
   /** Resolves with the parsed body; rejects on any status but 2xx. */
   ask(method: string, path: string, body?: object): Promise<Json>;
-  /** Whether it has the clusters itself. */
+  /** Whether this server holds the lease, so it serves the clusters itself. */
   holds(): Promise<boolean>;
   signal(name: NodeJS.Signals): void;
   ended: Promise<void>;
@@ -29,14 +29,14 @@ export interface ServerTeam {
   folder: string;
 }
 
-/** What all servers of a database have in common; `folder` gets their state directories. */
+/** What all servers of one database share. Their state directories are created in `folder`. */
 export function newTeam(folder: string, url: string): ServerTeam {
   const keyFile = join(folder, 'cloud.key');
   writeFileSync(keyFile, randomBytes(32), { mode: 0o600 });
   return { url, keyFile, folder };
 }
 
-/** The head of a request, with the token of the servers. */
+/** The header with the token of the servers. */
 export const tokenHeaders = { Authorization: `Bearer ${TOKEN}` };
 
 interface Answer {
@@ -65,7 +65,7 @@ function request(port: number, method: string, path: string, headers = {}, body?
   });
 }
 
-/** Starts one more server of a team; resolves at its line 'listening'. */
+/** Starts one more server of a team. Resolves when it prints that it is listening. */
 export async function startServer({ url, keyFile, folder }: ServerTeam): Promise<CloudServer> {
   const home = join(folder, `server-${randomBytes(4).toString('hex')}`);
   const config = join(folder, 'server.toml');
@@ -105,7 +105,7 @@ export async function startServer({ url, keyFile, folder }: ServerTeam): Promise
   };
 }
 
-/** The first of `servers` that has the clusters, once one has. */
+/** Waits until one of `servers` holds the clusters, and returns it. */
 export async function holderOf(servers: readonly CloudServer[]): Promise<CloudServer> {
   for (;;) {
     for (const server of servers) if (await server.holds()) return server;

@@ -1,5 +1,4 @@
-// A real daemon, as built, on a state directory of its own: the subject of every bench that measures the
-// whole.
+// A built daemon with a state directory of its own: the subject of every benchmark of the whole program.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -9,11 +8,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { commandLine, listPids } from './process_stats.ts';
 
-/** The build lies beside or above the bundle of this file. */
+/** The build is in the folder of this file's bundle, or in the folder above it. */
 export const builtFile = (name: string): string =>
   fileURLToPath(new URL(import.meta.url.includes('/chunks/') ? `../${name}` : name, import.meta.url));
 
-/** Time for an orderly end; after it the daemon and its host are killed. */
+/** Time limit of an orderly shutdown. After it, the daemon and its host are killed. */
 const END_TIMEOUT_MS = 20_000;
 const HOST_POLL_MS = 5;
 
@@ -21,7 +20,7 @@ export interface Daemon {
   pid: number;
   hostPid: number;
   port: number;
-  /** From the spawn to the line 'listening'. */
+  /** Milliseconds from the spawn until the daemon prints that it is listening. */
   startMs: number;
   ask: DaemonRequester['ask'];
   /** Ends the daemon and everything it supervises. */
@@ -31,11 +30,12 @@ export interface Daemon {
 }
 
 /**
- * The environment of every measured process: NODE_EXTRA_CA_CERTS alone costs a Node process 25 ms at start.
+ * The environment of every measured process. Other variables change the figures: NODE_EXTRA_CA_CERTS alone
+ * adds 25 ms to the start of a Node process.
  */
 export const PLAIN_ENVIRONMENT: NodeJS.ProcessEnv = { PATH: process.env['PATH'] };
 
-/** The environment of a daemon that lives in `folder`. */
+/** The environment of a daemon with its home and state directory in `folder`. */
 export const environmentIn = (folder: string): NodeJS.ProcessEnv => ({
   ...PLAIN_ENVIRONMENT,
   HOME: folder,
@@ -49,7 +49,7 @@ export interface DaemonRequester {
   close(): void;
 }
 
-/** Keeps up to `connections` connections to an HTTP server on this machine. */
+/** A client of an HTTP server on this machine. It keeps up to `connections` connections open. */
 export function daemonRequester(port: number, connections = 64): DaemonRequester {
   const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
   const ask: DaemonRequester['ask'] = (method, path, body) =>
@@ -77,7 +77,7 @@ export function daemonRequester(port: number, connections = 64): DaemonRequester
   return { ask, close: () => agent.destroy() };
 }
 
-/** The process host of the daemon in `folder`. On a new folder it starts after the daemon. */
+/** The pid of the process host of the daemon in `folder`. In a new folder, it starts after the daemon. */
 async function hostOf(folder: string): Promise<number> {
   const path = join(folder, 'state');
   for (
@@ -96,8 +96,8 @@ async function hostOf(folder: string): Promise<number> {
 }
 
 /**
- * Starts a daemon in `folder`; resolves at its line 'listening'. `config`: the text of its configuration;
- * `environment`: variables of its own.
+ * Starts a daemon in `folder`. Resolves when it prints that it is listening. `config` is the text of its
+ * configuration file, `environment` are additional variables.
  */
 export async function startDaemon(
   folder: string,
@@ -170,10 +170,10 @@ export function withDaemon<T>(use: (daemon: Daemon) => Promise<T>, config?: stri
   });
 }
 
-/** The command of a service that does nothing at all. */
+/** The command of a service that does nothing. */
 export const IDLE = 'exec sleep 1000';
 
-/** Registers idle services, or services that run `cmd`, as `svc-1` and so on, all in one group. */
+/** Registers `count` services that run `cmd`, named `svc-1` and so on, all in one group. */
 export async function registerMany(
   daemon: Daemon,
   count: number,

@@ -1,5 +1,5 @@
-// Readers of event streams with the least possible load on the machine: plain sockets that fill a buffer,
-// parsed later.
+// Readers of event streams that use as little processor time as possible: plain sockets that fill a buffer,
+// which is parsed later.
 import net from 'node:net';
 
 export interface Subscriber {
@@ -11,19 +11,22 @@ export interface Subscriber {
 }
 
 const KIB = 1_024;
-/** Buffer size of one subscriber; more data is a defect of the bench. */
+/** Buffer size of one subscriber. A benchmark must not send more to it. */
 const ROOM = 256 * KIB;
-/** One read buffer for all: its content is copied at once. */
+/** One read buffer for all subscribers: each copies its data out of it at once. */
 const incoming = Buffer.allocUnsafeSlow(64 * KIB);
 
-/** A chunk is a line with its size and then the bytes; no frame has a carriage return. */
+/**
+ * Removes the chunk framing: each chunk is a line with its size, then the bytes. No event contains a carriage
+ * return.
+ */
 const unchunked = (text: string): string =>
   text
     .split('\r\n')
     .filter((_, index) => index % 2 === 1)
     .join('');
 
-/** Opens a stream; resolves with its head and first line. */
+/** Opens a stream. Resolves when the response head and the first line have arrived. */
 export function subscribe(port: number, path: string): Promise<Subscriber> {
   const all = Buffer.allocUnsafeSlow(ROOM);
   let size = 0;
@@ -33,7 +36,7 @@ export function subscribe(port: number, path: string): Promise<Subscriber> {
   return new Promise((opened, refused) => {
     const look = (): void => {
       if (!waiting) return;
-      // The mark may arrive in two parts.
+      // The mark may be split between two reads.
       const at = all.subarray(Math.max(body, seen - waiting.mark.length), size).indexOf(waiting.mark);
       seen = size;
       if (at < 0) return;
@@ -73,16 +76,16 @@ export function subscribe(port: number, path: string): Promise<Subscriber> {
 }
 
 export interface Counter {
-  /** Frames since the stream opened, without the first line. */
+  /** The number of events since the stream opened. */
   count(): number;
-  /** Resolves after that many frames. Rejects when the stream ends first. */
+  /** Resolves after `count` events. Rejects when the stream ends first. */
   reached(count: number): Promise<void>;
   end(): void;
 }
 
 const FRAME = Buffer.from('\ndata: ');
 
-/** Opens a stream and keeps only the number of its frames: thousands of such streams cost next to nothing. */
+/** Opens a stream and only counts its events, so that thousands of such streams use little time. */
 export function countFrames(port: number, path: string): Promise<Counter> {
   let frames = 0;
   let rest = '';
@@ -90,7 +93,7 @@ export function countFrames(port: number, path: string): Promise<Counter> {
   return new Promise((opened, refused) => {
     const take = (size: number): boolean => {
       const part = incoming.subarray(0, size);
-      // A mark may span two parts.
+      // A mark may be split between two reads.
       const seam = rest + part.toString('latin1', 0, FRAME.length - 1);
       if (rest.length > 0 && seam.includes(FRAME.toString('latin1'))) frames += 1;
       for (let at = part.indexOf(FRAME); at >= 0; at = part.indexOf(FRAME, at + FRAME.length)) frames += 1;

@@ -1,8 +1,8 @@
-// How every benchmark measures: the subject and its floor (the best that the machine or the library can do)
-// take turns in the same run, and the median of the ratios of the turns counts. A ratio survives a slow or
-// busy machine; a number does not.
+// How every benchmark measures. The subject and its floor (the best that the machine or the library can do)
+// alternate in the same run, and the result is the median of the ratios of the turns. A slow or busy machine
+// changes a ratio much less than the figures themselves.
 
-/** The figures of one turn, in the unit of the row. More is better for `compare`, less for `cost`. */
+/** Measures once, in the unit of the row. More is better for `compare`, less for `cost`. */
 export type Sample = () => Promise<number>;
 
 export interface Sides {
@@ -89,9 +89,9 @@ export interface Growth {
 }
 
 /**
- * Measures every size in every turn. The floor of a size is the size before it. Above 1 a unit costs less
- * than there, below 1 more; a cost that grows with the square of the size falls as far below 1 as the size
- * has grown.
+ * Measures every size in every turn. The floor of a size is the size before it. A ratio above 1 means that a
+ * unit costs less than at the size before, below 1 that it costs more. If the total cost grows with the
+ * square of the size, a size ten times as large has a ratio of 0.1.
  */
 export async function growth({ names, unit, sizes, sizeName, sample, turns = 3 }: Growth): Promise<Row[]> {
   const bySize = sizes.map((): number[][] => []);
@@ -159,7 +159,7 @@ function rowOf(
   };
 }
 
-/** Calls `once` for `ms`, with `inFlight` calls at a time; returns calls per second. */
+/** Calls `once` repeatedly for `ms`, `inFlight` calls at a time. Returns the calls per second. */
 export async function throughput(
   once: () => Promise<unknown>,
   inFlight: number,

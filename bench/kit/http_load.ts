@@ -1,5 +1,5 @@
-// Requests to a server as fast as it answers them, over plain sockets that stay open, so that the client
-// costs next to nothing.
+// Sends requests to a server as fast as it answers them. The client uses plain sockets that stay open, so
+// that it takes little processor time itself.
 import net from 'node:net';
 
 const KIB = 1_024;
@@ -7,8 +7,8 @@ const incoming = Buffer.allocUnsafeSlow(256 * KIB);
 const OK = 'HTTP/1.1 2';
 
 /**
- * Sends `request` (a complete GET) over `connections` connections, one at a time on each; returns responses
- * per second over `ms`.
+ * Sends `request`, a complete GET, over `connections` connections for `ms`, with one request at a time on
+ * each. Returns the responses per second.
  */
 export function runHttpLoad(port: number, request: string, connections: number, ms: number): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -13,11 +13,11 @@ interface Machine {
 
 export interface Run {
   machine: Machine;
-  /** By benchmark: the day, and the rows. */
+  /** The day and the rows of each benchmark. */
   results: Record<string, { at: string; rows: readonly Row[] }>;
 }
 
-/** The machine, without its name. */
+/** Describes the machine without its host name. */
 const machine = (): Machine => ({
   cpu: cpus()[0]?.model ?? 'unknown',
   cores: cpus().length,

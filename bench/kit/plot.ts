@@ -1,4 +1,4 @@
-// The last run as a picture: every ratio on one scale, and below them a small chart for each cost that grows.
+// Draws the last run: every ratio on one axis, and below it a small chart for each cost measured by size.
 import type { Row } from './harness.ts';
 import type { Run } from './measured_run.ts';
 import type { Targets } from './targets.ts';
@@ -8,7 +8,7 @@ const LINE = 15;
 const LEFT = 330;
 const RIGHT = 60;
 const TOP = 40;
-/** The ratio axis is logarithmic and ends here. */
+/** The ends of the ratio axis, which is logarithmic. */
 const LEAST = 0.1;
 const MOST = 100;
 const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
@@ -82,7 +82,9 @@ interface Curve {
   points: { size: number; value: number }[];
 }
 
-/** The curves of a run. Each begins with its first size, which only ever serves as a floor. */
+/**
+ * The curves of a run. The first point of each is its smallest size, which has no row: it is only a floor.
+ */
 function curvesOf(run: Run): Curve[] {
   const curves = new Map<string, Curve>();
   for (const { rows } of Object.values(run.results)) {

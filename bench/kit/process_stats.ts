@@ -1,4 +1,4 @@
-// Figures from /proc for processes measured from outside.
+// Figures of other processes, read from /proc.
 import { readdirSync, readFileSync } from 'node:fs';
 import { KIB } from '../../src/settings/limits.ts';
 
@@ -26,7 +26,7 @@ export const commandLine = (pid: number): string[] => readProcFile(pid, 'cmdline
 /** A zombie does not count as alive. */
 export const isAlive = (pid: number): boolean => /^State:\s+[^ZX]/m.test(readProcFile(pid, 'status'));
 
-/** Seconds of processor time used so far by the processes `of`, all threads included. */
+/** Seconds of processor time that all threads of the processes `of` have used so far. */
 export function cpuSeconds(of: readonly number[]): number {
   const ticks = of.map((pid) => {
     const stat = readProcFile(pid, 'stat');
@@ -36,17 +36,17 @@ export function cpuSeconds(of: readonly number[]): number {
   return ticks.reduce((sum, value) => sum + value, 0) / TICKS_PER_SECOND;
 }
 
-/** Milliseconds of processor time of all current threads of `pid`, to the microsecond. */
+/** Milliseconds of processor time of all current threads of `pid`, with microsecond precision. */
 export function cpuMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.reduce((sum, thread) => sum + threadMs(pid, Number(thread)), 0);
 }
 
-/** The same for one thread; the main thread has the pid as its number. */
+/** Milliseconds of processor time of one thread. The number of the main thread is the pid. */
 export const threadMs = (pid: number, thread = pid): number =>
   Number(readProcFile(pid, `task/${thread}/schedstat`).split(' ')[0]) / 1e6;
 
-/** MiB of memory. PSS counts a shared page by its share, RSS wholly. */
+/** MiB of memory. PSS divides a shared page among its processes, RSS counts it in full. */
 export function memoryOf(pid: number, kind: 'Pss' | 'Rss'): number {
   return (
     Number(new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(readProcFile(pid, 'smaps_rollup'))?.[1] ?? 0) / KIB

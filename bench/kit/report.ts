@@ -1,5 +1,5 @@
-// The latest results, kept beside the benches: figures as JSON, a table in README.md and a plot. A run of
-// some benches replaces their rows and keeps the others, as long as machine and Node are the same.
+// Writes the latest results to the folder of the benchmarks: figures as JSON, a table in README.md, a plot.
+// A run of some benchmarks keeps the rows of the others, provided that machine and Node are the same.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from './measured_run.ts';
@@ -9,7 +9,7 @@ import { boundOf, round, type Targets } from './targets.ts';
 const BEGIN = '<!-- the last run -->';
 const END = '<!-- end of the last run -->';
 
-/** The figures of a run in Markdown. */
+/** The figures of a run as a Markdown table. */
 export function tableOf({ machine, results }: Run, targets: Targets): string {
   const { cpu, cores, memoryGiB, node } = machine;
   const lines = Object.entries(results).flatMap(([name, { at, rows }]) => [
@@ -32,7 +32,7 @@ export function tableOf({ machine, results }: Run, targets: Targets): string {
   ].join('\n');
 }
 
-/** Returns `text` with the part between the marks replaced. */
+/** Returns `text` with `inner` in place of the part between the marks. */
 export function between(text: string, inner: string): string {
   const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`README.md has no ${BEGIN} with ${END} after it`);

@@ -1,4 +1,4 @@
-// The bounds of targets.json, and the rows that miss them.
+// The bounds in targets.json, and which rows miss them.
 import type { Row } from './harness.ts';
 
 /**
@@ -12,13 +12,13 @@ export interface Bounds {
   over?: number;
 }
 
-/** By benchmark and row. */
+/** The bounds of each row of each benchmark. */
 export type Targets = Record<string, Record<string, Bounds>>;
 
 export const round = (value: number): string =>
   value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3);
 
-/** The bounds of a row, in words. */
+/** The bounds of a row as text. */
 export function boundOf({ ratio, least, most, over }: Bounds = {}): string {
   const bounds = [
     ratio === undefined ? '' : `ratio ≥ ${ratio}`,
@@ -29,7 +29,7 @@ export function boundOf({ ratio, least, most, over }: Bounds = {}): string {
   return bounds.filter((text) => text !== '').join(', ');
 }
 
-/** Describes how a row misses its bound; empty when it does not. */
+/** Describes each bound that a row misses. */
 function isMissed(row: Row, { ratio, least, most, over }: Bounds): string[] {
   return [
     ratio !== undefined && row.ratio < ratio
@@ -47,7 +47,7 @@ function isMissed(row: Row, { ratio, least, most, over }: Bounds): string[] {
   ].filter((text) => text !== '');
 }
 
-/** Rows that miss their bound, and bounds without a row: otherwise a benchmark that lost a row would pass. */
+/** Reports rows that miss a bound. A bound without a row is also a miss, so that no row can get lost. */
 export function misses(targets: Targets, results: ReadonlyMap<string, readonly Row[]>): string[] {
   return [...results].flatMap(([name, rows]) =>
     Object.entries(targets[name] ?? {}).flatMap(([title, bounds]) => {

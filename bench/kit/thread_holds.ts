@@ -1,6 +1,6 @@
-// How long the threads of a daemon are blocked. A probe in each thread runs every millisecond and measures
-// its delay, minus the time for which the thread waited for a processor. So the figure excludes other load on
-// the machine.
+// Measures how long the threads of a daemon are blocked. A timer in each thread fires every millisecond and
+// measures its own delay. The time for which the thread waited for a processor is subtracted, so that other
+// load on the machine does not count.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -24,7 +24,7 @@ setInterval(() => {
 `;
 
 interface Hold {
-  /** Its program. */
+  /** The name of its program. */
   thread: string;
   /** Epoch milliseconds. */
   at: number;
@@ -35,8 +35,8 @@ export interface ThreadHolds {
   /** Environment of the measured daemon. */
   environment: NodeJS.ProcessEnv;
   /**
-   * The longest block, in milliseconds, of any thread except the job threads while `work` runs; at least the
-   * shortest that is recorded.
+   * Runs `work`. Returns the longest time, in milliseconds, for which a thread other than a job thread was
+   * blocked meanwhile, or `LEAST_MS` if no block was that long.
    */
   during(work: () => Promise<unknown>): Promise<number>;
 }
