@@ -1,4 +1,4 @@
-// The tokens of agents: docs/reference.md "Token of an agent". Each is derived from a key file and the run of
+// The tokens of agents: docs/reference.md "Agent tokens". Each is derived from a key file and the run of
 // the agent's process. So none is stored, and each outlives the daemon.
 import { createHmac } from 'node:crypto';
 import { type AgentLife, agentKeyId, agentSecretText, formatKey } from '../protocol/access_key.ts';

@@ -1,4 +1,4 @@
-// The tokens of an OpenID Connect issuer: docs/reference.md "People by OpenID Connect". The only file that
+// The tokens of an OpenID Connect issuer: docs/reference.md "OpenID Connect". The only file that
 // imports jose.
 import {
   createRemoteJWKSet,

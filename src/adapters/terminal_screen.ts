@@ -1,5 +1,5 @@
 // A terminal emulator (@xterm/headless) that tracks what a screen shows. Program output may keep it busy for
-// long, so it only runs on job threads: docs/reference.md "Screens of terminals".
+// long, so it only runs on job threads: docs/reference.md "Terminal repaint".
 import type { Terminal } from '@xterm/headless';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { KIB } from '../settings/limits.ts';

@@ -1,5 +1,5 @@
 // The operations that prove the server and open sessions of the page:
-// docs/reference.md "Proof of the server", "Sessions of the page".
+// docs/reference.md "Server authentication", "Dashboard sessions".
 import { operationsOf } from './operation.ts';
 import { proof } from './query_fields.ts';
 

@@ -1,5 +1,5 @@
 // The fields of a registration that say how a service is checked, restarted and limited.
-// docs/reference.md "Checks", "Restart policy", "Limits of a service".
+// docs/reference.md "Checks", "Restart policy", "Resource limits".
 import { regexFault } from '../adapters/linear_regex.ts';
 import {
   isCheckCommand,

@@ -18,7 +18,7 @@ export type OperationKind = 'read' | 'call' | 'stream' | 'socket' | 'relay';
 export type KeyKind = 'service' | 'agent' | 'group' | 'stack' | 'policy' | 'token' | 'id';
 
 /**
- * What an agent may do with its token, docs/reference.md "Token of an agent":
+ * What an agent may do with its token, docs/reference.md "Agent tokens":
  * `never`: nothing, because only a person may use the operation;
  * `any`: everything, because the operation concerns no stack;
  * `self`: everything, if the path names the agent itself;

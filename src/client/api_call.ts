@@ -16,7 +16,7 @@ export interface Endpoint {
   url: () => string;
   /** null: no token is sent, and no proof is asked for. */
   access: () => Access | null | Promise<Access | null>;
-  /** The agent from within which a person forces a change: docs/reference.md "Token of an agent". */
+  /** The agent from within which a person forces a change: docs/reference.md "Agent tokens". */
   forcedIn?: string;
   /** The deadline of a call that does not wait for a state, in milliseconds; infinite: none. */
   deadlineMs: number;

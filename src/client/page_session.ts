@@ -1,4 +1,4 @@
-// A tab's session with the daemon that served it: docs/reference.md "Sessions of the page".
+// A tab's session with the daemon that served it: docs/reference.md "Dashboard sessions".
 import { access } from '../api/access.ts';
 import { type AccessKey, formatKey, parseKey, storableKey, TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { call, DEFAULT_DEADLINE_MS } from './api_call.ts';

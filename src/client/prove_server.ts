@@ -1,5 +1,5 @@
 // Before a client reveals anything, the server proves that it knows the key. The client then sends a bearer
-// instead of the key's secret: docs/reference.md "Proof of the server".
+// instead of the key's secret: docs/reference.md "Server authentication".
 import type { ServerProof } from '../api/access_shapes.ts';
 import { type AccessKey, bearerText, formatBearer, proofText, TOKEN_KEY_ID } from '../protocol/access_key.ts';
 import { apiTokenOfKey } from '../protocol/api_token.ts';

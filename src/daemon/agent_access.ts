@@ -1,4 +1,4 @@
-// Lets the processes of agents call the daemon: docs/reference.md "Token of an agent".
+// Lets the processes of agents call the daemon: docs/reference.md "Agent tokens".
 import { AgentTokens } from '../adapters/agent_tokens.ts';
 import { runningDaemon } from '../adapters/process/running_daemon.ts';
 import { localUrl } from '../adapters/url_host.ts';

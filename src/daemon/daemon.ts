@@ -217,7 +217,7 @@ async function startDeferredHost(
 
 /**
  * Warns once when other users can log in and no token protects the daemon, and of weak tokens:
- * docs/reference.md "First limits", "Tokens".
+ * docs/reference.md "Security limits", "Tokens".
  */
 function warnOfTokens(settings: Settings, configPath: string): void {
   if (settings.auth.token === '' && otherUsers().length > 0)

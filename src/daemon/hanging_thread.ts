@@ -1,4 +1,4 @@
-// How a hanging thread is handled: docs/reference.md "A thread that hangs".
+// How a hanging thread is handled: docs/reference.md "Hung threads".
 import { writeSync } from 'node:fs';
 import type { Clock } from '../runtime/actor.ts';
 import { THREADS } from '../settings/limits.ts';

@@ -1,4 +1,4 @@
-// Draws the screens of terminals on the job threads: docs/reference.md "Screens of terminals".
+// Draws the screens of terminals on the job threads: docs/reference.md "Terminal repaint".
 import type { ScreenJobs } from '../actors/service/shared_terminal.ts';
 import type { ReadState } from '../actors/service/state_drawings.ts';
 import { JOBS } from '../settings/limits.ts';

@@ -1,4 +1,4 @@
-// The issuer of `cloud.oidc_issuer`, as the front uses it: docs/reference.md "People by OpenID Connect".
+// The issuer of `cloud.oidc_issuer`, as the front uses it: docs/reference.md "OpenID Connect".
 import type { UserVerifier } from '../front/views/principals.ts';
 import { fail } from '../protocol/errors.ts';
 import type { Settings } from '../settings/config.ts';

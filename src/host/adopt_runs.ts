@@ -1,4 +1,4 @@
-// Adopts the runs of a host that was killed: docs/reference.md "Death of the process host". A new host
+// Adopts the runs of a host that was killed: docs/reference.md "Crash of the process host". A new host
 // watches the live ones and continues to read their output; how the others ended is unknown.
 import { readdirSync } from 'node:fs';
 import type { Libc } from '../adapters/process/libc.ts';

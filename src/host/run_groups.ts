@@ -1,4 +1,4 @@
-// The cgroups of runs with limits: docs/reference.md "Limits of a service". Where there are none, the daemon
+// The cgroups of runs with limits: docs/reference.md "Resource limits". Where there are none, the daemon
 // watches memory instead.
 import { existsSync } from 'node:fs';
 import {

@@ -1,4 +1,4 @@
-// The report of a stop: docs/reference.md "Proof of a stop".
+// The report of a stop: docs/reference.md "Result of a stop".
 import type { ListeningSocket } from '../adapters/process/listeners.ts';
 import { commandOf, type ProcessRow } from '../adapters/process/process_table.ts';
 import { socketHolder } from '../adapters/process/socket_holder.ts';

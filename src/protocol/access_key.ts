@@ -1,5 +1,5 @@
 // Keys shared by the daemon and a client, and the texts that both sign with them (HMAC):
-// docs/reference.md "Proof of the server".
+// docs/reference.md "Server authentication".
 
 /** A secret, and the public id by which the other side looks it up. */
 export interface AccessKey {
@@ -51,7 +51,7 @@ export interface AgentLife {
 
 const AGENT_KEY_ID = /^agent-([0-9a-f]{16})-([a-z0-9_][a-z0-9_-]{0,62})$/;
 
-/** The id of the key given to an agent's process: docs/reference.md "Token of an agent". */
+/** The id of the key given to an agent's process: docs/reference.md "Agent tokens". */
 export const agentKeyId = ({ name, run }: AgentLife): string => `agent-${run}-${name}`;
 
 /** The agent whose key has this id; null if the id belongs to another kind of key. */

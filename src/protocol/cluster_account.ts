@@ -1,5 +1,5 @@
 // Berth's account in a cluster: its rights, and the renewal of its token.
-// docs/reference.md "Rights in a cluster", "Renewal of tokens".
+// docs/reference.md "Rights in a cluster", "Cluster token renewal".
 import { CLOUD } from '../settings/cloud_limits.ts';
 
 /** A ServiceAccount of a cluster. */

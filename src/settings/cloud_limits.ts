@@ -129,7 +129,7 @@ export const POLICY = {
   namespacesMs: 300_000,
 } as const;
 
-/** Order of wakes: docs/reference.md "Order of wakes". */
+/** Wake order: docs/reference.md "Wake order". */
 export const WAKE_ORDER = {
   /** The most dependencies of a workload. */
   maxNames: 20,

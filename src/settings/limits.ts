@@ -47,7 +47,7 @@ export const TEXT_FILE = {
   maxTomlDepth: 16,
 } as const;
 
-/** Services: docs/reference.md "Fields of a service", "Numbers". */
+/** Services: docs/reference.md "Fields of a service", "Numeric limits and defaults". */
 export const SERVICE = {
   defaultStartTimeoutMs: 30_000,
   defaultStopGraceMs: 5_000,
@@ -188,7 +188,7 @@ export const CHECK = {
   logStepBytes: 64 * KIB,
 } as const;
 
-/** Limits of a run: docs/reference.md "Limits of a service". */
+/** Limits of a run: docs/reference.md "Resource limits". */
 export const RUN_LIMITS = {
   minMemoryMB: 4,
   maxMemoryMB: 16 * 1024 * 1024,
@@ -227,7 +227,7 @@ export const STREAMS = {
   checkIntervalMs: 500,
 } as const;
 
-/** The store: docs/reference.md "State directory", "A full disk". */
+/** The store: docs/reference.md "State directory", "Full disk". */
 export const STORE = {
   /** Blocks reserved for ends, marks and removals once the disk is full. */
   reserveBytes: 256 * KIB,
@@ -279,7 +279,7 @@ export const LOGS = {
   maxSharedBytes: 8 * MIB,
 } as const;
 
-/** The page at `/`: docs/reference.md "Sessions of the page". */
+/** The page at `/`: docs/reference.md "Dashboard sessions". */
 export const PAGE = {
   /** How long a code for opening the page is valid. */
   codeMs: 300_000,
@@ -328,7 +328,7 @@ export const THREADS = {
   restarts: { max: 5, withinMs: 60_000 },
   /**
    * The pause before each further start of a thread that died more often:
-   * docs/reference.md "Death of a thread".
+   * docs/reference.md "Crash of a thread".
    */
   pauseMs: 10_000,
   /**

@@ -1,4 +1,4 @@
-// An issuer whose keys change: docs/reference.md "People by OpenID Connect".
+// An issuer whose keys change: docs/reference.md "OpenID Connect".
 import { expect, it } from 'vitest';
 import { IssuerError, OidcIssuer } from '../../src/adapters/oidc.ts';
 import { MIB } from '../../src/settings/limits.ts';

@@ -1,4 +1,4 @@
-// Screens of hostile output: docs/reference.md "Screens of terminals". The jobs run on real threads.
+// Screens of hostile output: docs/reference.md "Terminal repaint". The jobs run on real threads.
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';

@@ -1,4 +1,4 @@
-// What counts as a hanging thread: docs/reference.md "A thread that hangs".
+// What counts as a hanging thread: docs/reference.md "Hung threads".
 import { expect, it } from 'vitest';
 import { heartbeatMemory, startHeartbeat, WatchedHeartbeat } from '../../src/daemon/heartbeat.ts';
 import { StallDetector } from '../../src/daemon/stall_detector.ts';

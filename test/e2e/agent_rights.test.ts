@@ -1,5 +1,5 @@
 // What an agent may do with its token, for every operation, over the real daemon:
-// docs/reference.md "Token of an agent".
+// docs/reference.md "Agent tokens".
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// docs/reference.md "A damaged store", through the real daemon and the real command.
+// docs/reference.md "Damaged store", through the real daemon and the real command.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

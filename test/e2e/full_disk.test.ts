@@ -1,4 +1,4 @@
-// docs/reference.md "A full disk": the real daemon on a small file system that is filled and emptied under
+// docs/reference.md "Full disk": the real daemon on a small file system that is filled and emptied under
 // load. BERTH_TEST_FULL_DISK_MS is the length of the run; an hour by hand.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// docs/reference.md "A thread that hangs", in the real daemon.
+// docs/reference.md "Hung threads", in the real daemon.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 // A stranger on the port of a daemon that was killed gets no token, in no form, from nobody; and everything
-// goes on once the daemon is back. docs/reference.md "Proof of the server".
+// goes on once the daemon is back. docs/reference.md "Server authentication".
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/create_client.ts';
 import { createFetchTransport } from '../../src/client/fetch_transport.ts';

@@ -1,4 +1,4 @@
-// The session of the page at `/`, and what it survives: docs/reference.md "Sessions of the page".
+// The session of the page at `/`, and what it survives: docs/reference.md "Dashboard sessions".
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { eventually } from '../kit/daemon.ts';

@@ -1,4 +1,4 @@
-// docs/reference.md "A full disk": it costs output, which is counted, and refuses starts; it never blocks a
+// docs/reference.md "Full disk": it costs output, which is counted, and refuses starts; it never blocks a
 // service.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// docs/reference.md "Limits of a service", held by real control groups of version 2. Few machines let a test
+// docs/reference.md "Resource limits", held by real control groups of version 2. Few machines let a test
 // make them, so test/kit/cgroup_machine.sh runs this file alone, in a virtual machine.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

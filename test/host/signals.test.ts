@@ -1,4 +1,4 @@
-// docs/reference.md "Death of the process host": what ends a host, and what does not.
+// docs/reference.md "Crash of the process host": what ends a host, and what does not.
 import { expect, test } from 'vitest';
 import { connectDaemon, isRunning, newState, useHost } from '../kit/process_host.ts';
 

@@ -1,4 +1,4 @@
-// The page's side of a session, as the page itself does it: docs/reference.md "Sessions of the page".
+// The page's side of a session, as the page itself does it: docs/reference.md "Dashboard sessions".
 import {
   type AccessKey,
   bearerText,

@@ -1,4 +1,4 @@
-// The other side of the proof of the server, for servers of the tests: docs/reference.md "Proof of the server".
+// The other side of the proof of the server, for servers of the tests: docs/reference.md "Server authentication".
 import { createHmac } from 'node:crypto';
 import { bearerText, formatBearer, proofText, TOKEN_KEY_ID } from '../../src/protocol/access_key.ts';
 

@@ -1,4 +1,4 @@
-// Requests to put many workloads to sleep or wake them: docs/reference.md "Sleep and wake of many".
+// Requests to put many workloads to sleep or wake them: docs/reference.md "Bulk sleep and wake".
 import type { BulkChange, BulkResult, StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import { selectorOfWorkloads } from '../../protocol/workload_selection.ts';

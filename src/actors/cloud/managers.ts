@@ -1,5 +1,5 @@
 // Other tools that set a workload's replicas, and the settings that make each leave a sleep alone:
-// docs/reference.md "Peace with other tools". Pure.
+// docs/reference.md "GitOps tools and autoscalers". Pure.
 import type { ObservedWorkload, StoredWorkload, WorkloadManager } from '../../protocol/cloud.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
 

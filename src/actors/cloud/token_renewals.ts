@@ -1,4 +1,4 @@
-// When the tokens of clusters are renewed: docs/reference.md "Renewal of tokens".
+// When the tokens of clusters are renewed: docs/reference.md "Cluster token renewal".
 
 import { renewalTime } from '../../protocol/cluster_account.ts';
 import type { StoredCluster } from '../../protocol/clusters.ts';

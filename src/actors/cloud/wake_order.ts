@@ -1,5 +1,5 @@
 // The order of wakes: a workload's dependencies are woken first, and waited for.
-// docs/reference.md "Order of wakes".
+// docs/reference.md "Wake order".
 import type { StoredWorkload } from '../../protocol/cloud.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { WakeOrder } from '../../protocol/policies.ts';

@@ -43,7 +43,7 @@ export interface ServiceEffectsConfig {
   /** The daemon's own environment, filtered by `inheritedEnvironment`. */
   environment: EnvironmentRows;
   /**
-   * The variables that let an agent's process call the daemon: docs/reference.md "Token of an agent". Fails
+   * The variables that let an agent's process call the daemon: docs/reference.md "Agent tokens". Fails
    * key_unusable, storage_full.
    */
   agentAccess: (life: AgentLife) => EnvironmentRows;

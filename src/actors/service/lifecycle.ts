@@ -352,7 +352,7 @@ export class ServiceLifecycle {
       if (this.state === state)
         this.leavePhase = context.clock.after(SERVICE.endRecordRetryMs, () => this.recordSoon(state));
       run.ready.reject(error);
-      // The stop has succeeded, even if the disk is full: docs/reference.md "A full disk".
+      // The stop has succeeded, even if the disk is full: docs/reference.md "Full disk".
       if (isFailure(error)) how.stop?.asked.resolve(how.stop.answer);
       else how.stop?.asked.reject(error);
       throw error;

@@ -1,5 +1,5 @@
 // Compares the process host's ledger with a service, at the start of the daemon and after a loss of the host:
-// docs/reference.md "Death of the daemon", "Death of the process host". Pure.
+// docs/reference.md "Crash of the daemon", "Crash of the process host". Pure.
 import type { LedgerRun } from '../../protocol/host.ts';
 import type { EndCause, LastEnd, StoredService } from '../../protocol/service.ts';
 import { type Backoff, backoffDelayMs, completeRestartRule, type RunOutcome } from './restart_policy.ts';

@@ -1,6 +1,6 @@
 // The terminal of one agent as its viewers see it. Output is read from the log by offset, so no viewer can
 // slow the program down. A viewer that is new or has fallen behind gets the current screen, which a job draws
-// from the end of the log. docs/reference.md "Screens of terminals".
+// from the end of the log. docs/reference.md "Terminal repaint".
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fail } from '../../protocol/errors.ts';
 import {

@@ -1,5 +1,5 @@
 // Terminal modes set by output that is too old to be drawn again, such as the alternate screen of a
-// long-running program: docs/reference.md "Screens of terminals".
+// long-running program: docs/reference.md "Terminal repaint".
 
 /** Modes that a drawn screen keeps: cursor keys, origin, wrapping, mouse, keypad, focus, screens, pasting. */
 const KEPT_MODES: ReadonlySet<number> = new Set([

@@ -1,5 +1,5 @@
 // The sizes that a terminal has had, each with the log offset from which it applied. Output only makes sense
-// at the size it was printed for: docs/reference.md "Screens of terminals".
+// at the size it was printed for: docs/reference.md "Terminal repaint".
 import type { SizeMark } from '../../protocol/terminal.ts';
 import { AGENT } from '../../settings/agent_limits.ts';
 

@@ -1,4 +1,4 @@
-// The store of a daemon: docs/reference.md "A damaged store". Opened only once the state directory belongs to
+// The store of a daemon: docs/reference.md "Damaged store". Opened only once the state directory belongs to
 // this daemon.
 import {
   closeSync,

@@ -1,4 +1,4 @@
-// Damaged rows of the store, set aside: docs/reference.md "A damaged store".
+// Damaged rows of the store, set aside: docs/reference.md "Damaged store".
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EncodedRow } from './store_tables.ts';

@@ -67,7 +67,7 @@ export type TableName = keyof StoreTables;
 interface TableRules {
   /** Its rows are JSON; the others contain bytes. */
   readonly isText: boolean;
-  /** A change of a row may use the reserve of a full disk: docs/reference.md "A full disk". */
+  /** A change of a row may use the reserve of a full disk: docs/reference.md "Full disk". */
   readonly isEssential: boolean;
 }
 

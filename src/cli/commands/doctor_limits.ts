@@ -1,4 +1,4 @@
-// The check of `berth doctor` for the limits of services: docs/reference.md "Limits of a service".
+// The check of `berth doctor` for the limits of services: docs/reference.md "Resource limits".
 import { berthProcesses, cgroupFolder, cgroupPlace, strangersIn } from '../../adapters/process/cgroup.ts';
 
 /**

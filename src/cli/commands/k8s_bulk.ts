@@ -1,5 +1,5 @@
 // Puts to sleep or wakes all workloads that a selector, namespaces or a cluster select:
-// docs/reference.md "Sleep and wake of many".
+// docs/reference.md "Bulk sleep and wake".
 import { BerthError } from '../../client/errors.ts';
 import { countText } from '../../presentation/format.ts';
 import { batchReporter } from '../kit/batch.ts';

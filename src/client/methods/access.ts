@@ -1,4 +1,4 @@
-// The methods for the page at `/`, and for logins: docs/reference.md "Sessions of the page", "Login".
+// The methods for the page at `/`, and for logins: docs/reference.md "Dashboard sessions", "Login".
 import { access } from '../../api/access.ts';
 import { type CallOptions, call, type Endpoint } from '../api_call.ts';
 

@@ -1,4 +1,4 @@
-// The session of this tab with the daemon that served the page: docs/reference.md "Sessions of the page".
+// The session of this tab with the daemon that served the page: docs/reference.md "Dashboard sessions".
 import { signal } from '@preact/signals';
 import { isBerthError } from '../../client/browser.ts';
 import { PageSession } from '../../client/page_session.ts';

@@ -1,5 +1,5 @@
 // The keys of one half of the API (daemon or cloud): its token, and everything derived from it.
-// docs/reference.md "Proof of the server", "Sessions of the page", "Token of an agent".
+// docs/reference.md "Server authentication", "Dashboard sessions", "Agent tokens".
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
   type AccessKey,

@@ -1,5 +1,5 @@
 // Whether an agent may perform an operation, decided here for all operations. Their column `agentRight` says
-// what is checked: docs/reference.md "Token of an agent".
+// what is checked: docs/reference.md "Agent tokens".
 import type { KeyKind, Operation } from '../../api/operation.ts';
 import type { SpinupInput } from '../../protocol/agents.ts';
 import type { CommandInput } from '../../protocol/commands.ts';

@@ -1,5 +1,5 @@
 // The caller of a request, identified by its token:
-// docs/reference.md "Tokens", "Token of an agent", "Shared terminals".
+// docs/reference.md "Tokens", "Agent tokens", "Shared terminals".
 import type { AgentLife } from '../../protocol/access_key.ts';
 import type { Principal } from '../../protocol/grants.ts';
 import type { Share } from './share_tokens.ts';

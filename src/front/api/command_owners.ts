@@ -1,4 +1,4 @@
-// Which agent prepared a command: only that agent may run it. docs/reference.md "Token of an agent".
+// Which agent prepared a command: only that agent may run it. docs/reference.md "Agent tokens".
 import type { Clock } from '../../runtime/actor.ts';
 import { COMMAND } from '../../settings/limits.ts';
 import type { Reach } from './reach.ts';

@@ -1,4 +1,4 @@
-// What an agent may see and change with its token: docs/reference.md "Token of an agent".
+// What an agent may see and change with its token: docs/reference.md "Agent tokens".
 import type { AgentLife } from '../../protocol/access_key.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { EventType } from '../../protocol/events.ts';

@@ -1,4 +1,4 @@
-// The common part of all answers: headers, and errors as clients see them. docs/reference.md "Answers",
+// The common part of all answers: headers, and errors as clients see them. docs/reference.md "Responses",
 // "Errors".
 import { ERRORS, type ErrorCode, type FailureDetail, fail, isErrorCode } from '../../protocol/errors.ts';
 import { type Failure, isFailure } from '../../runtime/actor.ts';

@@ -1,5 +1,5 @@
 // The open streams and terminals opened with an agent's token, which end with it.
-// docs/reference.md "Token of an agent".
+// docs/reference.md "Agent tokens".
 import type { Reach } from '../api/reach.ts';
 import type { ResponseStream, ServerWebSocket, WebSocketHandlers } from '../server/http_server.ts';
 

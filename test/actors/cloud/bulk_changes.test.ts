@@ -1,4 +1,4 @@
-// docs/reference.md "Sleep and wake of many", over the double with as many workloads as one request may have.
+// docs/reference.md "Bulk sleep and wake", over the double with as many workloads as one request may have.
 import { expect, it } from 'vitest';
 import { ALL_WORKLOADS } from '../../../src/protocol/workload_selection.ts';
 import { cloud, doubleWith } from '../../kit/cloud.ts';

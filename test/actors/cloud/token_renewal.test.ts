@@ -1,4 +1,4 @@
-// docs/reference.md "Renewal of tokens", "Rights in a cluster": a cluster whose token is renewed by itself, in
+// docs/reference.md "Cluster token renewal", "Rights in a cluster": a cluster whose token is renewed by itself, in
 // virtual time against the double.
 import { expect, it } from 'vitest';
 import { realTime, type TestClock, virtualClock } from '../../kit/actors.ts';

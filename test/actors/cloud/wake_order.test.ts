@@ -1,4 +1,4 @@
-// Workloads that are woken after others, over the wire-accurate double. docs/reference.md "Order of wakes".
+// Workloads that are woken after others, over the wire-accurate double. docs/reference.md "Wake order".
 import { describe, expect, it } from 'vitest';
 import { CLOUD } from '../../../src/settings/cloud_limits.ts';
 import { auditOf, type Cloud, cloud, doubleWith } from '../../kit/cloud.ts';

@@ -1,5 +1,5 @@
 // What a restarted daemon finds in the host's ledger, and what happens while the host is away.
-// docs/reference.md "Death of the daemon", "Death of the process host".
+// docs/reference.md "Crash of the daemon", "Crash of the process host".
 import { describe, expect, it } from 'vitest';
 import type { LastEnd, RunEnd } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';

@@ -1,4 +1,4 @@
-// docs/reference.md "Limits of a service", "Environment of a process", in virtual time.
+// docs/reference.md "Resource limits", "Environment of a process", in virtual time.
 import { expect, it } from 'vitest';
 import { must } from '../../kit/must.ts';
 import { running, supervise } from '../../kit/service.ts';

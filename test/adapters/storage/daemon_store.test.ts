@@ -1,4 +1,4 @@
-// docs/reference.md "A damaged store".
+// docs/reference.md "Damaged store".
 import {
   existsSync,
   mkdirSync,

@@ -1,5 +1,5 @@
 // The keys themselves, in virtual time: what they prove, what they accept, and when they end.
-// docs/reference.md "Proof of the server", "Sessions of the page".
+// docs/reference.md "Server authentication", "Dashboard sessions".
 import { describe, expect, it } from 'vitest';
 import { AccessKeys } from '../../../src/front/api/access_keys.ts';
 import {

@@ -1,4 +1,4 @@
-// What the front lets an agent do with its token, without processes: docs/reference.md "Token of an agent".
+// What the front lets an agent do with its token, without processes: docs/reference.md "Agent tokens".
 // test/e2e/agent_rights.test.ts asks for every operation.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 // People with tokens of an issuer, at the real front and a real issuer on loopback.
-// docs/reference.md "People by OpenID Connect".
+// docs/reference.md "OpenID Connect".
 import { describe, expect, it } from 'vitest';
 import { userVerifier } from '../../../src/daemon/user_verifier.ts';
 import { CloudViews } from '../../../src/front/views/cloud_views.ts';

@@ -13,7 +13,7 @@ const pageOf = (
   limit: number,
 ): readonly EventRecord[] => (since === null ? events.slice(-limit) : events.slice(0, limit));
 
-/** Throws forbidden_owner for the name of another stack: docs/reference.md "Token of an agent". */
+/** Throws forbidden_owner for the name of another stack: docs/reference.md "Agent tokens". */
 function assertNames(reach: Reach | null, names: readonly string[] | null): void {
   for (const name of names ?? []) reach?.assertName(name);
 }
