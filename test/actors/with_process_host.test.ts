@@ -180,7 +180,7 @@ const server = (delay = 0): string =>
   `exec ${process.execPath} -e "setTimeout(() => require('http').createServer((q, r) => r.end('hi')).listen(process.env.PORT, '127.0.0.1'), ${delay}); console.log('up')"`;
 
 describe('one service', () => {
-  it('is started, ready, running, stopped; then the process is gone and its port is free', async () => {
+  it('is started, becomes ready and is stopped, after which its process is gone and its port is free', async () => {
     const { add, events, state } = await daemon(newState());
     const port = freePort();
     const web = await add({ port, cmd: server(200), ready: `http://localhost:${port}/` });
@@ -209,7 +209,7 @@ describe('one service', () => {
     expect(state('web')).toMatchObject({ status: 'stopped', process: null });
   });
 
-  it('is refused with its last lines when it does not become ready', async () => {
+  it('fails to start with its last lines when it does not become ready', async () => {
     const { add, state } = await daemon(newState());
     const port = freePort();
     const web = await add({
@@ -295,7 +295,7 @@ describe('one service', () => {
     ]);
   });
 
-  it('as an agent runs in a terminal, and its end is an event', async () => {
+  it('runs in a terminal if it is an agent, and its exit is reported as an event', async () => {
     const { add, state, events } = await daemon(newState());
     const agent = { agentType: null, hostname: 'ai.agents.localhost', cols: 100, rows: 30 };
     const web = await add({ name: 'ai', group: 'Agents', agent, cmd: 'tty; stty size; sleep 0.3; exit 4' });
@@ -317,7 +317,7 @@ describe('processes left behind by a run', () => {
     return JSON.parse(Buffer.from(await web.ask('logs', query)).toString()).map(Number);
   };
 
-  it('are ended before the next run, by policy or by hand, and with a stop', async () => {
+  it('are ended by a stop, and before the next run, whether a policy or a client starts it', async () => {
     const { add } = await daemon(newState());
     const web = await add({ name: 'web', cmd: LEAVES, restart: 'always' });
     await start(web).catch(() => {});
@@ -356,7 +356,7 @@ describe('a group', () => {
     expect(await events()).toHaveLength(200);
   });
 
-  it('is stopped to the last service at the end of the daemon', async () => {
+  it('is stopped completely when the daemon shuts down', async () => {
     const { add, groups } = await daemon(newState());
     const names = ['db', 'api', 'web'];
     const pids: number[] = [];
@@ -375,7 +375,7 @@ describe('a group', () => {
 });
 
 describe('a later daemon', () => {
-  it('finds running processes by pid and ended ones by code, and continues starts', async () => {
+  it('finds running processes with their pids and ended ones with their exit codes, and continues starts', async () => {
     const stateDir = newState();
     const first = await daemon(stateDir);
     const port = freePort();
@@ -420,8 +420,8 @@ describe('a later daemon', () => {
   });
 });
 
-describe('a killed host', () => {
-  it('leaves services running; requests meanwhile are answered, and the next host is found', async () => {
+describe('a killed process host', () => {
+  it('leaves services running, requests are answered meanwhile, and the daemon finds the next host', async () => {
     const stateDir = newState();
     const { add, state, events } = await daemon(stateDir);
     const web = await add({ cmd: 'exec sleep 600' });

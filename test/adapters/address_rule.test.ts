@@ -68,7 +68,7 @@ describe('the address policy', () => {
       expect(check(rule)(ip)).toBe('is an address that is never dialled');
   });
 
-  it('"any" allows everything else', () => {
+  it('"any" allows all other addresses', () => {
     for (const ip of [...LOOPBACK, ...PRIVATE, ...PUBLIC]) expect(check('any')(ip)).toBeNull();
   });
 
@@ -78,13 +78,13 @@ describe('the address policy', () => {
     for (const ip of [...PRIVATE, ...PUBLIC]) expect(check('auto', false)(ip)).toBeNull();
   });
 
-  it('"public" allows neither loopback nor private ones', () => {
+  it('"public" allows neither loopback nor private addresses', () => {
     for (const ip of LOOPBACK) expect(check('public')(ip)).toContain('loopback');
     for (const ip of PRIVATE) expect(check('public')(ip)).toContain('private');
     for (const ip of PUBLIC) expect(check('public')(ip)).toBeNull();
   });
 
-  it('a list allows its entries, by the embedded address', () => {
+  it('a list allows its entries, also for IPv6 forms of an IPv4 address', () => {
     const allowed = check(['10.0.0.0/8', '192.168.7.128/25', 'fdab:cd00::/24']);
     for (const ip of ['10.9.9.9', '192.168.7.200', 'fdab:cdff::1', '::ffff:10.0.0.1', '2002:a00:1::'])
       expect(allowed(ip)).toBeNull();
@@ -92,7 +92,7 @@ describe('the address policy', () => {
       expect(allowed(ip)).toContain('not in the list');
   });
 
-  it('recognises every spelling that a URL may have', () => {
+  it('recognizes every spelling of an address in a URL', () => {
     for (const spelling of [
       '0xa9fea9fe',
       '2852039166',
@@ -109,7 +109,7 @@ describe('the address policy', () => {
       expect(check('public')(hostOf(spelling))).toContain('loopback');
   });
 
-  it('gives an IPv4 address the same result in every IPv6 form that carries it', () => {
+  it('gives an IPv4 address the same result in every IPv6 form that contains it', () => {
     const forms = (ip: string): string[] => {
       const [a = 0, b = 0, c = 0, d = 0] = ip.split('.').map(Number);
       const hex = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;

@@ -51,7 +51,7 @@ const relayTo = (port: number, onMoved = (): void => {}): Promise<number> =>
     { pauseOnConnect: true },
   );
 
-it('carries every byte in order to receivers that pause', async () => {
+it('the byte pump forwards every byte in order to receivers that pause', async () => {
   const seed = Number(process.env['BERTH_SEED'] ?? Date.now() % 1e9);
   const below = random(seed);
   const echo = await listen((socket) => socket.pipe(socket));
@@ -77,7 +77,7 @@ it('carries every byte in order to receivers that pause', async () => {
   await Promise.all(Array.from({ length: 6 }, one));
 });
 
-it('reads no more than its receiver takes, and ends with a receiver that has gone', async () => {
+it('the byte pump reads no more than its receiver accepts, and ends when the receiver has closed', async () => {
   const receivers: Socket[] = [];
   const sink = await listen((socket) => receivers.push(socket.on('error', () => undefined)));
   let moves = 0;

@@ -119,7 +119,7 @@ describe('the connector', () => {
     expect(seen).toEqual([]);
   });
 
-  it('checks at every dial: a name that moves to a forbidden address is refused then', async () => {
+  it('checks at every connection: a name that moves to a forbidden address is then refused', async () => {
     const { port } = await listen();
     let ip = '127.0.0.1';
     const dial = createClusterDialer(access(`https://api.internal:${port}`), any, {
@@ -205,7 +205,7 @@ describe('the connector', () => {
     await expect(dial.connect()).rejects.toBe(error);
   });
 
-  it('waits no longer than allowed, for a name, a handshake or a caller who has left', async () => {
+  it('waits for a limited time for a name or a handshake, and not for a caller that has cancelled', async () => {
     const silent = createTcp((socket) => open.push(() => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     open.push(() => silent.close());

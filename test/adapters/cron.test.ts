@@ -7,9 +7,9 @@ const times = (cron: string, timezone: string | null = 'UTC') =>
 const at = (text: string): number => Date.parse(text);
 const shown = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-describe('a line', () => {
+describe('a cron expression', () => {
   it.each(['*/5 * * * *', '0 3 * * MON-FRI', '0 0 29 2 *', '@daily', '@every 5m', '@every 1h30m'])(
-    '%s is taken',
+    '%s is accepted',
     (line) => expect(cronFault(line)).toBeNull(),
   );
   it.each([
@@ -25,8 +25,8 @@ describe('a line', () => {
   });
 });
 
-describe('the times of a line', () => {
-  it('come in order, and the last that is due is found', () => {
+describe('the times of a cron expression', () => {
+  it('are in order, and the last one that is due is found', () => {
     const table = times('*/5 * * * *');
     const noon = at('2030-01-01T12:00:00Z');
     expect(shown(table.next(noon))).toBe('2030-01-01T12:05:00.000Z');
@@ -35,7 +35,7 @@ describe('the times of a line', () => {
     expect(shown(table.lastDue(noon, at('2030-01-03T00:03:00Z')))).toBe('2030-01-03T00:00:00.000Z');
   });
 
-  it('keep to a time zone over its changes', () => {
+  it('follow a time zone across clock changes', () => {
     const table = times('30 2 * * *', 'Europe/Berlin');
     expect(shown(table.next(at('2030-03-30T12:00:00Z')))).toBe('2030-03-31T01:00:00.000Z');
     const october = table.next(at('2030-10-26T12:00:00Z')) ?? 0;
@@ -43,7 +43,7 @@ describe('the times of a line', () => {
     expect(shown(table.next(october))).toBe('2030-10-28T01:30:00.000Z');
   });
 
-  it('of @every keep their distance', () => {
+  it('of @every keep their interval', () => {
     const table = times('@every 1m30s');
     expect([table.next(0), table.lastDue(0, 89_999), table.lastDue(0, 400_000)]).toEqual([
       90_000,

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { deadlineSignal } from '../../src/adapters/deadline_signal.ts';
 import { virtualClock } from '../kit/actors.ts';
 
-it('aborts with a TimeoutError when the time is up, and not before', async () => {
+it('a deadline signal aborts with a TimeoutError at its time, and not before', async () => {
   const clock = virtualClock();
   const { signal } = deadlineSignal(clock, 100);
   await clock.advance(99);
@@ -12,7 +12,7 @@ it('aborts with a TimeoutError when the time is up, and not before', async () =>
   expect(signal.reason).toMatchObject({ name: 'TimeoutError' });
 });
 
-it('aborts with its parent, also with one that has aborted before', () => {
+it('a deadline signal aborts with its parent, also if the parent has aborted before', () => {
   const parent = new AbortController();
   const { signal } = deadlineSignal(virtualClock(), 100, parent.signal);
   parent.abort('gone');
@@ -20,7 +20,7 @@ it('aborts with its parent, also with one that has aborted before', () => {
   expect(deadlineSignal(virtualClock(), 100, parent.signal).signal.reason).toBe('gone');
 });
 
-it('never aborts once it is cleared', async () => {
+it('a deadline signal never aborts once it is cleared', async () => {
   const clock = virtualClock();
   const parent = new AbortController();
   const { signal, clear } = deadlineSignal(clock, 100, parent.signal);

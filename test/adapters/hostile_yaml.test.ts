@@ -63,20 +63,20 @@ const CORPUS: readonly [what: string, text: string][] = [
   ['ends of documents', filledWith('...\n%Y\n:')],
 ];
 
-it.each(CORPUS)('reads %s in time', async (_, text) => {
+it.each(CORPUS)('the YAML reader reads %s in a limited time', async (_, text) => {
   const read = openReader();
   expect(await read(text)).toBe('invalid_spec');
   readAsProject(text);
 });
 
-it('reads two hostile texts at once without refusing a third reader', async () => {
+it('the YAML reader reads two hostile texts at once without refusing a third', async () => {
   const read = openReader();
   const hostile = [read(CORPUS[0]?.[1] ?? ''), read(CORPUS[1]?.[1] ?? '')];
   expect(await read('kind: Config')).toBe('invalid_spec');
   expect(await Promise.all(hostile)).toEqual(['invalid_spec', 'invalid_spec']);
 });
 
-it('reads any text in time', async () => {
+it('the YAML reader reads any text in a limited time', async () => {
   const runs = Number(process.env['BERTH_FUZZ_TEXTS'] ?? 30);
   const read = openReader();
   const words = fc.constantFrom(
@@ -104,7 +104,7 @@ it('reads any text in time', async () => {
   );
 });
 
-it('follows an alias to the last anchor of its name', () => {
+it('the YAML reader resolves an alias to the last anchor of its name', () => {
   const tree = parseYamlNodes('a: &x 1\nb: *x\nc: &x 2\nd: *x\n', 8);
   const values =
     tree.kind === 'map' ? tree.rows.map(({ value }) => value.kind === 'scalar' && value.value) : [];

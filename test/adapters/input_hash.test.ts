@@ -16,7 +16,7 @@ function folder(): string {
 }
 
 describe('the hash of inputs', () => {
-  it('changes with the content and the names of files that match, and with nothing else', () => {
+  it('changes only with the content and the names of matching files', () => {
     const cwd = folder();
     const hash = () => hashInputs({ cwd, globs: ['migrations/**/*.sql'] });
     const first = hash();
@@ -34,13 +34,13 @@ describe('the hash of inputs', () => {
     expect(hash()).toBe(changed);
   });
 
-  it('takes a folder for what is in it, and a glob that matches nothing for nothing', () => {
+  it('includes the files of a folder, and nothing for a glob without matches', () => {
     const cwd = folder();
     expect(hashInputs({ cwd, globs: ['migrations'] })).toBe(hashInputs({ cwd, globs: ['migrations/**'] }));
     expect(hashInputs({ cwd, globs: ['no/such/*'] })).toBe(hashInputs({ cwd, globs: [] }));
   });
 
-  it('reads no pipe and follows no link, not even to itself', () => {
+  it('reads no pipes and follows no links, including a link to itself', () => {
     const cwd = folder();
     execFileSync('mkfifo', [join(cwd, 'migrations', 'pipe.sql')]);
     symlinkSync('/dev/zero', join(cwd, 'migrations', 'device.sql'));

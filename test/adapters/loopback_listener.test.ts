@@ -54,7 +54,7 @@ describe('a port on loopback', () => {
   });
 
   it.each(['127.0.0.1', '::1'])(
-    'that somebody has on %s alone is refused, and the rest let go',
+    'that another program has on %s only is refused, and the other address is released',
     async (host) => {
       const port = await occupy(host, freePort());
       expect(await listenOnLoopback(port, () => undefined)).toEqual({ refused: 'EADDRINUSE', address: host });
@@ -63,30 +63,24 @@ describe('a port on loopback', () => {
     },
   );
 
-  it.each(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])(
-    'is 127.0.0.1 alone where ::1 is refused with %s',
-    async (code) => {
-      const listen = async (host: string) => (host === '::1' ? { refused: code } : { port: 7 });
-      const undone: string[] = [];
-      expect(await listenWithIpv6Loopback('127.0.0.1', 0, listen, () => undone.push('undone'))).toEqual({
-        port: 7,
-      });
-      expect(undone).toEqual([]);
-    },
-  );
+  it.each(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])('is 127.0.0.1 only if ::1 is refused with %s', async (code) => {
+    const listen = async (host: string) => (host === '::1' ? { refused: code } : { port: 7 });
+    const undone: string[] = [];
+    expect(await listenWithIpv6Loopback('127.0.0.1', 0, listen, () => undone.push('undone'))).toEqual({
+      port: 7,
+    });
+    expect(undone).toEqual([]);
+  });
 
-  it.each([0, 7])(
-    'is not 127.0.0.1 alone where ::1 is refused for another reason, asked for %i',
-    async (port) => {
-      const listen = async (host: string) => (host === '::1' ? { refused: 'EACCES' } : { port: 7 });
-      const undone: string[] = [];
-      const result = await listenWithIpv6Loopback('127.0.0.1', port, listen, () => undone.push('undone'));
-      expect(result).toEqual({ refused: 'EACCES', address: '::1' });
-      expect(undone).toEqual(['undone']);
-    },
-  );
+  it.each([0, 7])('is not 127.0.0.1 only if ::1 is refused for another reason, for port %i', async (port) => {
+    const listen = async (host: string) => (host === '::1' ? { refused: 'EACCES' } : { port: 7 });
+    const undone: string[] = [];
+    const result = await listenWithIpv6Loopback('127.0.0.1', port, listen, () => undone.push('undone'));
+    expect(result).toEqual({ refused: 'EACCES', address: '::1' });
+    expect(undone).toEqual(['undone']);
+  });
 
-  it('0 is one that is free in both families', async () => {
+  it('0 is replaced by a port that is free in both families', async () => {
     const ports = [5, 6, 7];
     const listen = async (host: string, port: number) =>
       host === '::1' && port !== 7 ? { refused: 'EADDRINUSE' } : { port: port || (ports.shift() ?? 0) };
@@ -95,7 +89,7 @@ describe('a port on loopback', () => {
 });
 
 describe('a held port', () => {
-  it('stays taken while its server comes and goes, and connections wait for the next one', async () => {
+  it('stays in use while its server is replaced, and connections wait for the next server', async () => {
     const held = await holdPort(0, (socket) => socket.end('nobody yet'));
     if ('refused' in held) throw new Error(held.refused);
     const { port } = held;

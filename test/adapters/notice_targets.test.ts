@@ -25,7 +25,7 @@ const NOTICE: NoticeMessage = {
   count: 1,
 };
 
-it('are posted to ntfy as text, with a title and the token', async () => {
+it('notices are posted to ntfy as text, with a title and the token', async () => {
   const server = await serve((_asked, response, count) => response.writeHead(count === 1 ? 200 : 429).end());
   const target = { kind: 'ntfy', url: `${server.url}/my-topic`, token: 'tk_secret' } as const;
   expect(await sendNotice(target, NOTICE, [], NEVER, systemClock)).toBe(null);
@@ -42,7 +42,7 @@ it('are posted to ntfy as text, with a title and the token', async () => {
   expect(server.asked[1]?.headers).not.toHaveProperty('authorization');
 });
 
-it('are shown by notify-send as words, markup included', async () => {
+it('notices are shown by notify-send as plain text, markup included', async () => {
   const folder = tempDir();
   const program = join(folder, 'notify-send');
   const said = join(folder, 'said');
@@ -70,7 +70,7 @@ it.each([
   ['hello\r\n\r\n', 'its answer is no HTTP'],
   ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', 'it answers 101'],
   ['', 'it closed the connection without an answer'],
-])('say in words what a webhook does instead of answering', async (answer, said) => {
+])('notices report what a webhook does instead of answering', async (answer, said) => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.once('data', () => socket.end(answer));
@@ -86,7 +86,7 @@ it.each([
   );
 });
 
-it('are given up after their time, also when garbage is collected meanwhile', async () => {
+it('notices are given up after their time limit, also when garbage is collected meanwhile', async () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const server = createServer(() => {}).listen(0, '127.0.0.1');

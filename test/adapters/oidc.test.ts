@@ -12,7 +12,7 @@ const claimsOf = ({ url }: Issuer, more: object = {}) => {
   return { iss: url, aud: ['other', 'berth'], sub: '17', iat: now, exp: now + 600, ...more };
 };
 
-it('knows tokens of a key that the issuer has changed to, and no longer those of the one before', async () => {
+it('an issuer that changes its key has tokens of the new key accepted, and those of the old one refused', async () => {
   const [first, next] = [newKey('one'), newKey('two', 'RS256')];
   const issuer = await startIssuer(first);
   const known = new OidcIssuer(settingsOf(issuer), 0);
@@ -25,7 +25,7 @@ it('knows tokens of a key that the issuer has changed to, and no longer those of
   expect(await known.verify(jwt(first, claimsOf(issuer)))).toBeNull();
 });
 
-it('believes no document of another issuer, and reads it again once it is right', async () => {
+it('a document of another issuer is refused, and read again later', async () => {
   const key = newKey('one');
   const issuer = await startIssuer(key);
   const { url } = issuer;
@@ -56,7 +56,7 @@ it.each<[what: string, path: string, answer: (issuer: Issuer) => unknown]>([
   expect(await known.verify(jwt(key, claimsOf(issuer)))).not.toBeNull();
 });
 
-it('says so where nobody listens', async () => {
+it('an issuer that does not listen is reported as such', async () => {
   const key = newKey('one');
   const issuer = { ...(await startIssuer(key)), url: 'http://127.0.0.1:1' };
   const known = new OidcIssuer(settingsOf(issuer));

@@ -13,7 +13,7 @@ function logOf() {
   return { path, fd, print: (text: string) => writeSync(fd, text) };
 }
 
-it('moves a log that has grown aside while the process writes on', () => {
+it('a log that is too large is moved while the process continues to write', () => {
   const { path, fd, print } = logOf();
   print('few words\n');
   boundOwnLog(path, fd);
@@ -32,7 +32,7 @@ it('moves a log that has grown aside while the process writes on', () => {
   expect(readFileSync(path, 'utf8')).toBe('next\n');
 });
 
-it('leaves alone what is not the log', () => {
+it('a file that is not the log is left alone', () => {
   const { path, fd, print } = logOf();
   const other = logOf();
   print('x'.repeat(2 * MIB));

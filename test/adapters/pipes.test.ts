@@ -67,7 +67,7 @@ const KINDS: [string, () => Promise<[Pipe, Pipe]>][] = [
   ],
 ];
 
-it.each(KINDS)('%s carries asks of every size, in order', async (_, open) => {
+it.each(KINDS)('%s delivers asks of every size, in order', async (_, open) => {
   const { near, far } = join2(await open());
   await far.start('far', bytes, null);
   const ref = near.ref<Bytes>('far');
@@ -131,7 +131,7 @@ it('a pipe that never opens is closed with the reason', async () => {
   expect(await lost).toBe('nobody is there');
 });
 
-it('a late pipe that was closed meanwhile closes the connection it gets', async () => {
+it('a pipe that was closed before it opened closes the connection that it gets', async () => {
   const [near, far] = await sockets();
   const gate = deferred<Pipe>();
   const {
@@ -142,7 +142,7 @@ it('a late pipe that was closed meanwhile closes the connection it gets', async 
   await once(near, 'close');
 });
 
-it('frames arrive whole however the stream is cut', () => {
+it('frames arrive complete however the stream is split', () => {
   const frames = [0, 1, 3, 4, 5, 300, 3_000].map((length) => new Uint8Array(length).fill(length & 255));
   const stream = Buffer.concat(
     frames.flatMap((frame) => {

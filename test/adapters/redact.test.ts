@@ -13,7 +13,7 @@ it.each([
   ['eyJhbGciOi.other', 'eyJhbGciOi.other'],
 ])('%s', (text, expected) => expect(redact(text, SECRET)).toBe(expected));
 
-it('leaves a text alone without a secret, or with one that is a word', () => {
+it('a text without a secret, or with a word that only resembles one, is unchanged', () => {
   expect(redact('a token', null)).toBe('a token');
   expect(redact('a token', 'token')).toBe('a token');
 });

@@ -20,7 +20,7 @@ async function loaded(files: Record<string, string>): Promise<LoadedRules & { of
 const rule = (name: string, rest: string, state = 'blocked'): string =>
   `[[rule]]\nname = "${name}"\nstate = "${state}"\n${rest}\n`;
 
-it('leaves out each rule with a fault, names its line, and keeps the others', async () => {
+it('a faulty rule is left out with its line reported, and the others are kept', async () => {
   const { faults, of } = await loaded({
     'codex.toml': [
       '# mine\nstray = 1',
@@ -51,7 +51,7 @@ it('leaves out each rule with a fault, names its line, and keeps the others', as
   ]);
 });
 
-it('tries the rules of the type, then those of any agent, and the first that holds tells', async () => {
+it('the rules of the type come before those of any agent, and the first match decides', async () => {
   const { of } = await loaded({
     'any.toml': rule('any', 'contains = ["?"]'),
     'codex.toml': rule('own', 'contains = ["?"]\nabsent = ["not"]', 'working'),
@@ -64,7 +64,7 @@ it('tries the rules of the type, then those of any agent, and the first that hol
   expect(await told('claude', ['really!'])).toBeUndefined();
 });
 
-it('looks at the last lines, at the title, and tells the lines of the question', async () => {
+it('rules match the last lines and the title, and return the lines of the question', async () => {
   const { of } = await loaded({
     'any.toml': [
       rule('last', 'last = 2\ncontains = ["May I?"]\nmatches = ["^│ 1[.]"]'),
@@ -81,7 +81,7 @@ it('looks at the last lines, at the title, and tells the lines of the question',
   expect(await tryRules(of('any'), above)).toMatchObject({ screen: null, question: [] });
 });
 
-it('begins a drawing where the last one ended', async () => {
+it('a drawing begins where the last one ended', async () => {
   const { of } = await loaded({ 'any.toml': rule('both', 'contains = ["first", "second"]') });
   const task = {
     ...{ cols: 40, rows: 6, rules: of('any'), title: '', notification: '' },

@@ -28,12 +28,12 @@ const task = (bytes: Buffer, more: Partial<ScreenTask> = {}): ScreenTask => ({
 /** What a terminal shows after `text`. */
 const shown = (text: string): Promise<string> => shownScreen(text, COLS, ROWS);
 
-describe('a count', () => {
+describe('a count in an escape sequence', () => {
   const before = `${Array.from({ length: 30 }, (_, row) => `row ${row} of the text`).join('\r\n')}\x1b[5;9H`;
   it.each([
     ...['@', 'I', 'P', 'X', 'Z', 'b'].map((final) => [final, COLS] as const),
     ...['L', 'M', 'S', 'T'].map((final) => [final, ROWS] as const),
-  ])('of CSI %s beyond the screen does what the screen takes, once', async (final, most) => {
+  ])('of CSI %s beyond the screen is limited to the screen size', async (final, most) => {
     const effect = await shown(`${before}x\x1b[${most}${final}`);
     expect(await shown(`${before}x\x1b[2147483647${final}`)).toBe(effect);
     expect(effect).not.toBe(await shown(`${before}x`));
@@ -41,8 +41,8 @@ describe('a count', () => {
   });
 });
 
-describe('what is drawn', () => {
-  it('ends after the last whole line, where a terminal can go on', async () => {
+describe('a drawn screen', () => {
+  it('ends after the last complete line, from which a terminal can continue', async () => {
     const { screen, drawnBytes } = await drawScreen(task(Buffer.from('one\r\ntwo\r\n\x1b[3')));
     expect(drawnBytes).toBe('one\r\ntwo\r\n'.length);
     expect(Buffer.from(screen ?? []).toString()).toContain('two');
@@ -55,7 +55,7 @@ describe('what is drawn', () => {
     ['an escape', '\x1b', '[31mred'],
     ['a title', '\x1b]0;half of ', 'it\x07text'],
     ['a character', Buffer.from('€').subarray(0, 2), Buffer.from('€').subarray(2)],
-  ])('ends before %s that has not arrived whole', async (_what, half, rest) => {
+  ])('ends before %s that has not arrived completely', async (_what, half, rest) => {
     const line = Buffer.from('menu '.repeat(100));
     const bytes = Buffer.concat([line, Buffer.from(half)]);
     const { screen, drawnBytes } = await drawScreen(task(bytes, { budgetMs: 60_000 }));
@@ -76,7 +76,7 @@ describe('what is drawn', () => {
     expect(await shown(`top\r\n${before}\n`)).not.toBe(await shown('top\r\n\n'));
   });
 
-  it('ends where the time is over', async () => {
+  it('ends when the time is over', async () => {
     const { drawnBytes } = await drawScreen(task(Buffer.from('line\r\n'.repeat(10_000)), { budgetMs: -1 }));
     expect(drawnBytes).toBe(0);
   });
@@ -153,8 +153,8 @@ describe('hostile output', () => {
   });
 });
 
-describe('screens that wait for their turn', () => {
-  it('have not been read yet, and come in order, also after a failure', async () => {
+describe('screens that wait to be drawn', () => {
+  it('have not been read yet, and are drawn in order, also after a failure', async () => {
     const prepared: number[] = [];
     const finish: ((fails: boolean) => void)[] = [];
     const jobs: JobPool = {
@@ -188,7 +188,7 @@ describe('screens that wait for their turn', () => {
     expect(await Promise.all(drawn)).toEqual(['drawn', 'failed', 'drawn', 'drawn']);
   });
 
-  it('are drawn while another one hangs its thread', async () => {
+  it('are drawn while another one blocks its thread', async () => {
     const file = pathToFileURL(await bundle('test/daemon/job_worker.ts'));
     const jobs = createJobPool({ file, deadlineMs: 20_000 });
     afterThisTest(() => jobs.close());

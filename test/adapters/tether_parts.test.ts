@@ -42,7 +42,7 @@ describe.skipIf(process.platform !== 'linux')('a client', () => {
     },
   );
 
-  it('is read from complete answers only', () => {
+  it('is read from complete responses only', () => {
     const answer = (type: number, length: number, write: (bytes: Buffer) => void): Buffer => {
       const bytes = Buffer.alloc(length);
       bytes.writeUInt32LE(length, 0);
@@ -96,7 +96,7 @@ const waiting = (reason: string, message?: string) => ({
 const READY = [{ type: 'Ready', status: 'True' }];
 
 describe('the row of a pod', () => {
-  it('says whether it is ready, and never while it ends', () => {
+  it('says whether the pod is ready, which a terminating pod is not', () => {
     expect(pod({ conditions: READY })).toMatchObject({ isReady: true, isEnding: false, trouble: null });
     expect(pod({ conditions: READY }, { deletionTimestamp: 'x' })).toMatchObject({
       isReady: false,
@@ -107,7 +107,7 @@ describe('the row of a pod', () => {
     expect(pod({})).toMatchObject({ isReady: false, trouble: null });
   });
 
-  it('says whether it belongs to the workload', () => {
+  it('says whether the pod belongs to the workload', () => {
     const isOwn = (kind: string, name: string, workload = WEB, controller = true): boolean | undefined =>
       pod(
         {},

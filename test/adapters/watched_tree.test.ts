@@ -84,7 +84,7 @@ const git = (cwd: string, ...args: string[]): string =>
   });
 
 describe('a watched tree', () => {
-  it('says that it is too large, and is watched as far as may be', async () => {
+  it('reports that it is too large, and is watched up to the limit', async () => {
     const root = tree({ 'a/x': '', 'b/x': '', 'c/x': '', 'd/e/x': '' });
     const watched = new Watched(root, { maxFolders: 3 });
     expect(await watched.folders()).toBe(3);
@@ -106,7 +106,7 @@ describe('a watched tree', () => {
     expect(await watched.reported('lib/probe')).toEqual(['lib/b.ts', 'lib/c.ts', 'lib/d.ts']);
   });
 
-  it('notices files in folders that are made later, moved in, and made again', async () => {
+  it('notices files in folders that are created later, moved in, and created again', async () => {
     const watched = new Watched(tree({ 'a.ts': '' }));
     await watched.folders();
     watched.write('new/deep/er/one.ts');
@@ -132,7 +132,7 @@ describe('a watched tree', () => {
     expect((await narrow.reported('probe.ts')).sort()).toEqual(['src/a/b.ts', 'src/any.thing', 'top.ts']);
   });
 
-  it('does not watch what every .gitignore, `ignore` and habit leave out', async () => {
+  it('does not watch what each .gitignore, `ignore` and the defaults leave out', async () => {
     const root = tree({
       '.git/config': '',
       '.gitignore': 'out/\n*.log\n!keep.log\n',
@@ -156,7 +156,7 @@ describe('a watched tree', () => {
     expect(await inner.reported()).toEqual(['generated/h.ts']);
   });
 
-  it('obeys a .gitignore that changes', async () => {
+  it('follows changes of a .gitignore', async () => {
     const watched = new Watched(tree({ '.git/config': '', 'gen/a.ts': '', '.gitignore': '' }));
     expect(await watched.folders()).toBe(2);
     writeFileSync(join(watched.cwd, '.gitignore'), 'gen/\n');
@@ -165,7 +165,7 @@ describe('a watched tree', () => {
     expect(await watched.reported()).not.toContain('gen/a.ts');
   });
 
-  it('reports what changed before it was there, after the time it is given', async () => {
+  it('reports what changed after a given time before it was watched', async () => {
     const root = tree({ 'old.ts': '', 'node_modules/n.js': '' });
     // The clock of files is coarser than ours, and ours has no fractions: both sides of `since` need room.
     const old = Date.now();
@@ -181,7 +181,7 @@ describe('a watched tree', () => {
     expect((await watched.reported()).sort()).toEqual(['new.ts', 'put.ts']);
   });
 
-  it('is there again when its folder is', async () => {
+  it('is watched again when its folder exists again', async () => {
     const root = tree({ 'work/app/src/a.ts': '' });
     const cwd = join(root, 'work/app');
     const watched = new Watched(cwd, { paths: ['src/**', '../shared/*.ts'] });
@@ -197,7 +197,7 @@ describe('a watched tree', () => {
     expect(await watched.reported('src/probe3')).toContain('src/d.ts');
   });
 
-  it('is not led in circles by links', async () => {
+  it('does not follow links in cycles', async () => {
     const root = tree({ 'a/b.ts': '' });
     symlinkSync(root, join(root, 'a/self'));
     expect(await new Watched(root).folders()).toBe(2);
@@ -234,7 +234,7 @@ const canLimit = spawnSync('unshare', ['-Ur', 'sh', '-c', 'echo 9 > /proc/sys/us
 describe.skipIf(canLimit.status !== 0)(
   'a watched tree beyond the limit of the system (needs unshare)',
   () => {
-    it('watches what it may, and says what to do', async () => {
+    it('watches up to the limit, and says how to raise it', async () => {
       const files = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`d${index}/f.ts`, '']));
       const module = await bundle('test/adapters/watch_program.ts');
       const limit = 'echo 9 > /proc/sys/user/max_inotify_watches';

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { dialWebSocket } from '../../src/adapters/websocket.ts';
 import { afterThisTest } from '../kit/actors.ts';
 
-it('gives up a server that says something all the time, and never answers', async () => {
+it('a WebSocket client gives up a server that sends data all the time and never responds', async () => {
   const server = createServer((socket) => {
     const talk = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 5);
     socket.on('error', () => undefined);

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { Fifos } from '../../src/host/fifo.ts';
 import { tempDir } from '../kit/actors.ts';
 
-it('are no hindrance to the end of a run when a file is in the place of their folder', () => {
+it('FIFOs do not prevent the end of a run when a file is in the place of their folder', () => {
   const folder = join(tempDir(), 'runs');
   writeFileSync(folder, 'no folder');
   const fifos = new Fifos(folder, null);

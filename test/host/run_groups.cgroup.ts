@@ -43,7 +43,7 @@ function start(cmd: string, limits: RunLimits) {
   return { groups, folder: must(folder), child, read };
 }
 
-it('ends all of what uses more memory, and tells it from another end', async () => {
+it('a cgroup ends all processes of a run that uses too much memory, and that end is recognized', async () => {
   // The shell that only waits for the greedy program ends with it.
   const greedy = start('tail /dev/zero; sleep 1000', { memoryMB: 32 });
   expect(await once(greedy.child, 'exit')).toEqual([null, 'SIGKILL']);
@@ -55,7 +55,7 @@ it('ends all of what uses more memory, and tells it from another end', async () 
   expect(runGroups()).toEqual([]);
 });
 
-it('holds processes and processors, and ends what has left the process tree', async () => {
+it('a cgroup limits processes and processor time, and ends processes that have left the process tree', async () => {
   // One of them in a session of its own, without a parent.
   const cmd = '(setsid sleep 1001 &); for one in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait';
   const { groups, folder, child, read } = start(cmd, { pids: 6, cpus: 0.5, memoryMB: 64 });

@@ -12,7 +12,7 @@ const OUTPUT =
   ' \x1b]7501;state=done:app=a\x1b\\\x1b]7501;state=working:id=part\x07\x1b]7501;state=asleep\x07' +
   ' \x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;aGFjaw==\x07 \x1b]777;notify;Title;done\x1b\\ \x1b]2;cut\x18';
 
-it('finds title, progress and notification, however the output is cut', () => {
+it('the terminal watch finds title, progress and notifications, however the output is split', () => {
   const whole = new OscScanner();
   whole.take(Buffer.from(OUTPUT), 5);
   const expected = {
@@ -36,7 +36,7 @@ it('finds title, progress and notification, however the output is cut', () => {
   }
 });
 
-it('keeps nothing that a terminal would obey, and nothing long', () => {
+it('the terminal watch keeps no control characters, and only short texts', () => {
   const scanner = new OscScanner();
   const take = (text: string): void => void scanner.take(Buffer.from(text), 1);
   take('\x1b]2;a\nb\tc\x9b31m\u202e\u2028d\x07');
@@ -56,7 +56,7 @@ it('keeps nothing that a terminal would obey, and nothing long', () => {
   expect(scanner.status).toBeNull();
 });
 
-it('tells that output moves and pauses, and little else however much is printed', async () => {
+it('the terminal watch reports when output starts and pauses, with few messages however much is printed', async () => {
   const clock = virtualClock();
   const told: TerminalReading[] = [];
   const watch = new TerminalWatch(clock, (_service, _run, reading) => told.push(reading));

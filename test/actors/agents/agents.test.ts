@@ -173,7 +173,7 @@ describe('a spinup', () => {
     expect(await it.spin('bot')).toMatchObject({ port: 300 });
   });
 
-  it('under the name or host name of something else is refused and leaves that unharmed', async () => {
+  it('with the name or host name of another service is refused and leaves that service unchanged', async () => {
     const it = await started();
     await it.registry.ask('register', { input: input('web', { port: 450 }) });
     await expect(it.spin('web')).rejects.toMatchObject({ code: 'name_in_use' });
@@ -230,7 +230,7 @@ describe('a spinup', () => {
 });
 
 describe('removing', () => {
-  it('answers with the port, and knows agents only', async () => {
+  it('returns the port, and accepts agents only', async () => {
     const it = await started();
     await it.spin('bot');
     await it.registry.ask('register', { input: input('web') });
@@ -249,7 +249,7 @@ describe('a type without a command', () => {
     ...more,
   });
 
-  it.each(AGENT_TYPES)('%s that is not installed comes with the way to install it', async (agentType) => {
+  it.each(AGENT_TYPES)('%s that is not installed is reported with how to install it', async (agentType) => {
     const it = await started();
     const env: [string, string][] = [
       ['PATH', tempDir()],
@@ -264,7 +264,7 @@ describe('a type without a command', () => {
     expect(it.store.table('services').all()).toEqual([]);
   });
 
-  it('has no page at its port where it works in its terminal, unless its ready-check asks for one', async () => {
+  it('has protocol tcp if it works in its terminal, unless it has a ready-check over HTTP', async () => {
     const it = await started();
     await it.spin('bot', typed('shell'));
     await it.spin('server', typed('shell', { ready: 'http://localhost:300/' }));

@@ -17,7 +17,7 @@ describe('auto-sleep', () => {
     return { double, clock, here, id, slept };
   }
 
-  it('has settings that change independently', async () => {
+  it('has settings that can be changed independently', async () => {
     const { here, id } = await ready(3);
     expect(await here.workloads.ask('autoSleep', { id, enabled: null, minutes: 9 })).toEqual({
       auto_sleep_enabled: true,
@@ -60,7 +60,7 @@ describe('auto-sleep', () => {
     expect(here.find('web/hello').last_activity_at).toBe(new Date(clock.now() - 10 * MINUTE).toISOString());
   });
 
-  it('spares a workload while an open connection moves bytes', async () => {
+  it('does not affect a workload while an open connection moves bytes', async () => {
     const { clock, here, id } = await ready(10);
     await clock.advance(30 * MINUTE - 1);
     const traffic = (ago: number): void =>
@@ -93,7 +93,7 @@ describe('auto-sleep', () => {
     expect(later.find('web/hello').last_activity_at).toBe(connectedAt);
   });
 
-  it('spares a workload that was recreated a moment ago, but not one that only changed', async () => {
+  it('does not affect a workload that was recreated a moment ago, unlike one that only changed', async () => {
     for (const isNew of [true, false]) {
       const { clock, here, id, double, slept } = await ready(10);
       await clock.advance(10 * MINUTE);
@@ -131,7 +131,7 @@ describe('auto-sleep', () => {
     expect(await here.workloads.ask('idle', {})).toEqual({ ids: [id] });
   });
 
-  it('spares workloads whose sleep is refused or always undone, and reports why', async () => {
+  it('leaves out workloads whose sleep is refused or always undone, and reports why', async () => {
     const { clock, here, id, double } = await ready(10);
     double.put('Deployment', workload('kube-system', 'dns', 1));
     const dns = await here.until('kube-system/dns', () => true);
@@ -157,7 +157,7 @@ describe('auto-sleep', () => {
   });
 });
 
-describe('auto-sleep continues', () => {
+describe('the auto-sleep of a workload continues', () => {
   const MINUTE = 60_000;
 
   async function awake() {

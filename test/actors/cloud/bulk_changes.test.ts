@@ -7,7 +7,7 @@ import { workload } from '../../kit/kube_double.ts';
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `w${1_000 + index}`);
 const change = { ...ALL_WORKLOADS, holdMs: null, isDryRun: false };
 
-it('500 are put to sleep and woken at once, none is refused, and other calls to the cluster get through', async () => {
+it('500 workloads are put to sleep and woken in one request, and other calls to the cluster get through', async () => {
   const double = await doubleWith(...names(500));
   double.put('Deployment', workload('other', 'alone', 2));
   const here = await cloud();
@@ -40,7 +40,7 @@ it('500 are put to sleep and woken at once, none is refused, and other calls to 
   ]);
 }, 120_000);
 
-it('each answers for itself, and a dry run changes nothing', async () => {
+it('each workload of a bulk change has its own result, and a dry run changes nothing', async () => {
   const double = await doubleWith('one', 'two');
   double.put('Deployment', workload('kube-system', 'dns', 2));
   const here = await cloud();
@@ -65,7 +65,7 @@ it('each answers for itself, and a dry run changes nothing', async () => {
   ]);
 });
 
-it('more than 1,000 are refused before any is changed', async () => {
+it('more than 1,000 workloads are refused before any is changed', async () => {
   const double = await doubleWith(...names(1_001));
   const here = await cloud();
   await here.add(double.kubeconfig);

@@ -4,7 +4,7 @@ import type { NewCloudEvent } from '../../../src/protocol/cloud_events.ts';
 import { CLOUD_EVENTS } from '../../../src/settings/cloud_limits.ts';
 import { virtualClock } from '../../kit/actors.ts';
 
-it('a cluster that changes without end leaves room for the events of others', async () => {
+it('a cluster that changes constantly leaves room for the events of others', async () => {
   const clock = virtualClock();
   const allowances = new ChangeAllowances(clock);
   const change = (clusterId: string): NewCloudEvent[] =>

@@ -37,7 +37,7 @@ async function traffic(here: Cloud, id: string, lastByteAt: number): Promise<voi
   await idle(here);
 }
 
-it('a jump ahead puts nothing to sleep that has traffic', async () => {
+it('a clock that jumps ahead puts no workload with traffic to sleep', async () => {
   const { clock, here, id } = await ready();
   await traffic(here, id, clock.now());
   clock.set(HOUR);
@@ -48,7 +48,7 @@ it('a jump ahead puts nothing to sleep that has traffic', async () => {
   expect(await idle(here)).toEqual([id]);
 });
 
-it('a clock that was a day ahead and is corrected keeps nothing awake', async () => {
+it('a clock that was a day ahead and is corrected keeps no workload awake', async () => {
   const { clock, here, id } = await ready();
   clock.set(24 * HOUR);
   here.workloads.tell('activity', { id, at: clock.now() });
@@ -68,7 +68,7 @@ it('a clock that is set back does not make used workloads idle', async () => {
   }
 });
 
-it('a time that an earlier daemon has stored from the future counts as now', async () => {
+it('a stored time in the future counts as now', async () => {
   const { clock, here, id } = await ready();
   await here.stop();
   clock.set(-24 * HOUR);
@@ -79,7 +79,7 @@ it('a time that an earlier daemon has stored from the future counts as now', asy
   expect(await idle(later)).toEqual([id]);
 });
 
-it('nothing is put to sleep in the first minute after a start, however long it was idle', async () => {
+it('no workload is put to sleep in the first minute after a start, however long it was idle', async () => {
   const { clock, here, id } = await ready();
   await clock.advance(HOUR);
   expect(await idle(here)).toEqual([id]);

@@ -68,7 +68,7 @@ const page = (
 ) => events.ask('page', { filter: { ...ALL_CLOUD_EVENTS, ...filter }, before, limit });
 
 describe('the history', () => {
-  it('numbers events from 1 on, also over a restart, and has them newest first in pages', async () => {
+  it('numbers events from 1, also across a restart, and returns pages with the newest first', async () => {
     const here = await journal();
     expect(await here.events.ask('append', { events: many(3) })).toEqual({ isStored: true });
     await here.again();
@@ -81,7 +81,7 @@ describe('the history', () => {
     expect([idsOf(third.rows), third.next]).toEqual([[1], null]);
   });
 
-  it('cuts off a line that a kill has torn, and gives its number again', async () => {
+  it('cuts off a line that a kill has truncated, and reuses its number', async () => {
     const here = await journal();
     await here.events.ask('append', { events: many(2) });
     const [file = ''] = readdirSync(here.folder);
@@ -92,7 +92,7 @@ describe('the history', () => {
     expect(idsOf((await page(here)).rows)).toEqual([3, 2, 1]);
   });
 
-  it('filters by every field, whatever texts there are', async () => {
+  it('filters by every field, whatever the texts', async () => {
     const here = await journal();
     const trap = 'x","who":"agent:claude","workload_id":"W1';
     await here.events.ask('append', {
@@ -114,7 +114,7 @@ describe('the history', () => {
     expect(await found({ since: 1, until: Date.UTC(2200, 0, 1) })).toEqual([3, 2, 1]);
   });
 
-  it('is bounded in bytes and in age, a file at a time', async () => {
+  it('is limited in size and age, a file at a time', async () => {
     const limits = { ...LIMITS, fileBytes: 2_000, totalBytes: 6_000 };
     const here = await journal({ limits });
     for (let n = 0; n < 60; n += 1) await here.events.ask('append', { events: [event(n)] });
@@ -130,7 +130,7 @@ describe('the history', () => {
     history.close();
   });
 
-  it('replays what is on disk, a batch at a time, and says what is missing', async () => {
+  it('replays events from disk, a batch at a time, and reports what is missing', async () => {
     const here = await journal();
     await here.events.ask('append', { events: many(5) });
     const replay = (after: number, limit = 10) =>
@@ -150,11 +150,11 @@ describe('the history', () => {
   });
 });
 
-describe('what happens to workloads', () => {
+describe('an event of a workload', () => {
   const typesOf = async (here: Parameters<typeof auditOf>[0]): Promise<string[]> =>
     (await auditOf(here)).map(({ type }: Json) => type);
 
-  it('has its reason, and names who asked', async () => {
+  it('has its reason, and names the caller', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -176,7 +176,7 @@ describe('what happens to workloads', () => {
     expect(await typesOf(here)).not.toContain('workload.conflict');
   });
 
-  it('has what undoes a sleep as a conflict', async () => {
+  it('reports a change that undoes a sleep as a conflict', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -191,7 +191,7 @@ describe('what happens to workloads', () => {
     expect(told.reason).toContain('undone');
   });
 
-  it('has a failure of what Berth had begun itself, once', async () => {
+  it('reports once the failure of a change that Berth began', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -210,7 +210,7 @@ describe('what happens to workloads', () => {
     ]);
   });
 
-  it('has a cluster that cannot be reached, and that it can be again', async () => {
+  it('reports that a cluster is unreachable, and that it is reachable again', async () => {
     const here = await cloud();
     const id = '01KAS00000000000000000000C';
     const input = clusterInput({ name: 'far', kubeconfig: (await doubleWith()).kubeconfig });

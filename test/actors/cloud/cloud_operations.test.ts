@@ -28,7 +28,7 @@ const settle = ({ operations }: Cloud, id: string, result = DONE) =>
 const ends = async (here: Cloud): Promise<Json[]> =>
   (await auditOf(here)).filter(({ type }: Json) => type.startsWith('operation.'));
 
-it('is done once for a key, and answered the same, also after a restart', async () => {
+it('an operation is done once for a key, and answered the same, also after a restart', async () => {
   const here = await cloud();
   const first = await begin(here, { key: 'k' });
   expect(first).toMatchObject({ run: true, result: null });
@@ -46,7 +46,7 @@ it('is done once for a key, and answered the same, also after a restart', async 
   ]);
 });
 
-it('is another operation without a key, whose answer is not kept', async () => {
+it('a request without a key is another operation, whose response is not kept', async () => {
   const here = await cloud();
   const [one, other] = [await begin(here), await begin(here)];
   expect(one.id).not.toBe(other.id);
@@ -56,7 +56,7 @@ it('is another operation without a key, whose answer is not kept', async () => {
   expect(await here.operations.ask('read', { id: 'nobody' })).toEqual({ operation: null });
 });
 
-it('is tried again after an error that may pass, and not after another', async () => {
+it('an operation is retried after a temporary error, and not after another', async () => {
   const here = await cloud();
   const { id } = await begin(here, { key: 'passes' });
   await settle(here, id, failed('cluster_unreachable'));
@@ -75,7 +75,7 @@ it('is tried again after an error that may pass, and not after another', async (
   ]);
 });
 
-it('is forgotten when it is too old', async () => {
+it('an operation is forgotten when it is too old', async () => {
   const { cloudStore: store } = openCloudStore(tempDir());
   const old = {
     ...request({ key: 'old' }),
@@ -91,7 +91,7 @@ it('is forgotten when it is too old', async () => {
   await eventually(async () => !(await store.operations()).some(({ id }) => id.startsWith('01AAAA')));
 });
 
-it('tells the end that a kill has kept from the journal, once', async () => {
+it('the end of an operation that a kill kept from the journal is journaled once', async () => {
   const folder = tempDir();
   const { cloudStore: store } = openCloudStore(folder);
   const row = {
@@ -131,7 +131,7 @@ async function cutOff(
   return { next, id, workloadId, replicas };
 }
 
-it('was cut off after it was done: it is answered, told once, and not done again', async () => {
+it('an operation that was interrupted after its change is answered, journaled once, and not done again', async () => {
   const { next, id, workloadId, replicas } = await cutOff(true);
   // A later operation on the same workload waits until it is known what became of the first.
   const later = await begin(next, { action: 'wakeWorkload', subject: { ...NO_SUBJECT, workloadId } });
@@ -144,7 +144,7 @@ it('was cut off after it was done: it is answered, told once, and not done again
   ]);
 });
 
-it('was cut off before it was done: it says so, and a retry does it under the same id', async () => {
+it('an operation that was interrupted before its change fails, and a retry does it under the same id', async () => {
   const { next, id, workloadId, replicas } = await cutOff(false);
   const again = await begin(next, { key: 'k' });
   expect(again).toEqual({ id, run: true, result: null });
@@ -156,7 +156,7 @@ it('was cut off before it was done: it says so, and a retry does it under the sa
   expect(told[0].reason).toContain('was not done');
 });
 
-it('leaves its id on the workload, so that a repeated step changes nothing', async () => {
+it('an operation leaves its id on the workload, so that a repeated step changes nothing', async () => {
   const double = await doubleWith('hello');
   const here = await cloud();
   const clusterId = await here.add(double.kubeconfig);

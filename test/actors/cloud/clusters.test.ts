@@ -199,7 +199,7 @@ describe('clusters', () => {
     expect(here.list()).toEqual([]);
   });
 
-  it("show after a sync their facts and the account's rights", async () => {
+  it('show their version and the rights of the account after a sync', async () => {
     const double = await doubleWith('hello');
     double.denied.add('create pods/portforward');
     const here = await cloud();
@@ -224,7 +224,7 @@ describe('clusters', () => {
     });
   });
 
-  it('that cannot be opened are reported as such, and do not keep others from being followed', async () => {
+  it('that cannot be decrypted are reported as such, and do not prevent others from being watched', async () => {
     const [one, two] = [await doubleWith('hello'), await doubleWith('other')];
     const here = await cloud();
     const broken = await here.add(one.kubeconfig, 'one');
@@ -250,7 +250,7 @@ describe('clusters', () => {
     expect(await later.clusters.ask('remove', { id: broken })).toEqual({ removed: true, id: broken });
   });
 
-  it('of a pod are unreachable outside it, and do not keep others from being followed', async () => {
+  it('with in_cluster are unreachable outside a pod, and do not prevent others from being watched', async () => {
     const double = await doubleWith('hello');
     const inside = await cloud({ allowInCluster: true, podAccess: double.access });
     const { id } = await inside.clusters.ask('register', { input: clusterInput({ inCluster: true }) });
@@ -262,7 +262,7 @@ describe('clusters', () => {
   });
 });
 
-describe('a route', () => {
+describe('the route to a workload', () => {
   it('names the pods and the path to them', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();

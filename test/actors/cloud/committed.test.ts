@@ -27,8 +27,8 @@ const sleepOutside = (double: Double): void =>
 
 const typesIn = async (here: Cloud): Promise<string[]> => (await auditOf(here)).map(({ type }) => type);
 
-describe('a store that', () => {
-  it('hangs lets nothing be shown or told meanwhile, and everything afterwards', async () => {
+describe('a store of workloads', () => {
+  it('that hangs delays what is shown and reported until it responds', async () => {
     const double = await doubleWith('hello');
     const reached = deferred<void>();
     const free = deferred<void>();
@@ -50,7 +50,7 @@ describe('a store that', () => {
     await eventually(async () => (await typesIn(here)).includes('workload.asleep'));
   });
 
-  it('fails lets nothing be shown, and the change is tried again without another one', async () => {
+  it('that fails prevents a change from being shown, and the change is retried', async () => {
     const double = await doubleWith('hello');
     const clock = virtualClock();
     let failures = 0;
@@ -77,7 +77,7 @@ describe('a store that', () => {
     await eventually(async () => (await typesIn(here)).includes('workload.asleep'));
   });
 
-  it('hangs lets no facts of a cluster be shown but whether it answers', async () => {
+  it('that hangs delays all facts of a cluster except whether it responds', async () => {
     const double = await doubleWith('hello');
     const free = deferred<void>();
     const here = await cloud({

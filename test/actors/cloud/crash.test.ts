@@ -162,7 +162,7 @@ describe('an interrupted sleep', () => {
   });
 
   it.each(POINTS)(
-    'at call %i, %s its effect, may be woken at once by the next life, before its first sync',
+    'at call %i, %s its effect, can be followed by a wake at once after a restart, before the first sync',
     async (point, when) => {
       const first = new Life(point, when);
       const { begin, here, id } = await lives(3, first);
@@ -188,8 +188,8 @@ describe('an interrupted wake', () => {
   });
 });
 
-describe('the points', () => {
-  it('cover every call of a sleep and a wake', async () => {
+describe('the tested calls', () => {
+  it('are all calls of a sleep and a wake', async () => {
     const life = forever();
     const { double, here, id } = await lives(3, life);
     await eventually(() => double.watches.length === 2);

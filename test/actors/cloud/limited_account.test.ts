@@ -30,7 +30,7 @@ describe('an account that may not watch', () => {
     return { double, clock, here };
   }
 
-  it('has its cluster listed again and again, and the rows tell their age', async () => {
+  it('has its cluster listed repeatedly, and the rows show their age', async () => {
     const { double, clock, here } = await unwatched();
     const listedAt = new Date(clock.now()).toISOString();
     await here.until('web/hello', (row) => row.stale_since === listedAt);
@@ -47,7 +47,7 @@ describe('an account that may not watch', () => {
     });
   });
 
-  it('is watched as soon as it may be', async () => {
+  it('has its cluster watched as soon as that is allowed', async () => {
     const { double, clock, here } = await unwatched();
     await here.until('web/hello', (row) => row.stale_since !== null);
     double.denied.clear();
@@ -58,7 +58,7 @@ describe('an account that may not watch', () => {
   });
 });
 
-it('rows of a cluster that is away tell since when, until it is back', async () => {
+it('rows of an unreachable cluster show since when, until it is reachable', async () => {
   const double = await doubleWith('hello');
   const here = await cloud();
   await here.add(double.kubeconfig);
@@ -69,8 +69,8 @@ it('rows of a cluster that is away tell since when, until it is back', async () 
   await here.until('web/hello', (row) => row.stale_since === null);
 });
 
-describe('an account with rights in some namespaces alone', () => {
-  it('has those listed that were registered, as far as it may', async () => {
+describe('an account with rights in some namespaces only', () => {
+  it('has the registered namespaces listed, as far as it may list them', async () => {
     const double = await doubleWith('hello');
     for (const namespace of ['data', 'secret']) double.put('StatefulSet', workload(namespace, 'store', 2));
     limitTo(double, 'web', 'data');
@@ -104,7 +104,7 @@ describe('an account with rights in some namespaces alone', () => {
     await eventually(() => double.watches.length === 4);
   });
 
-  it("has that of its kubeconfig listed, and those of the cluster's own list", async () => {
+  it("has the namespace of its kubeconfig listed, or those of the cluster's own list", async () => {
     const double = await doubleWith('hello');
     limitTo(double, 'web');
     double.namespaces.push('other', 'web');
@@ -119,7 +119,7 @@ describe('an account with rights in some namespaces alone', () => {
     expect(await here.clusters.ask('sync', { id: second })).toEqual({ synced: 1 });
   });
 
-  it('loses the rows of what it may not list any more', async () => {
+  it('loses the rows that it may no longer list', async () => {
     const double = await doubleWith('hello');
     double.put('Deployment', workload('other', 'gone', 1));
     const here = await cloud();
@@ -131,7 +131,7 @@ describe('an account with rights in some namespaces alone', () => {
     expect(here.list().map(({ name }) => name)).toEqual(['hello']);
   });
 
-  it('that may list one kind alone has that one', async () => {
+  it('has one kind listed if it may list only that kind', async () => {
     const double = await doubleWith('hello');
     double.denied.add('list statefulsets').add('list namespaces');
     const here = await cloud();
@@ -168,7 +168,7 @@ describe('an account with rights in some namespaces alone', () => {
   });
 });
 
-describe('an account that has ended', () => {
+describe('an account that was revoked', () => {
   async function watched() {
     const double = await doubleWith('hello');
     const clock = virtualClock();
@@ -178,7 +178,7 @@ describe('an account that has ended', () => {
     return { double, clock, here, id };
   }
 
-  it('is noticed although all watches stay open, and so is its return', async () => {
+  it('is detected although all watches stay open, and so is its return', async () => {
     const { double, clock, here, id } = await watched();
     expect(detail(here, id)).toMatchObject({ reachable: true, authenticated: true });
     double.isRevoked = true;
@@ -202,7 +202,7 @@ describe('an account that has ended', () => {
     expect(JSON.parse(told[0]?.data ?? '')).toEqual({ name: 'test', clusterId: id });
   });
 
-  it('says in a failure how to renew it', async () => {
+  it('causes failures that say how to renew it', async () => {
     const { double, here, id } = await watched();
     double.isRevoked = true;
     await expect(here.clusters.ask('sync', { id })).rejects.toMatchObject({
@@ -212,7 +212,7 @@ describe('an account that has ended', () => {
     });
   });
 
-  it('is renewed without a change of ids, settings or tethers', async () => {
+  it('can be renewed without a change of ids, settings or tethers', async () => {
     const old = await doubleWith('hello');
     const double = await doubleWith('hello');
     const here = await cloud();
@@ -251,7 +251,7 @@ describe('an account that has ended', () => {
     await later.until('web/hello', ({ replicas }) => replicas === 8);
   });
 
-  it('that is changed to what it may not be stays as it is', async () => {
+  it('remains unchanged when a change is refused', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const id = await here.add(double.kubeconfig, 'one');
@@ -289,7 +289,7 @@ it('the end of a certificate or token is shown, and warned of 7 days before', as
   expect(detail(here, other).credentials_expire_at).toBeNull();
 });
 
-it('a name that always means the own machine is refused where loopback is', async () => {
+it('a name that always resolves to this machine is refused where loopback is', async () => {
   const double = await doubleWith();
   const here = await cloud({ rule: { allow: 'public', apiOnLoopback: true } });
   for (const host of ['localhost', 'LOCALHOST', 'api.localhost', 'localhost.']) {

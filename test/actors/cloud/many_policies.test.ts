@@ -64,8 +64,8 @@ function governed(clock: TestClock) {
   return { governor, rows, looks, shownAgain, walks };
 }
 
-describe('as many policies as there may be', () => {
-  it('are taken without each asking each workload, and once for all that decide on it', () => {
+describe('the largest possible number of policies', () => {
+  it('is applied without comparing each policy with each workload', () => {
     const { governor, rows, looks, shownAgain } = governed(virtualClock());
     governor.setPolicies(policies);
     expect(shownAgain).toHaveLength(WORKLOADS);
@@ -80,7 +80,7 @@ describe('as many policies as there may be', () => {
     expect([once, looks()]).toEqual([2 * WORKLOADS, 2 * WORKLOADS]);
   });
 
-  it.each(['due', 'reports', 'preview'] as const)('let others have their turn during %s', async (work) => {
+  it.each(['due', 'reports', 'preview'] as const)('lets other work run during %s', async (work) => {
     let ms = 0;
     // Each look at the clock finds that a millisecond has passed.
     const { governor } = governed({ ...virtualClock(), monotonic: () => ms++ });
@@ -98,7 +98,7 @@ describe('as many policies as there may be', () => {
     expect(turns).toBeGreaterThan(WORKLOADS / 20);
   });
 
-  it('do not visit all workloads for the namespaces of one cluster', () => {
+  it('does not visit all workloads for the namespaces of one cluster', () => {
     const { governor, rows, shownAgain, walks } = governed(virtualClock());
     const sleep = { isExcluded: true };
     governor.setNamespaces('another', [{ name: 'web', sleep }]);
@@ -106,7 +106,7 @@ describe('as many policies as there may be', () => {
     expect([shownAgain.length, walks.count]).toEqual([rows.length, 0]);
   });
 
-  it('are each reported with what they select and decide', async () => {
+  it('is reported with what each policy selects and decides', async () => {
     const { governor } = governed(virtualClock());
     governor.setPolicies(policies);
     const reports = await governor.reports();

@@ -96,7 +96,7 @@ describe('a window', () => {
     ['over a whole night', '2030-01-08T12:00Z', 3],
     ['into the next night', '2030-01-08T21:00Z', 0],
     ['over a year', '2031-01-06T23:00Z', 0],
-  ])('is caught up once after a clock or a machine has jumped %s', async (_what, to, replicas) => {
+  ])('is caught up with once after a clock or a machine has jumped %s', async (_what, to, replicas) => {
     const { clock, here, put } = await ready('2030-01-07T12:00Z', 'hello');
     await put('nights', NIGHTS);
     clock.set(to);
@@ -108,7 +108,7 @@ describe('a window', () => {
     expect(await operationsOf(here)).toHaveLength(replicas === 0 ? 1 : 0);
   });
 
-  it('does nothing twice when the clock is set back, and starts over when it was a year ahead', async () => {
+  it('acts only once when the clock is set back, and starts over when it was a year ahead', async () => {
     const { clock, here, put } = await ready('2030-01-07T20:10Z', 'hello');
     await put('nights', NIGHTS);
     await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 0));
@@ -124,7 +124,7 @@ describe('a window', () => {
     await advanceUntil(clock, 30_000, isAt(here, 'web/hello', 3));
   });
 
-  it('that is removed, or no longer holds, wakes what it has put to sleep', async () => {
+  it('that is removed, or no longer applies, wakes what it has put to sleep', async () => {
     const { clock, here, put, double } = await ready('2030-01-07T21:00Z', 'hello', 'other');
     await put('nights', NIGHTS);
     await advanceUntil(clock, 1_000, isAt(here, 'web/hello', 0));
@@ -140,7 +140,7 @@ describe('a window', () => {
 });
 
 describe('annotations', () => {
-  it('of the workload win over those of its namespace, and these over policies', async () => {
+  it('of the workload take precedence over those of its namespace, and these over policies', async () => {
     const { clock, here, put, double } = await ready('2030-01-07T12:00Z', 'near', 'middle');
     double.namespaceAnnotations.set('web', { 'berth/schedule': 'daily 13:00-14:00' });
     annotate(double, 'near', { 'berth/schedule': 'daily 15:00-16:00', 'berth/auto-sleep': '2h' });
@@ -188,7 +188,7 @@ describe('annotations', () => {
     ['berth/awake-until', '+999999-01-01T00:00:00Z'],
     ['berth/awake-until', '9999-12-31T23:59:59-23:59'],
     ['berth/exclude', 'yes'],
-  ])('that are wrong, such as %s %.20j, are named and change nothing', async (annotation, value) => {
+  ])('that are invalid, such as %s %.20j, are reported and change nothing', async (annotation, value) => {
     const { clock, here, put, double } = await ready('2030-01-07T21:00Z', 'hello');
     annotate(double, 'hello', { [annotation]: value });
     const { policy } = await here.until('web/hello', (row) => row.policy !== null);
@@ -200,7 +200,7 @@ describe('annotations', () => {
   });
 });
 
-it('auto-sleep of a policy is an operation of it, and its own setting of a workload wins', async () => {
+it('auto-sleep by a policy is an operation of the policy, and the own setting of a workload takes precedence', async () => {
   const { clock, here, put } = await ready('2030-01-07T12:00Z', 'hello', 'own');
   await here.workloads.ask('autoSleep', { id: here.find('web/own').id, enabled: true, minutes: 600 });
   await put('idle', { selector: { labels: '!nothing' }, idle_timeout_minutes: 30 });
@@ -240,7 +240,7 @@ it('a preview lists the next ten switches of each workload', async () => {
   ]);
 });
 
-it('a switch that the cluster refuses is reported once, and others are made when the cluster answers again', async () => {
+it('a switch that the cluster refuses is reported once, and others are made when the cluster responds again', async () => {
   const { clock, here, put, double } = await ready('2030-01-07T19:59Z', 'hello');
   await put('nights', { ...NIGHTS, selector: { labels: '!nothing' } });
   double.put('Deployment', workload('kube-system', 'dns', 2));
@@ -262,7 +262,7 @@ it('a switch that the cluster refuses is reported once, and others are made when
   await expectNothingDue(here);
 });
 
-it('a switch that the end of the daemon has cut off is made once, whether it had been done or not', async () => {
+it('a switch that the end of the daemon interrupted is made once, whether or not it had been done', async () => {
   const { clock, here, put, double } = await ready('2030-01-07T19:59Z', 'done', 'undone');
   await put('nights', NIGHTS);
   await here.stop();
@@ -314,7 +314,7 @@ it('a switch that the end of the daemon has cut off is made once, whether it had
   expect(scalings()).toBe(1);
 });
 
-it('without policies and annotations the clock is never checked', async () => {
+it('without policies and annotations, the clock is never checked', async () => {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
   double.put('Deployment', workload('web', 'hello', 3));

@@ -63,7 +63,7 @@ const little = <T>(clock: TestClock, check: () => T | undefined | Promise<T | un
   });
 
 describe('the switches of a cluster', () => {
-  it('hold up no switch of another cluster while the cluster takes its time', async () => {
+  it('do not delay those of another cluster while the cluster is slow', async () => {
     const [slow, quick] = [await doubleWith('first'), await doubleWith('second')];
     const clock = settableClock('2030-01-07T20:10Z');
     const here = await cloud({ clock, sweepMs: 100_000_000_000 });
@@ -108,7 +108,7 @@ describe('the switches of a cluster', () => {
   });
 });
 
-it('looks at what is due however long changes go on', async () => {
+it('due policies are checked however long changes continue', async () => {
   const { looks, pass, change } = await started();
   const before = looks();
   for (let count = 0; count < 20; count += 1) {

@@ -36,7 +36,7 @@ async function principals(folder = tempDir()) {
   return { here, views, tethers, relay, start, tether, store: cloudStore, close };
 }
 
-it('ends the tethers and relay connections of a token that is revoked, and no others', async () => {
+it('a revoked token loses its tethers and relay connections, and no other does', async () => {
   const { start, tether, tethers, relay } = await principals();
   const owner = await start();
   const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
@@ -51,7 +51,7 @@ it('ends the tethers and relay connections of a token that is revoked, and no ot
   expect(relay.of('rightsChanged')).toEqual([{ subject: `token:${token.id}` }]);
 });
 
-it('ends the tethers to what a removed grant was for, but not those to a workload that is away', async () => {
+it('a removed grant ends the tethers to its workloads, except to a workload that is missing', async () => {
   const { start, tether, tethers } = await principals();
   const owner = await start();
   const { token } = await owner.ask('createToken', { name: 'ci', expiresAt: null, by: BY });
@@ -71,7 +71,7 @@ it('ends the tethers to what a removed grant was for, but not those to a workloa
   expect(await may('hr')).toEqual({ isAllowed: false });
 });
 
-it('ends what is open by a token when that expires', async () => {
+it('an expired token loses what it has opened', async () => {
   const { here, start, tether, tethers, relay } = await principals();
   const owner = await start();
   const expiresAt = here.clock.now() + 40 * DAY;
@@ -92,7 +92,7 @@ it('ends what is open by a token when that expires', async () => {
   expect(await asked).toEqual({ isAllowed: false });
 });
 
-it('knows tokens again after a restart, with their use, and ends what was left of a revoked one', async () => {
+it('a restart keeps tokens with their last use, and ends what was left of a revoked one', async () => {
   const folder = tempDir();
   const first = await principals(folder);
   const owner = await first.start();

@@ -22,7 +22,7 @@ import { api, describeReal, kubeconfig, sandbox, sleeper } from '../../kit/kube_
 const LIFETIME_S = 600;
 
 describe('the name of the account', () => {
-  it('is one that Kubernetes takes, whatever user and host are called', () => {
+  it('is valid in Kubernetes, whatever the names of user and host', () => {
     expect(accountName('Ada', 'laptop.local')).toBe('berth-ada-laptop-local');
     expect(accountName('CORP\\jörg', '-')).toBe('berth-corp-j-rg');
     expect(accountName('a'.repeat(200), 'b')).toMatch(/^[a-z-]{1,50}$/);

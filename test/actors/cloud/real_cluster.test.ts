@@ -262,7 +262,7 @@ describeReal('a real cluster', () => {
   });
 
   const token = localKubeconfig('token');
-  it.skipIf(token === null)('tells an unknown login from a known account', async () => {
+  it.skipIf(token === null)('distinguishes an unknown login from a known account', async () => {
     const one = await cloud();
     const wrong = (token ?? '').replace(/token: .*/, 'token: not-a-token');
     const { id } = await one.clusters.ask('register', { input: input({ kubeconfig: wrong }) });

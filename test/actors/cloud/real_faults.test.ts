@@ -38,7 +38,7 @@ describeReal('a real cluster in trouble', () => {
   it.each([
     ['StatefulSet', { serviceName: 's', podManagementPolicy: 'Parallel' }],
     ['Deployment', {}],
-  ])('a wake of a %s whose pods are all ending waits for one that stays', async (kind, spec) => {
+  ])('a wake of a %s whose pods are all terminating waits for one that remains', async (kind, spec) => {
     const name = `ending-${kind.toLowerCase()}`;
     const object = sleeper(name, 2, {
       spec,
@@ -59,7 +59,7 @@ describeReal('a real cluster in trouble', () => {
     expect((await pods(name)).some(isUp)).toBe(true);
   });
 
-  it('a wake that a quota keeps from its pods says so', async () => {
+  it('a wake whose pods a quota prevents reports the quota', async () => {
     for (const kind of ['Deployment', 'StatefulSet']) {
       await mine.create(
         kind,
@@ -127,7 +127,7 @@ describeReal('a real cluster in trouble', () => {
     afterThisTest(() => label(null));
   }
 
-  it('a webhook that does not answer is named', async () => {
+  it('a webhook that does not respond is named', async () => {
     await mine.create('Deployment', sleeper('guarded', 1, { container: { image: 'none:none' } }));
     const here = await begin();
     await guard({ timeoutSeconds: 1, clientConfig: { url: 'https://127.0.0.1:1/' } });
@@ -144,7 +144,7 @@ describeReal('a real cluster in trouble', () => {
     });
   });
 
-  it('a webhook that takes longer than a read may is waited for', async () => {
+  it('a webhook that takes longer than the limit of a read is awaited', async () => {
     await mine.create('Deployment', sleeper('slow', 1, { container: { image: 'none:none' } }));
     const ca = certificate({ commonName: 'webhook ca' });
     const leaf = certificate({ commonName: 'webhook', issuer: ca, names: ['127.0.0.1'] });
@@ -181,7 +181,7 @@ describeReal('a real cluster in trouble', () => {
     expect((await mine.get('Deployment', 'slow')).spec.replicas).toBe(0);
   }, 120_000);
 
-  it('sleeps and wakes succeed from afar while others write to the object all the time', async () => {
+  it('sleeps and wakes succeed over a slow network while others write to the object all the time', async () => {
     await mine.create('Deployment', sleeper('busy', 2, { container: { image: 'none:none' } }));
     const server = new URL(parseKubeconfig(kubeconfig(), Date.now()).server);
     const proxy = createServer((client) => {
@@ -223,7 +223,7 @@ describeReal('a real cluster in trouble', () => {
   describe('an account', () => {
     const detail = (here: Cloud, id: string): Json => JSON.parse(here.views.cluster(id) ?? '');
 
-    it('of one namespace can be used, once that is named', async () => {
+    it('of one namespace can be used once the namespace is given', async () => {
       await mine.create('Deployment', sleeper('limited', 1, { container: { image: 'none:none' } }));
       const { token } = await serviceAccount(mine.namespace, 'editor');
       const here = await cloud();
@@ -253,7 +253,7 @@ describeReal('a real cluster in trouble', () => {
       }
     });
 
-    it('that has ended is noticed, and renewed with everything kept', async () => {
+    it('that was revoked is detected, and renewed with everything kept', async () => {
       await mine.create('Deployment', sleeper('kept', 0));
       const first = await serviceAccount(mine.namespace, 'first');
       const second = await serviceAccount(mine.namespace, 'second');

@@ -21,7 +21,7 @@ const patches = ({ requests }: Double): number => requests.filter(isPatch).lengt
 const hello = (double: Double): Json => double.get('Deployment', 'web', 'hello');
 
 describe('a change', () => {
-  it('is no conflict with writers of anything else, however many they are', async () => {
+  it('does not conflict with writers of other fields, however many they are', async () => {
     const all = await awake();
     const { double } = all;
     let writes = 0;
@@ -42,7 +42,7 @@ describe('a change', () => {
     expect(hello(double).metadata.annotations.foreign).toBe('2');
   });
 
-  it('keeps annotations that came between the read and the patch', async () => {
+  it('keeps annotations that were added between the read and the patch', async () => {
     const all = await awake();
     const { double } = all;
     double.change('Deployment', 'web', 'hello', (object) => {
@@ -111,12 +111,15 @@ describe('a change', () => {
       /The webhook "guard\.example\.com" of the cluster has not answered/,
     ],
     [422, "ValidatingAdmissionPolicy 'hours' with binding 'all' denied request: closed", /Policy 'hours'/],
-  ])('that admission refuses (%i) names who it was, and is not repeated', async (status, text, message) => {
-    const all = await awake();
-    all.double.fault(isPatch, { kind: 'status', status, message: text }, 9);
-    await expect(sleep(all)).rejects.toMatchObject({ code: 'admission_denied', message });
-    expect(patches(all.double)).toBe(1);
-  });
+  ])(
+    'that admission refuses (%i) names the webhook or policy, and is not repeated',
+    async (status, text, message) => {
+      const all = await awake();
+      all.double.fault(isPatch, { kind: 'status', status, message: text }, 9);
+      await expect(sleep(all)).rejects.toMatchObject({ code: 'admission_denied', message });
+      expect(patches(all.double)).toBe(1);
+    },
+  );
 });
 
 describe('a receipt', () => {
@@ -131,7 +134,7 @@ describe('a receipt', () => {
     return { double, here, id: here.find('web/hello').id };
   }
 
-  it('with a count that the workload can hardly have had is refused, and says why', async () => {
+  it('with an implausible count is refused, with the reason', async () => {
     const all = await withReceipt(9_999_999);
     expect(all.here.find('web/hello').desired_replicas).toBeNull();
     await expect(wake(all)).rejects.toMatchObject({
@@ -145,14 +148,14 @@ describe('a receipt', () => {
     expect(await wake(all)).toEqual({ replicas: 1 });
   });
 
-  it('is obeyed up to the count that is taken on trust', async () => {
+  it('is obeyed up to the count that needs no evidence', async () => {
     expect(await wake(await withReceipt(CLOUD.trustedReplicas))).toEqual({ replicas: CLOUD.trustedReplicas });
     await expect(wake(await withReceipt(CLOUD.trustedReplicas + 1))).rejects.toMatchObject({
       code: 'wake_refused',
     });
   });
 
-  it('is obeyed where an autoscaler of the workload allows as many', async () => {
+  it('is obeyed if an autoscaler of the workload allows as many', async () => {
     const all = await withReceipt(500);
     all.double.addAutoscaler('web', 'other', 'Deployment', 'other', 1_000);
     await expect(wake(all)).rejects.toMatchObject({ code: 'wake_refused' });
@@ -160,7 +163,7 @@ describe('a receipt', () => {
     expect(await wake(all)).toEqual({ replicas: 500 });
   });
 
-  it('is obeyed where the workload was seen with as many, also by an earlier daemon', async () => {
+  it('is obeyed if the workload was seen with as many, also by an earlier daemon', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('Deployment', workload('web', 'hello', 700));

@@ -95,7 +95,7 @@ describe('after a restart', () => {
     await eventually(() => after.list().some(({ name }) => name === 'new'));
   });
 
-  it('a position is of what is on disk: what could not be saved is watched again', async () => {
+  it('the position of the watch is that on disk: changes that could not be saved are watched again', async () => {
     const double = await doubleWith('changed', 'gone', 'kept');
     let isDead = false;
     const lost = new Set<string>();

@@ -46,7 +46,7 @@ async function podSeconds(here: Cloud): Promise<Record<string, number>> {
 }
 
 describe('a sleep', () => {
-  it('saves the time of its pods with what these request, while it lasts and afterwards', async () => {
+  it('is counted with the requests of its pods, while it lasts and afterwards', async () => {
     const { clock, here } = await ready();
     expect(await savings(here)).toEqual([]);
     await sleep(here);
@@ -115,7 +115,7 @@ describe('a sleep', () => {
     expect(await podSeconds(later)).toEqual({ '2030-01 web': 3 * 3_600 + 3 * 1_800 });
   });
 
-  it('is counted once whatever commit the end of the daemon has cut off', async () => {
+  it('is counted once, whichever commit the end of the daemon interrupted', async () => {
     let isKilled = false;
     const store = (embedded: CloudStore): CloudStore => ({
       ...embedded,
@@ -223,7 +223,7 @@ describe('a count', () => {
     expect([of({ namespaces: ['data'] }), of({ clusterId: 'd' })]).toEqual([[], []]);
   });
 
-  it('of a record of the version before begins with its receipt', () => {
+  it('of a record of an earlier version begins with its receipt', () => {
     const { span: _, ...earlier } = asleep(START - HOUR);
     expect(loadedWorkload(earlier, START).span).toBeNull();
     const sight = { seenAt: Number.NEGATIVE_INFINITY, now: START, countedTo: 0 };
@@ -231,7 +231,7 @@ describe('a count', () => {
   });
 });
 
-it('a name in CSV is no formula', () => {
+it('a name in CSV is not a formula', () => {
   const item = { month: '2030-01', cluster_id: 'a', namespace: 'web', pod_seconds: 1 };
   const amounts = { cpu_request_core_seconds: 0, memory_request_byte_seconds: 2 };
   const line = (cluster: string): string | undefined =>

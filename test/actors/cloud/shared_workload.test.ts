@@ -39,7 +39,7 @@ const use = ({ user, userId: id, clock }: Two): void =>
   user.workloads.tell('activity', { id, at: clock.now() });
 const writes = ({ requests }: Double): number => requests.filter(({ method }) => method === 'PATCH').length;
 
-it('a workload that another Berth is connected to is not put to sleep', async () => {
+it('a workload with connections through another Berth is not put to sleep', async () => {
   const all = await two();
   const { double, clock, keeper, id } = all;
   await clock.advance(9 * MINUTE);
@@ -125,7 +125,7 @@ it('the rows say which Berth has put it to sleep, and who has woken it', async (
   expect(JSON.parse(hello(double).metadata.annotations['berth/wake'])).toMatchObject({ from: 'keeper' });
 });
 
-it('a sleep with `hold` is not undone by connections for so long, through whichever Berth they come', async () => {
+it('a sleep with `hold` is not undone by connections for that time, through whichever Berth they come', async () => {
   const { double, clock, keeper, user, id, userId } = await two();
   await keeper.workloads.ask('sleep', { id, by: 'request', holdMs: 5_000 });
   await user.until('web/hello', (row) => row.replicas === 0);

@@ -26,8 +26,8 @@ const shown = (timeline: SleepTimeline, from: string, count: number): string[] =
     (one) => `${new Date(one.at).toISOString().slice(0, 16)}Z ${one.to}`,
   );
 
-describe('windows', () => {
-  it('hold on their days before their end and after their start, and until the next morning', () => {
+describe('sleep windows', () => {
+  it('apply on their days, and until the next morning', () => {
     const nights = timelineOf(schedule('Mon-Fri 20:00-07:00'));
     // 2026-11-20 is a Friday.
     expect(shown(nights, '2026-11-20T12:00Z', 5)).toEqual([
@@ -39,7 +39,7 @@ describe('windows', () => {
     ]);
   });
 
-  it('that touch are one: the weekend has no waking Monday night', () => {
+  it('that touch are one, so that nothing wakes on Monday night after the weekend', () => {
     const all = timelineOf(schedule('Mon-Fri 20:00-07:00, weekends'));
     expect(shown(all, '2026-11-20T12:00Z', 3)).toEqual([
       '2026-11-20T20:00Z asleep',
@@ -48,7 +48,7 @@ describe('windows', () => {
     ]);
   });
 
-  it('do not count on the days of exceptions', () => {
+  it('do not apply on the days of exceptions', () => {
     const timeline = timelineOf(
       schedule('Mon-Fri 20:00-07:00, weekends', {
         exceptions: [
@@ -68,7 +68,7 @@ describe('windows', () => {
     ]);
   });
 
-  it('never end where they cover everything, but for exceptions far away', () => {
+  it('never end if they cover everything, except for distant exceptions', () => {
     const always = timelineOf(schedule('daily'));
     expect(always.phaseAt(at('2026-11-23T12:00Z'))).toEqual({ to: 'asleep', since: 0, until: null });
     const but = timelineOf(
@@ -124,7 +124,7 @@ describe('days on which clocks were set by odd numbers of seconds', () => {
   });
 });
 
-describe('a schedule that anybody may have written', () => {
+describe('a schedule of an untrusted author', () => {
   class CountingCalendar extends ZoneCalendar {
     asked = 0;
     override instant(day: number, minute: number): number {
@@ -138,7 +138,7 @@ describe('a schedule that anybody may have written', () => {
     ['asleep all the time', (hour: number) => `${two(hour)}:00-${two(hour + 1)}:01`],
     ['asleep and awake by turns', (hour: number) => `${two(hour)}:00-${two(hour)}:45`],
     ['within long exceptions', (hour: number) => `${two(hour)}:00-${two(hour)}:45`],
-  ])('asks the calendar little where it is %s', (what, window) => {
+  ])('needs few calendar calculations if it is %s', (what, window) => {
     const text = Array.from({ length: 32 }, (_, hour) => window(hour)).join(',');
     const long = { from: '2020-01-01', to: '2040-01-01', state: 'asleep' as const };
     const exceptions = what.includes('exceptions') ? Array.from({ length: 50 }, () => long) : [];
@@ -172,7 +172,7 @@ describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/L
     expect(Math.round(((nights.at(-1) ?? 0) - (nights[0] ?? 0)) / 86_400_000)).toBe(364);
   });
 
-  it('has a window that begins or ends while clocks are set as schedules of services have it', () => {
+  it('handles a window that begins or ends during a clock change as schedules of services do', () => {
     // 01:45 and 02:15 are skipped or come twice in one of the zones.
     const timeline = timelineOf(schedule(`01:45-02:15 ${zone}`));
     const starts = timetableOf({ cron: '45 1 * * *', timezone: zone, catchUp: false });
@@ -186,7 +186,7 @@ describe.each(['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/L
     }
   });
 
-  it('says the same of every hour of the year, whatever was asked before', () => {
+  it('gives the same result for every hour of the year, whatever was asked before', () => {
     const spec = schedule(`Mon-Fri 20:00-07:00, weekends ${zone}`);
     const kept = timelineOf(spec);
     for (let hour = 0; hour < 365 * 24; hour += 7) {

@@ -57,7 +57,7 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(2);
   });
 
-  it('tell tethers before pods are ended, and that they are not after all', async () => {
+  it('tell tethers before pods are ended, and when a sleep has failed', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -143,7 +143,7 @@ describe('sleep and wake', () => {
   it.each([
     ['is longer than any Berth asks for', Date.now(), 3_600_001],
     ['is of a time far ahead', Date.UTC(2100, 0, 1), 3_600_000],
-  ])('are woken by a connection although a hold was written that %s', async (_what, at, holdMs) => {
+  ])('wake by a connection despite a hold that %s', async (_what, at, holdMs) => {
     const double = await doubleWith('hello');
     double.change('Deployment', 'web', 'hello', (object) => {
       const receipt = { replicas: 2, at, from: 'a\u202eb', holdUntil: at + holdMs };
@@ -158,7 +158,7 @@ describe('sleep and wake', () => {
   });
 
   it.each(['<script>', 'a & b', '\u2028'])(
-    'use a receipt with %j, which Go writes otherwise',
+    'use a receipt with %j, which Go encodes differently',
     async (policy) => {
       const double = await doubleWith('hello');
       double.change('Deployment', 'web', 'hello', (object) => {
@@ -210,7 +210,7 @@ describe('sleep and wake', () => {
     expect(double.requests.filter(({ method }) => method === 'PATCH')).toHaveLength(3);
   });
 
-  it('give up on a workload that changes without end', async () => {
+  it('give up on a workload that changes constantly', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     await here.add(double.kubeconfig);
@@ -231,7 +231,7 @@ describe('sleep and wake', () => {
   it.each([
     ['sleep', 3, 0],
     ['wake', 0, 1],
-  ] as const)('read the real outcome after a lost answer (%s)', async (kind, before, after) => {
+  ] as const)('read the real outcome after a lost response (%s)', async (kind, before, after) => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put('Deployment', workload('web', 'hello', before));
@@ -268,7 +268,7 @@ describe('sleep and wake', () => {
   it.each([
     ['deleted', null],
     ['made anew', 5],
-  ])('leave a workload alone that is %s before the answer arrives', async (_, replicas) => {
+  ])('leave a workload alone that is %s before the response arrives', async (_, replicas) => {
     const double = await doubleWith('hello');
     const answered = deferred<void>();
     const here = await cloud({
@@ -447,7 +447,7 @@ describe('sleep and wake', () => {
     });
   });
 
-  it('end the wait for a pod at once when none can come any more', async () => {
+  it('end the wait for a pod at once when none can appear any more', async () => {
     const clock = virtualClock();
     const double = await doubleWith('slept', 'scaled', 'deleted', 'forgotten');
     const here = await cloud({ clock });

@@ -94,7 +94,7 @@ describe('a sync', () => {
     ]);
   });
 
-  it('that may read nothing changes nothing, and reports what is missing', async () => {
+  it('without rights changes nothing, and reports which rights are missing', async () => {
     const double = await doubleWith('hello');
     double.denied.add('list deployments').add('list statefulsets').add('list namespaces');
     const here = await cloud();
@@ -115,7 +115,7 @@ describe('a sync', () => {
     expect(double.watches).toHaveLength(0);
   });
 
-  it('of a cluster that does not answer fails in time, and recovers afterwards', async () => {
+  it('of a cluster that does not respond fails in time, and succeeds later', async () => {
     const double = await doubleWith('hello');
     const here = await cloud();
     const { id } = await here.clusters.ask('register', {

@@ -55,7 +55,7 @@ it('a token is renewed after a third of its life, and used from then on', async 
   await eventually(() => requests(double).length === 2 || undefined);
 });
 
-it('a token that lives long is renewed every day, and its end is no news', async () => {
+it('a long-lived token is renewed every day, and a renewal is no event', async () => {
   const { double, clock, here, id } = await renewing(7 * DAY);
   for (let day = 1; day <= 3; day += 1) {
     await clock.advance(DAY * 1_000);
@@ -120,7 +120,7 @@ it('a new kubeconfig ends or changes the renewal, and a removal ends it', async 
   expect(requests(double)).toEqual([]);
 });
 
-it('only the token of a ServiceAccount with an end can be renewed', async () => {
+it('only a ServiceAccount token with an expiry can be renewed', async () => {
   const double = await doubleWith();
   const here = await cloud();
   const claims = (value: object): string =>
@@ -146,7 +146,7 @@ it('only the token of a ServiceAccount with an end can be renewed', async () => 
   await expect(here.clusters.ask('change', { id, change })).rejects.toMatchObject({ code: 'invalid_spec' });
 });
 
-it('rights before the first sync are reviewed in the namespace of the context, where that names one', async () => {
+it('rights before the first sync are reviewed in the namespace of the context, if it has one', async () => {
   const double = await doubleWith('hello');
   const here = await cloud();
   const config = JSON.parse(double.kubeconfig);
@@ -157,7 +157,7 @@ it('rights before the first sync are reviewed in the namespace of the context, w
   expect(new Set(rights.map(({ namespace }) => namespace))).toEqual(new Set(['web', null]));
 });
 
-it('rights are reviewed wherever the cluster is listed', async () => {
+it('rights are reviewed in every listed namespace', async () => {
   const double = await doubleWith('hello');
   double.denied.add('patch statefulsets').add('list events');
   const here = await cloud();

@@ -53,7 +53,7 @@ describe('a sleep that something else undoes', () => {
     expect(await scale(2)).toMatch(/undone/);
   });
 
-  it('names the tool that manages the workload and the autoscaler that scales it', async () => {
+  it('names the tool that manages the workload, and the autoscaler that scales it', async () => {
     const double = await kubeDouble();
     afterThisTest(() => double.stop());
     double.put(
@@ -127,7 +127,7 @@ describe('a sleep that something else undoes', () => {
       'KEDA ScaledObject hello:',
       'autoscaling.keda.sh/paused-replicas: "0"',
     ],
-  ])('by %s is not fought: it is left alone, with the settings that make peace', async (...row) => {
+  ])('by %s is not repeated, and the event contains the settings that allow a sleep', async (...row) => {
     const [, metadata, manager, autoscaler, ...settings] = row;
     const { here, left, undoneBy } = await autoSlept(metadata, autoscaler);
     await undoneBy(manager, 3);
@@ -136,7 +136,7 @@ describe('a sleep that something else undoes', () => {
     expect(here.find('web/hello').managed_by).toHaveLength(1);
   });
 
-  it('by a person counts once, also where a tool manages it', async () => {
+  it('by a person counts once, also if a tool manages the workload', async () => {
     const { left, undoneBy } = await autoSlept(ARGO, null);
     await undoneBy('kubectl', 2);
     expect(await left()).toBeUndefined();

@@ -48,7 +48,7 @@ const failures = async (here: Cloud): Promise<string[]> =>
 
 describe('a wake', () => {
   it.each(['request', 'connection'] as const)(
-    'by %s wakes what the workload comes after first, and what that comes after before it',
+    'by %s first wakes the dependencies of the workload, and their dependencies before them',
     async (by) => {
       const { here, double } = await asleep({
         app: 'api, Deployment/cache',
@@ -66,7 +66,7 @@ describe('a wake', () => {
     },
   );
 
-  it('of many wakes each of them once, in order', async () => {
+  it('of many workloads wakes each of them once, in order', async () => {
     const { here, double, clusterId } = await asleep({ a1: 'db', a2: 'db', a3: 'a1', db: null });
     const selection = { clusterId, namespaces: null, states: null, selector: null };
     const results = await here.workloads.ask('changeMany', {
@@ -114,7 +114,7 @@ describe('a wake', () => {
     ]);
   });
 
-  it('is not held up by a name that is unknown, wrong, or its own, nor by a circle of them', async () => {
+  it('is not delayed by a dependency that is unknown, invalid or the workload itself, nor by a cycle', async () => {
     const { here, annotate } = await asleep({ a: 'b', b: 'c, nowhere', c: 'a', own: 'own', bad: null });
     annotate('bad', '../../secrets');
     expect((await here.until('web/a', ({ after }) => after.faults.length > 0)).after.faults).toEqual([
@@ -134,7 +134,7 @@ describe('a wake', () => {
     expect(['b', 'c'].map((name) => here.find(`web/${name}`).replicas)).toEqual([3, 3]);
   });
 
-  it('shows that a name has come to mean something, and nothing again', async () => {
+  it('shows when a dependency begins to exist, and when it is deleted', async () => {
     const { here, double } = await asleep({ app: 'db' });
     const faults = ['there is no workload db in its namespace'];
     expect(here.find('web/app').after.faults).toEqual(faults);
@@ -147,7 +147,7 @@ describe('a wake', () => {
     await here.until('web/app', ({ after }) => after.faults.length === 1);
   });
 
-  it('that waits is overtaken by a sleep', async () => {
+  it('that waits is cancelled by a sleep', async () => {
     const { here, clock, double } = await asleep({ app: 'db', db: null }, ['db']);
     const outcome = wake(here, 'app').catch((error: unknown) => error);
     await advanceUntil(clock, 1_000, () => (woken(double).includes('db') ? true : undefined));

@@ -37,7 +37,7 @@ const looks = ({ requests }: Double): number =>
 
 describe('a wake that waits', () => {
   it.each(['StatefulSet', 'Deployment'] as const)(
-    'answers when a pod is Ready that stays, not while all pods of a %s are ending',
+    'returns when a pod is Ready that remains, not while all pods of a %s are terminating',
     async (kind) => {
       const all = await asleep(kind, statusOf(3));
       const { double } = all;
@@ -60,7 +60,7 @@ describe('a wake that waits', () => {
     },
   );
 
-  it('does not take pods that the ReplicaSet of a Deployment is about to end', async () => {
+  it('does not count pods that the ReplicaSet of a Deployment is about to end', async () => {
     const all = await asleep('Deployment', statusOf(3));
     const { double } = all;
     double.replicaSetsOf = (deployment) => {
@@ -73,14 +73,11 @@ describe('a wake that waits', () => {
     expect(await wake(all, 30_000)).toEqual({ replicas: 3 });
   });
 
-  it.each(['list pods', 'list replicasets'])(
-    'goes by the status where the account may not %s',
-    async (right) => {
-      const all = await asleep('Deployment', statusOf(3, 1));
-      all.double.denied.add(right);
-      expect(await wake(all, 30_000)).toEqual({ replicas: 3 });
-    },
-  );
+  it.each(['list pods', 'list replicasets'])('uses the status if the account may not %s', async (right) => {
+    const all = await asleep('Deployment', statusOf(3, 1));
+    all.double.denied.add(right);
+    expect(await wake(all, 30_000)).toEqual({ replicas: 3 });
+  });
 
   it('finds the pods of a ReplicaSet that was adopted under another name', async () => {
     const conditions = [
@@ -100,7 +97,7 @@ describe('a wake that waits', () => {
   });
 });
 
-describe('a wake whose pods do not come', () => {
+describe('a wake whose pods do not appear', () => {
   const event = (kind: string, name: string, reason: string, message: string, minute: number): Json => ({
     metadata: { name: `e${minute}`, namespace: 'web' },
     involvedObject: { kind, name },
@@ -110,7 +107,7 @@ describe('a wake whose pods do not come', () => {
     lastTimestamp: `2030-01-01T00:${minute}:00Z`,
   });
 
-  it('says which quota, account or the like keeps them from being made', async () => {
+  it('reports which quota, account or other cause prevents them', async () => {
     const all = await asleep('StatefulSet', statusOf(0));
     all.double.events.push(
       event('StatefulSet', 'hello', 'FailedCreate', 'an older reason', 10),
@@ -124,7 +121,7 @@ describe('a wake whose pods do not come', () => {
     });
   });
 
-  it('says which volume a pod waits for', async () => {
+  it('reports which volume a pod waits for', async () => {
     const all = await asleep('Deployment', statusOf(1, 0));
     all.double.podsOf = (kind, object) => [podOf(kind, object, 0, false)];
     all.double.events.push(event('Pod', 'hello-6b474f99dc-0', 'FailedMount', 'secret "keys" not found', 10));
@@ -133,7 +130,7 @@ describe('a wake whose pods do not come', () => {
     });
   });
 
-  it('still says what it knows where events may not be read', async () => {
+  it('reports what it knows if events may not be read', async () => {
     const all = await asleep('StatefulSet', statusOf(0));
     all.double.denied.add('list events');
     await expect(wake(all, 20)).rejects.toMatchObject({

@@ -24,7 +24,7 @@ const look = (kind: WorkloadKind, name: string): ObservedWorkload => ({
 });
 
 describe('the table of workloads', () => {
-  it('accepts from a watch no more new rows than a listing may have, for each kind of each cluster', () => {
+  it('accepts from a watch as many new rows as a listing may have, for each kind of each cluster', () => {
     const { cloudStore } = openCloudStore(tempDir());
     const clock = virtualClock();
     const table = new WorkloadTable(
@@ -60,7 +60,7 @@ describe('the table of workloads', () => {
     expect(table.ids()).toHaveLength(2);
   });
 
-  it('has what was known saved and shown, however often a cluster changes it meanwhile', async () => {
+  it('saves and shows what was known, however often a cluster changes it meanwhile', async () => {
     const { cloudStore } = openCloudStore(tempDir());
     const clock = virtualClock();
     let commits = 0;

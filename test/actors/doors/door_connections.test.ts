@@ -60,7 +60,7 @@ async function leave(socket: Socket, how: 'close' | 'reset'): Promise<void> {
   await closed;
 }
 
-describe.skipIf(process.platform !== 'linux')('a door without a service', () => {
+describe.skipIf(process.platform !== 'linux')('the door of a sleeping service', () => {
   it.each(['close', 'reset'] as const)('wakes nothing for a port scan that ends by %s', async (how) => {
     const { clock, door, knocks, client } = await openDoor();
     await leave(await client(), how);
@@ -69,7 +69,7 @@ describe.skipIf(process.platform !== 'linux')('a door without a service', () => 
     expect(door.isAwaited).toBe(false);
   });
 
-  it('wakes it once for clients that stay, half-closed ones too', async () => {
+  it('wakes it once for all clients that stay, including half-closed ones', async () => {
     const { clock, knocks, client } = await openDoor();
     const [half] = [await client(), await client()];
     half.end('request');
@@ -78,7 +78,7 @@ describe.skipIf(process.platform !== 'linux')('a door without a service', () => 
     expect(knocks()).toBe(1);
   });
 
-  it('lets a client go that has waited for a minute', async () => {
+  it('disconnects a client that has waited for a minute', async () => {
     const { clock, door, client } = await openDoor();
     const waiting = await client();
     const closed = new Promise((resolve) => waiting.on('close', resolve));
@@ -90,7 +90,7 @@ describe.skipIf(process.platform !== 'linux')('a door without a service', () => 
     expect(DOOR.holdMs).toBe(60_000);
   });
 
-  it('has a place again for each client that has gone while it waited', async () => {
+  it('frees the place of each client that disconnects while it waits', async () => {
     const { clock, door, client } = await openDoor();
     const clients = [await client(), await client()];
     await clock.advance(DOOR.checkIntervalMs);

@@ -250,7 +250,7 @@ describe('ids across restarts', () => {
     expect(await it.events.ask('append', { events: [event(6)] })).toEqual({ lastId: 6 });
   });
 
-  it('jump above the mark after a machine crash, and report from where nothing is missing', async () => {
+  it('jump above the mark after a machine crash, and report the id after which nothing is missing', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(30, 'service.started') });
     await killed(it, 'another', () => truncateSync(join(it.folder, 'life-1.log'), 500));
@@ -283,7 +283,7 @@ describe('ids across restarts', () => {
     expect((await it.events.ask('append', { events: [event(1)] })).lastId).toBeGreaterThan(30);
   });
 
-  it('leave out a damaged line, and say so', async () => {
+  it('leave out a damaged line, and report it', async () => {
     const it = await journal();
     await it.events.ask('append', { events: [event(1), event(2)] });
     const path = join(it.folder, 'life-1.log');
@@ -296,7 +296,7 @@ describe('ids across restarts', () => {
     expect(it.reports).toEqual([expect.stringContaining('1 damaged lines of the journal are left out')]);
   });
 
-  it('leave out a torn last line, and write on after it', async () => {
+  it('leave out a truncated last line, and continue after it', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(2, 'service.started') });
     await killed(it, 'this', () => appendFileSync(join(it.folder, 'life-1.log'), '3\t1\tservice.star'));
@@ -309,7 +309,7 @@ describe('ids across restarts', () => {
     ]);
   });
 
-  it('are found behind zeros that a crash of the machine left', async () => {
+  it('are read after zeros that a machine crash left in the file', async () => {
     const it = await journal();
     await it.events.ask('append', { events: many(2, 'service.started') });
     await killed(it, 'this', () => appendFileSync(join(it.folder, 'life-1.log'), `${'\0'.repeat(100)}\n9\t`));
@@ -317,7 +317,7 @@ describe('ids across restarts', () => {
   });
 });
 
-describe('over random restarts', () => {
+describe('the journal over random restarts', () => {
   const count = fc.oneof(fc.nat(3), fc.nat(900));
   const step = fc.oneof(
     {
@@ -413,7 +413,7 @@ describe('over random restarts', () => {
     }
   }
 
-  it('ids grow, acknowledged events are replayed, and possible gaps are reported', async () => {
+  it('has growing ids, replays acknowledged events, and reports possible gaps', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const lives = new Lives(await journal());
@@ -428,7 +428,7 @@ describe('over random restarts', () => {
   });
 });
 
-describe('in its own process', () => {
+describe('a journal in its own process', () => {
   it('has every acknowledged event after kill -9', async () => {
     const folder = tempDir();
     let highest = 0;
@@ -452,7 +452,7 @@ describe('in its own process', () => {
   });
 
   it.runIf(canMount())(
-    'blocks nobody on a full disk, and writes the waiting events when there is room',
+    'does not block on a full disk, and writes the waiting events when there is room',
     async () => {
       const command = `${process.execPath} ${child}`;
       const program = run(...onSmallDisk('2m', `${command} full /mnt && ${command} look /mnt`));

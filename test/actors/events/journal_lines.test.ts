@@ -13,7 +13,7 @@ const record = fc.record({
 });
 
 describe('a line of the journal', () => {
-  it('returns the same event', () => {
+  it('is parsed into the same event', () => {
     fc.assert(
       fc.property(record, (event) => {
         const line = formatJournalLine(event);

@@ -295,12 +295,12 @@ describe('forwarding', () => {
     expect(answer).toContain('"a-b.localhost is the host name of a-b and a_b"');
   });
 
-  it('sends the Host that an agent insists on', async () => {
+  it('sends the Host header that an agent requires', async () => {
     await agent(mirror, { host: '127.0.0.1:4242' });
     expect(JSON.parse((await call('/')).body).headers.host).toBe('127.0.0.1:4242');
   });
 
-  it('keeps status, repeated headers and empty answers', async () => {
+  it('preserves the status, repeated headers and empty responses', async () => {
     await agent((request, response) => {
       if (request.url === '/304') response.writeHead(304, { ETag: '"x"' }).end();
       else if (request.url === '/204') response.writeHead(204).end();
@@ -327,7 +327,7 @@ describe('forwarding', () => {
     expect([head.status, head.body]).toEqual([418, '']);
   });
 
-  it('carries large bodies both ways unharmed, by length and in chunks', async () => {
+  it('forwards large bodies unchanged in both directions, with a length and in chunks', async () => {
     await agent((request, response) => {
       const hash = createHash('sha256');
       const parts: Buffer[] = [];
@@ -400,7 +400,7 @@ describe('forwarding', () => {
     expect(written).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it('passes server-sent events on as they come, and leaves the agent when the client leaves', async () => {
+  it('forwards server-sent events as they arrive, and disconnects from the agent when the client disconnects', async () => {
     let send: (text: string) => void = () => undefined;
     let gone: () => void = () => undefined;
     const closed = new Promise<void>((resolve) => {
@@ -437,7 +437,7 @@ describe('forwarding', () => {
     expect(connections).toBe(2);
   });
 
-  it('carries WebSocket upgrades, also with bytes right behind the head', async () => {
+  it('forwards WebSocket upgrades, also with data right after the head', async () => {
     const server = await agent(mirror);
     const sockets = new WebSocketServer({ server });
     sockets.on('connection', (socket) =>
@@ -454,7 +454,7 @@ describe('forwarding', () => {
     await once(client, 'close');
   });
 
-  it('passes on the refusal of an upgrade but nothing after it', async () => {
+  it('forwards the refusal of an upgrade, and nothing after it', async () => {
     const urls: string[] = [];
     const server = await agent((request, response) => {
       urls.push(request.url ?? '');
@@ -495,7 +495,7 @@ describe('failures', () => {
     expect(JSON.parse(answer.body).message).toContain('bot');
   });
 
-  it('a request that comes back to the gateway is a loop', async () => {
+  it('a request that returns to the gateway is refused as a loop', async () => {
     await agent(mirror);
     expect((await call('/', { headers: { Via: '1.0 x, 1.1 berth' } })).status).toBe(508);
     gateway.setRoutes([routeTo(port)]);
@@ -520,7 +520,7 @@ describe('failures', () => {
     expect((await call('/')).status).toBe(502);
   });
 
-  it("a truncated response body cuts the client's connection", async () => {
+  it('a truncated response body closes the connection of the client', async () => {
     await agent((_request, response) => {
       response.writeHead(200, { 'Content-Length': 100 });
       response.write('half', () => response.destroy());
@@ -528,7 +528,7 @@ describe('failures', () => {
     await expect(call('/')).rejects.toThrow();
   });
 
-  it('two lengths, or length with chunks, never reach the agent', async () => {
+  it('a request with two lengths, or with a length and chunks, never reaches the agent', async () => {
     let requests = 0;
     await agent((_request, response) => {
       requests += 1;

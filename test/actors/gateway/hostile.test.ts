@@ -90,7 +90,7 @@ async function raw(text: string): Promise<string> {
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-describe('a client that smuggles', () => {
+describe('a client that smuggles requests', () => {
   it('cannot remove the length of its body by naming it in Connection', async () => {
     const requests: string[] = [];
     await bytesAgent((socket, all) => {
@@ -151,7 +151,7 @@ describe('a client that smuggles', () => {
     expect(heard).toBe('');
   });
 
-  it('can switch to no protocol but WebSocket: its bytes go on as plain requests, each checked', async () => {
+  it('can only upgrade to WebSocket: after any other upgrade, its data is read as requests, and each is checked', async () => {
     const heard: string[] = [];
     await bytesAgent((socket, all) => {
       if (all.endsWith('\r\n\r\n')) return;
@@ -189,7 +189,7 @@ describe('a client that smuggles', () => {
     expect(heard[0]).not.toMatch(/^(?:upgrade|connection):/im);
   });
 
-  it('that upgrades behind an open request ends only its own connection', async () => {
+  it('that upgrades while a request is open ends only its own connection', async () => {
     await bytesAgent((socket, all) => {
       if (all.includes('/slow')) setTimeout(() => socket.write(OK), 50);
       else socket.write(OK);
@@ -254,7 +254,7 @@ describe('a client that smuggles', () => {
     expect(heard.at(-1)).toMatch(/\r\nContent-Length: 4\r\n[\s\S]*\r\n\r\nbody$/);
   });
 
-  it('that never ends its head is disconnected, whether or not it has begun one', async () => {
+  it('that never completes a request head is disconnected, whether or not it has sent part of one', async () => {
     const clients = [await connect(), await connect()];
     clients[1]?.send('GET / HTTP/1.1\r\nX-A: ');
     await Promise.all(clients.map(({ closed }) => closed));
@@ -283,7 +283,7 @@ describe('a client that smuggles', () => {
     ['last', ['https://evil.example', 'http://localhost']],
     ['in the middle', ['https://evil.example', 'http://localhost', 'https://evil.example']],
     ['every time', ['http://localhost', 'http://localhost']],
-  ])('cannot use several origins, the allowed one %s', async (_, origins) => {
+  ])('cannot send several origins, with the allowed one %s', async (_, origins) => {
     await saying(OK);
     const lines = origins.map((origin) => `Origin: ${origin}\r\n`).join('');
     const upgrade = 'Upgrade: websocket\r\nConnection: Upgrade\r\n';
@@ -307,7 +307,7 @@ describe('a client that smuggles', () => {
   });
 });
 
-describe('an agent that smuggles', () => {
+describe('an agent that smuggles responses', () => {
   it.each([
     ['a lone LF in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\nSet-Cookie: x=1\r\nContent-Length: 0\r\n\r\n'],
     ['a lone CR in a value', 'HTTP/1.1 200 OK\r\nX-A: 1\rSet-Cookie: x=1\r\nContent-Length: 0\r\n\r\n'],
@@ -320,14 +320,14 @@ describe('an agent that smuggles', () => {
     ['lengths that differ in one line', 'HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\nxx'],
     ['a negative length', 'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n'],
     ['a chunk size that is none, at once', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'],
-  ])('with %s gives 502, and the gateway lives on', async (_what, bytes) => {
+  ])('with %s causes a 502, and the gateway continues', async (_what, bytes) => {
     await saying(bytes);
     expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 502 /);
     await saying(OK);
     expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
   });
 
-  it('cannot put a response in the place of the next', async () => {
+  it('cannot replace the response to the next request', async () => {
     await saying(`${OK}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`);
     for (let turn = 0; turn < 3; turn += 1) {
       expect(await raw(`GET / HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/\r\n\r\nok$/);
@@ -338,7 +338,7 @@ describe('an agent that smuggles', () => {
 describe('responses on the wire', () => {
   const get = (version: string, more = ''): string => `GET / HTTP/${version}\r\n${HOST()}${more}\r\n`;
 
-  it('the head goes out before the body comes', async () => {
+  it('have their head sent before the body arrives', async () => {
     let finish: () => void = () => undefined;
     await bytesAgent((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 4\r\n\r\n');
@@ -351,7 +351,7 @@ describe('responses on the wire', () => {
     await client.until((all) => all.endsWith('done'));
   });
 
-  it('chunks in one packet or in single bytes come out whole', async () => {
+  it('are complete whether their chunks arrive in one packet or byte by byte', async () => {
     const chunked =
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nT: 1\r\n\r\n';
     await saying(chunked);
@@ -365,14 +365,14 @@ describe('responses on the wire', () => {
     expect(all.slice(all.indexOf('\r\n\r\n') + 4).replace(/[\da-f]+\r\n(.*)\r\n/g, '$1')).toMatch(/^abcdefg/);
   });
 
-  it('an old client sees the end of chunks as the end of the connection', async () => {
+  it('in chunks end with the connection for an HTTP/1.0 client', async () => {
     await saying('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n');
     const all = await raw(get('1.0'));
     expect(all).toMatch(/\r\n\r\nok$/);
     expect(all).not.toMatch(/transfer-encoding/i);
   });
 
-  it('a response framed by the end of the connection ends for the client too', async () => {
+  it('that end with the connection to the agent also end for the client', async () => {
     await bytesAgent((socket) => void socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'));
     expect(await raw(get('1.1', 'Connection: close\r\n'))).toMatch(/all of it/);
     expect(await raw(get('1.0'))).toMatch(/\r\n\r\nall of it$/);
@@ -387,7 +387,7 @@ describe('responses on the wire', () => {
       `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`,
       /^HTTP\/1\.1 200 [\s\S]*ok$/,
     ],
-  ])('%s answered with %j has no body that is not there', async (method, bytes, shape) => {
+  ])('to %s answered with %j get no extra body', async (method, bytes, shape) => {
     await saying(bytes);
     const client = await connect();
     client.send(`${method} / HTTP/1.1\r\n${HOST()}\r\n`);
@@ -398,7 +398,7 @@ describe('responses on the wire', () => {
     for (const part of [all.slice(0, second), all.slice(second)]) expect(part).toMatch(shape);
   });
 
-  it('bytes above 127 pass as they are, in heads and bodies', async () => {
+  it('contain bytes above 127 unchanged, in heads and bodies', async () => {
     const bytes = Array.from({ length: 256 }, (_, index) => String.fromCharCode(index)).join('');
     await saying(`HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 256\r\n\r\n${bytes}`);
     const all = await raw(get('1.1', 'Connection: close\r\n'));
@@ -408,7 +408,7 @@ describe('responses on the wire', () => {
 });
 
 describe('a request that must not be repeated', () => {
-  it('uses a connection of its own, so that no idle one can break under it', async () => {
+  it('uses a new connection, because an idle one may be closing', async () => {
     const seen: string[] = [];
     await bytesAgent((socket, all, connection) => {
       const line = all.slice(all.lastIndexOf(' /') + 1, all.lastIndexOf(' HTTP'));
@@ -432,26 +432,23 @@ describe('a request that must not be repeated', () => {
     ['that never arrives', '', 'Content-Length: 100'],
     ['that arrives in part', 'x'.repeat(50), 'Content-Length: 100'],
     ['in chunks', '4\r\nbody\r\n', 'Transfer-Encoding: chunked'],
-  ])(
-    'whose response comes before its body %s leaves a connection that nobody uses again',
-    async (_, body, length) => {
-      const requests: string[] = [];
-      await bytesAgent((socket, all, connection) => {
-        if (all.endsWith('\r\n\r\n')) requests[connection] = all.slice(0, all.indexOf(' HTTP'));
-        // Not read any further, as by a program that has decided by the head.
-        if (all.startsWith('POST')) socket.pause();
-        socket.write(OK);
-      });
-      const client = await connect();
-      client.send(`POST /a HTTP/1.1\r\n${HOST()}${length}\r\n\r\n`);
-      await client.until((all) => all.endsWith('ok'));
-      client.send(body);
-      expect(await raw(`GET /b HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
-      expect(requests).toEqual([undefined, 'POST /a', 'GET /b']);
-    },
-  );
+  ])('that is answered before a body %s leaves a connection that is not reused', async (_, body, length) => {
+    const requests: string[] = [];
+    await bytesAgent((socket, all, connection) => {
+      if (all.endsWith('\r\n\r\n')) requests[connection] = all.slice(0, all.indexOf(' HTTP'));
+      // Not read any further, as by a program that has decided by the head.
+      if (all.startsWith('POST')) socket.pause();
+      socket.write(OK);
+    });
+    const client = await connect();
+    client.send(`POST /a HTTP/1.1\r\n${HOST()}${length}\r\n\r\n`);
+    await client.until((all) => all.endsWith('ok'));
+    client.send(body);
+    expect(await raw(`GET /b HTTP/1.1\r\n${HOST()}Connection: close\r\n\r\n`)).toMatch(/ok$/);
+    expect(requests).toEqual([undefined, 'POST /a', 'GET /b']);
+  });
 
-  it('with a body that the agent did not wait for does not block the client', async () => {
+  it('whose body the agent did not wait for does not block the client', async () => {
     await bytesAgent((socket) => void socket.write(OK));
     const client = await connect();
     const size = 8 * 1024 * 1024;

@@ -119,7 +119,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     await allEnded();
   });
 
-  it('delivers what its client sent meanwhile, in order and before later bytes', async () => {
+  it('delivers what its client sent meanwhile, in order and before later data', async () => {
     const slow = await agent();
     const client = await connect(`${upgrade()}one `);
     await until(() => expect(slow.heard[0]).toMatch(/\r\n\r\n$/));
@@ -133,7 +133,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     expect(client.got()).toBe(`${SWITCHING}back`);
   });
 
-  it('that the agent refuses holds nothing once its client has sent more and left', async () => {
+  it('that the agent refuses leaves nothing open once its client has sent more and disconnected', async () => {
     const refusing = await agent((socket, all) => {
       if (all.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno');
     });
@@ -144,7 +144,7 @@ describe('a WebSocket that the agent has not answered yet', () => {
     await allEnded();
   });
 
-  it('that the agent answers with an endless head fails and says so', async () => {
+  it('that the agent answers with an endless head fails with the reason', async () => {
     const endless = await agent((socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nX-A: ${'x'.repeat(128 * 1024)}`),
     );
@@ -174,7 +174,7 @@ describe('pipelined requests', () => {
   /** Resolves when the gateway has read `bytes` of its first client, and so has begun all it will. */
   const read = (bytes: number) => until(() => expect(ends[0]?.bytesRead).toBe(bytes));
 
-  it('hold one connection at the agent, and none once the client has left', async () => {
+  it('use one connection to the agent, and none after the client has disconnected', async () => {
     const mute = await agent();
     const text = get('/first') + get('/then').repeat(300);
     const { socket } = await connect(text);
@@ -190,7 +190,7 @@ describe('pipelined requests', () => {
     expect(mute.heard.join('')).not.toContain('GET /then ');
   });
 
-  it('are not begun for a client that left without reading the response before', async () => {
+  it('are not forwarded for a client that disconnected without reading the previous response', async () => {
     const large = await agent((socket, all) => {
       if (all.includes('GET /large ')) socket.write(saying('x'.repeat(32 * 1024 * 1024)));
     });
@@ -203,7 +203,7 @@ describe('pipelined requests', () => {
     expect(large.heard.join('')).not.toContain('GET /then ');
   });
 
-  it('arrive whole with their bodies, and the responses in order, refusals included', async () => {
+  it('arrive complete with their bodies, and their responses, refusals included, arrive in order', async () => {
     const bodies: number[] = [];
     await agent((socket, all) => {
       const head = all.lastIndexOf(' HTTP/1.1\r\n');
@@ -263,7 +263,7 @@ describe('pipelined requests', () => {
 });
 
 describe('an agent that stops', () => {
-  it('loses its idle connections, and no other does', async () => {
+  it('has its idle connections closed, and other agents keep theirs', async () => {
     const answering = (socket: net.Socket, all: string): void => {
       if (all.endsWith('\r\n\r\n')) socket.write(saying('ok'));
     };
@@ -283,7 +283,7 @@ describe('an agent that stops', () => {
 });
 
 describe('the body of a request', () => {
-  it('is read only as fast as the agent takes it', async () => {
+  it('is read only as fast as the agent reads it', async () => {
     const slow = await agent();
     const server = slow.server;
     server.on('connection', (socket) => socket.pause());

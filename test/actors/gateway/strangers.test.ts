@@ -70,7 +70,7 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
   it.each([
     ['127.0.0.1', '::1'],
     ['::1', '127.0.0.1'],
-  ])('on %s takes nothing from the agent on %s', async (foreign, own) => {
+  ])('on %s gets no request that is for the agent on %s', async (foreign, own) => {
     // Free at both addresses.
     const evil = await listenAsOther(foreign, freePort());
     await ownServer(own, evil.port);
@@ -78,7 +78,7 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
     for (let turn = 0; turn < 3; turn += 1) expect((await ask('POST')).text).toBe('own');
   });
 
-  it('that comes in the place of the agent is noticed at the next connection', async () => {
+  it('that is replaced by the agent is no longer refused at the next connection', async () => {
     const { port: agentPort, end } = await listenAsOther('127.0.0.1', freePort());
     gateway.setRoutes([route(agentPort)]);
     expect((await ask()).status).toBe(502);
@@ -87,7 +87,7 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
     expect((await ask()).text).toBe('own');
   });
 
-  it('serves when it is of the tree of the agent', async () => {
+  it('serves if it belongs to the process tree of the agent', async () => {
     const own = await listenAsOther('127.0.0.1', 0);
     gateway.setRoutes([routeTo(own.port, { pid: process.pid })]);
     expect((await ask()).text).toBe('evil');
@@ -96,7 +96,7 @@ describe.runIf(canBecomeOthers)('a listener of another user', () => {
   });
 });
 
-it('an agent that does not listen is reported as such, to people as a page', async () => {
+it('an agent that does not listen is reported as such, as a page in a browser', async () => {
   const closed = net.createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
   const { port: agentPort } = closed.address() as net.AddressInfo;

@@ -24,7 +24,7 @@ async function poolOfAgent() {
   return { pool, port, upstream };
 }
 
-it('a connection that has rested for a while carries no request any more', async () => {
+it('a connection that has been idle for a while is not reused', async () => {
   const { pool, port, upstream } = await poolOfAgent();
   vi.advanceTimersByTime(2_000);
   pool.release(port, upstream);

@@ -94,7 +94,7 @@ const COMPLETED = (name: string) => ({ name, condition: 'completed' }) as const;
 const STARTED = (name: string) => ({ name, condition: 'started' }) as const;
 
 describe('the conditions of a group', () => {
-  it('let a member start with the process of another, and wait for the end of a task', async () => {
+  it('let a member start once the process of another exists, or once a task has ended', async () => {
     const site = await group({
       members: { web: [STARTED('api'), 'migrate'], api: [], migrate: [COMPLETED('seed')], seed: [] },
       kinds: { migrate: 'task', seed: 'task' },
@@ -110,7 +110,7 @@ describe('the conditions of a group', () => {
     expect((await started).services.map(({ name }) => name)).toEqual(['web', 'api', 'migrate', 'seed']);
   });
 
-  it('that a failure leaves unmet are told of by name, with the last lines', async () => {
+  it('that a failure leaves unmet are reported by name, with the last lines', async () => {
     const failed = fail('start_failed', 'migrate ended with exit code 3', { hint: 'Its last lines: no' });
     const script = {
       members: { web: ['migrate'], api: [COMPLETED('migrate')], migrate: [], mail: [] },
@@ -131,7 +131,7 @@ describe('the conditions of a group', () => {
     expect(await own).toMatchObject({ code: 'start_failed' });
   });
 
-  it('that never come are refused before anything starts', async () => {
+  it('that can never be met are refused before anything starts', async () => {
     const site = await group({ members: { web: [COMPLETED('db')], db: [] } });
     const started = outcome(site.ref.ask('start', { name: 'site', timeoutMs: null }));
     await site.advance(100);
@@ -144,7 +144,7 @@ describe('the conditions of a group', () => {
 });
 
 describe('the restart of a group', () => {
-  it('ends dependents first, then starts what they need first', async () => {
+  it('stops dependents first, then starts dependencies first', async () => {
     const site = await group({ members: { web: ['api'], api: ['db'], db: [] } });
     const restarted = site.ref.ask('restart', { name: 'site', graceMs: 5, timeoutMs: 700 });
     await site.advance(100);
@@ -173,7 +173,7 @@ describe('the restart of a group', () => {
   });
 });
 
-describe('the restart of a group under a daemon that was killed', () => {
+describe('the restart of a group after the daemon was killed', () => {
   const row = { graceMs: 5, timeoutMs: 700, at: BOOTED_AT };
   const begin = async (stored: StoredRestart): Promise<Group> => {
     const site = await group({ members: { web: ['db'], db: [] } });
@@ -201,7 +201,7 @@ describe('the restart of a group under a daemon that was killed', () => {
     expect(rows.all()).toEqual([]);
   });
 
-  it('stops what is left and starts all, and where all had stopped, stops nothing again', async () => {
+  it('stops the remaining members and starts all, or only starts them if all had stopped', async () => {
     const early = await begin({ ...row, step: 'stop' });
     await early.advance(100);
     expect(early.log).toEqual([...STOPPED, ...STARTED]);
@@ -212,7 +212,7 @@ describe('the restart of a group under a daemon that was killed', () => {
     expect(late.store.table('restarts').all()).toEqual([]);
   });
 
-  it('does not go on after a reboot, without members, or while it is under way', async () => {
+  it('does not continue after a reboot, without members, or while it is under way', async () => {
     const rebooted = await begin({ ...row, step: 'start', at: BOOTED_AT - 1 });
     await rebooted.advance(100);
     expect([rebooted.log, rebooted.store.table('restarts').all()]).toEqual([[], []]);
@@ -248,7 +248,7 @@ describe('the start of a group', () => {
     expect(site.starts).toEqual(Array(4).fill({ timeoutMs: 700, wait: true, join: true, ifChanged: true }));
   });
 
-  it('starts nothing after a failure, awaits the starts under way, and names the member', async () => {
+  it('starts nothing after a failure, waits for the starts under way, and names the member', async () => {
     const failures = { db: fail('ready_timeout', 'db was not ready', { hint: 'Look.' }) };
     const site = await group({
       members: { ...SITE, slow: [], late: ['mail'] },
@@ -370,7 +370,7 @@ describe('the shutdown', () => {
     });
   });
 
-  it('asks again while a new process host is on its way, and for no longer than that', async () => {
+  it('retries until a new process host is up, and no longer', async () => {
     const failures: Record<string, Failure> = { db: fail('daemon_busy', 'no host') };
     const site = await group({ members: { web: ['db'], db: [] }, failures });
     const done = site.ref.ask('shutdown', {});

@@ -17,7 +17,7 @@ const event = (id: number, type: EventType, at: number, fields: object = {}): Ev
 });
 
 describe('a queue of notices', () => {
-  it('takes what the rule names, and nothing else', () => {
+  it('accepts the events that the rule names, and no others', () => {
     const queue = new NoticeQueue(rule({ types: ['service.c*', 'agent.state.blocked'], names: ['w*b'] }));
     expect(queue.take(event(1, 'service.crashed', 0)).put).toHaveLength(1);
     expect(queue.take(event(2, 'service.started', 0)).put).toEqual([]);
@@ -26,7 +26,7 @@ describe('a queue of notices', () => {
     expect(queue.take({ ...event(5, 'service.crashed', 0), name: 'web2' }).put).toEqual([]);
   });
 
-  it('sends one a minute for each key, and what joined it meanwhile', () => {
+  it('sends one notice a minute for each key, with the events added meanwhile', () => {
     const queue = new NoticeQueue(rule());
     queue.take(event(1, 'service.crashed', 0));
     expect(must(queue.next(0)).count).toBe(1);
@@ -42,7 +42,7 @@ describe('a queue of notices', () => {
     expect(must(queue.next(60_000))).toMatchObject({ count: 2, event: { id: 3 } });
   });
 
-  it('holds a notice until nothing else has happened for so long', () => {
+  it('holds a notice until nothing else has happened for the configured time', () => {
     const queue = new NoticeQueue(rule({ forMs: 10_000 }));
     const [held] = queue.take(event(1, 'service.crashed', 0)).put;
     expect(queue.next(9_999)).toBeNull();
@@ -54,7 +54,7 @@ describe('a queue of notices', () => {
     expect(must(queue.next(80_001)).event.id).toBe(3);
   });
 
-  it('tries again after pauses that grow, under the same id, and gives up after a day', () => {
+  it('retries at growing intervals, under the same id, and gives up after a day', () => {
     const queue = new NoticeQueue(rule());
     queue.take(event(1, 'service.crashed', 0));
     const { id } = must(queue.next(0));
@@ -69,7 +69,7 @@ describe('a queue of notices', () => {
     expect(queue.status).toMatchObject({ pending: 0, dropped: 1 });
   });
 
-  it('takes an event of the journal once, and holds only so many notices', () => {
+  it('accepts an event of the journal once, and holds a limited number of notices', () => {
     const queue = new NoticeQueue(rule());
     const [first] = queue.take(event(1, 'service.crashed', 0)).put;
     const again = new NoticeQueue(rule());
@@ -81,7 +81,7 @@ describe('a queue of notices', () => {
 });
 
 describe('the text of a notice', () => {
-  it('has no control characters, and an end', () => {
+  it('has no control characters, and a limited length', () => {
     const fields = { check: `\u001b]0;x\u0007${'\n'.repeat(3)}ready`, error: 'y'.repeat(2_000) };
     const stored = { id: '1-a', rule: 'a', key: 'k', count: 3, heldUntil: 0 };
     const { text } = messageOf({ ...stored, event: event(1, 'service.unhealthy', 0, fields) });

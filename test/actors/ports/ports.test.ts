@@ -231,7 +231,7 @@ describe('a lease', () => {
   });
 });
 
-describe('the holder', () => {
+describe('the holder of a port', () => {
   it('is null for a free port', async () => {
     const { ports: ref } = await started();
     expect(await ref.ask('listener', { port: freePort() })).toEqual({ listener: null });
@@ -247,13 +247,13 @@ describe('the holder', () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
-  it.runIf(outside)('is nobody when the listener has another address of the machine', async () => {
+  it.runIf(outside)('is null when the listener has another address of the machine', async () => {
     const { ports: ref } = await started();
     const port = await listen(outside ?? '');
     expect(await ref.ask('listener', { port })).toEqual({ listener: null });
   });
 
-  it('is a service by name when the run is ours: another daemon may use the same name', async () => {
+  it('is a service by name only when the run is of this daemon, since another may use the same name', async () => {
     const { ports: ref, live, ended } = await started();
     const env = { ...process.env, BERTH_SERVICE: 'web', BERTH_RUN: 'r1' };
     const { child, port } = await listenApart(process.execPath, ['-e', SERVER], { env });
@@ -280,7 +280,7 @@ describe('the holder', () => {
     expect((await ref.ask('listener', { port })).listener).toEqual({ pid: child.pid, holder: 'web' });
   });
 
-  it("is a service by its parent's mark when the process has none", async () => {
+  it('is a service by the environment of its parent process when the process has no mark', async () => {
     const { ports: ref, live } = await started();
     await ref.ask('claim', { owner: 'web', port: 1 });
     live.set('web', 'r1');
@@ -291,7 +291,7 @@ describe('the holder', () => {
     expect((await ref.ask('listener', { port })).listener?.holder).toBe('web');
   });
 
-  it('is a service by its first process when that has overwritten its mark, and by its session', async () => {
+  it('is a service by its first process when that has overwritten its environment, and by its session', async () => {
     const { ports: ref, runs } = await started();
     const { child, port } = await listenApart('sh', [
       '-c',
@@ -331,7 +331,7 @@ describe('the holder', () => {
   });
 });
 
-describe('who has the port of a run without being of it', () => {
+describe('a foreign holder of the port of a run', () => {
   /** A run whose first process is `pid`; by default one that starts nothing. */
   async function useOf(port: number, pid?: number): Promise<PortUse> {
     const first = pid ?? must((await sleeper()).pid);
@@ -352,7 +352,7 @@ describe('who has the port of a run without being of it', () => {
     expect(await ref.ask('foreignHolder', await useOf(port, process.pid))).toEqual({ holder: null });
   });
 
-  it('is null if a server of this user has left the tree of the run', async () => {
+  it('is null for a server of this user that has left the process tree of the run', async () => {
     const { ports: ref, live } = await started();
     await ref.ask('claim', { owner: 'web', port: 1 });
     live.set('web', 'r1');
@@ -376,7 +376,7 @@ describe('who has the port of a run without being of it', () => {
     expect(await ref.ask('foreignHolder', await useOf(port, process.pid))).toEqual({ holder: null });
   });
 
-  describe.runIf(canBecomeOthers)('but another user', () => {
+  describe.runIf(canBecomeOthers)('of another user', () => {
     it.each(['127.0.0.1', '::1', '0.0.0.0'])('is named on %s, alone or beside the run', async (host) => {
       const { ports: ref } = await started();
       const { port, pid } = await listenAsOther(host, 0);
@@ -389,23 +389,26 @@ describe('who has the port of a run without being of it', () => {
       expect(await ref.ask('foreignHolder', await useOf(port, pid))).toEqual({ holder: null });
     });
 
-    it.each(['127.0.0.1', '::1'])('who comes to %s while it runs is one event', async (host) => {
-      const clock = virtualClock();
-      const { ports: ref, events, again } = await started(clock);
-      const own = await listen(otherFamily(host));
-      const use = await useOf(own);
-      await ref.ask('watch', use);
-      await ref.ask('watch', { ...use, owner: 'api', run: 'r2', port: freePort() });
-      await clock.advance(10_000);
-      expect(events()).toEqual([]);
-      await listenAsOther(host, own);
-      await again();
-      await clock.advance(10_000);
-      await settle();
-      expect(events()).toEqual([{ port: own, claimedBy: 'web', holder: OTHER_USER }]);
-    });
+    it.each(['127.0.0.1', '::1'])(
+      'that begins to listen on %s while it runs is reported once',
+      async (host) => {
+        const clock = virtualClock();
+        const { ports: ref, events, again } = await started(clock);
+        const own = await listen(otherFamily(host));
+        const use = await useOf(own);
+        await ref.ask('watch', use);
+        await ref.ask('watch', { ...use, owner: 'api', run: 'r2', port: freePort() });
+        await clock.advance(10_000);
+        expect(events()).toEqual([]);
+        await listenAsOther(host, own);
+        await again();
+        await clock.advance(10_000);
+        await settle();
+        expect(events()).toEqual([{ port: own, claimedBy: 'web', holder: OTHER_USER }]);
+      },
+    );
 
-    it('a listener that appears after the end of a run is not reported', async () => {
+    it('that begins to listen after the end of the run is not reported', async () => {
       const clock = virtualClock();
       const { ports: ref, events } = await started(clock);
       const use = await useOf(freePort());

@@ -19,7 +19,7 @@ describe('a record', () => {
     expect(nextRecord(input('web'), 8001, first, KEY)).toMatchObject({ revision: 2, spec: { port: 8001 } });
   });
 
-  it('keeps an env that could not be opened until another one is given', () => {
+  it('keeps an env that could not be decrypted until another one is given', () => {
     const sealed = {
       ...first,
       spec: { ...first.spec, env: [['A', '']] as [string, string][] },
@@ -33,7 +33,7 @@ describe('a record', () => {
       );
   });
 
-  it('keeps what it starts from until another one is given, or none', () => {
+  it('keeps its base environment until another one, or none, is given', () => {
     const baseEnv: [string, string][] = [
       ['PATH', '/venv/bin'],
       ['SHLVL', '2'],
@@ -87,7 +87,7 @@ describe('a record', () => {
     expect(canonicalSpec({ ...spec, env: env.toReversed() })).toBe(canonicalSpec(spec));
   });
 
-  it('stored before a field existed means its default', () => {
+  it('that was stored before a field existed gets its default', () => {
     const whole = nextRecord(input('web', { env: [] }), 8000, undefined, KEY);
     for (const field of SPEC_FIELD_NAMES) {
       if (SPEC_FIELDS[field].default === undefined || ['env', 'port'].includes(field)) continue;

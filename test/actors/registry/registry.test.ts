@@ -46,7 +46,7 @@ describe('registering', () => {
     expect(it.received).toEqual([{ name: 'web', kind: 'changed', message: { stored: answer.stored } }]);
   });
 
-  it('without a port claims none, and gives up one it had', async () => {
+  it('without a port claims none, and releases an earlier one', async () => {
     const it = await setting();
     const register = async (name: string, port: number | null) =>
       (await it.registry.ask('register', { input: input(name, { port }) })).stored.spec.port;
@@ -265,7 +265,7 @@ describe('removing', () => {
     expect(next).toMatchObject({ created: true, stored: { spec: { port: 200 } } });
   });
 
-  it('of an agent does not take a plain service; an agent is also a service', async () => {
+  it('an agent does not remove a plain service, but an agent can be removed as a service', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     await it.registry.ask('register', { input: agentInput('bot') });
@@ -279,7 +279,7 @@ describe('removing', () => {
     expect(await remove('bot', false)).toEqual({ port: 300 });
   });
 
-  it('admits no change of the name meanwhile, while others proceed', async () => {
+  it('blocks other changes under the same name meanwhile, and no others', async () => {
     const it = await setting();
     await it.registry.ask('register', { input: input('web') });
     let retired = (_: null): void => {};
@@ -409,7 +409,7 @@ describe('booting', () => {
     expect(starts()).not.toContain('manual');
   });
 
-  it('for a host that is back starts nothing', async () => {
+  it('for a returning process host starts nothing', async () => {
     const it = await again([input('web', { autostart: true })]);
     await it.registry.ask('boot', { autostart: false });
     for (let turn = 0; turn < 20; turn += 1) await settle();
@@ -441,7 +441,7 @@ describe('booting', () => {
     ]);
   });
 
-  it('does not query a host that is still to come, and notifies services owed a restart', async () => {
+  it('does not query a host that is not up yet, and notifies services with a pending restart', async () => {
     const it = await again(['web', 'owed'].map((name) => input(name)));
     const crashed = {
       run: 'r',
@@ -461,7 +461,7 @@ describe('booting', () => {
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt owed']);
   });
 
-  it('has every service look for its run when the host does not answer', async () => {
+  it('lets every service look for its run when the host does not answer', async () => {
     const it = await again([input('a'), input('b')]);
     it.host.answer({
       runs: () => {
@@ -472,7 +472,7 @@ describe('booting', () => {
     expect(it.received.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['adopt a', 'adopt b']);
   });
 
-  it('has runs ended that belong to no service, without waiting for them', async () => {
+  it('ends runs that belong to no service, without waiting for them', async () => {
     const it = await again([input('web')]);
     let stopped = (): void => {};
     it.host.answer({
@@ -518,7 +518,7 @@ describe('after kill -9', () => {
     child = await bundle('test/actors/registry/registry_child.ts');
   });
 
-  it('every answered registration is there, with its port', async () => {
+  it('every acknowledged registration exists, with its port', async () => {
     const path = join(tempDir(), 'store.mdb');
     const program = run(process.execPath, [child, path]);
     await program.line(() => program.lines.length > 700);
@@ -537,7 +537,7 @@ describe('after kill -9', () => {
   });
 });
 
-describe('over random registrations', () => {
+describe('the registry with random registrations', () => {
   const NAMES = ['a', 'b', 'c', 'd'];
   const change = fc.record({
     name: fc.constantFrom(...NAMES),
@@ -548,7 +548,7 @@ describe('over random registrations', () => {
     dependsOn: fc.subarray(NAMES, { maxLength: 2 }),
   });
 
-  it('revisions, ports, conflicts and cycles match a plain model', async () => {
+  it('has the revisions, ports, conflicts and cycles of a plain model', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { maxLength: 25 }), async (changes) => {
         const it = await setting();

@@ -55,7 +55,7 @@ const MINUTE = 60_000;
 const BUSY = fail('daemon_busy', 'not now');
 
 describe('a schedule', () => {
-  it('runs its task at each time, skips what comes during a run, and asks again what was not answered', async () => {
+  it('starts its task at each time, skips times during a run, and repeats a start that was not answered', async () => {
     const store = new OneService();
     const starts: number[] = [];
     const failures: Failure[] = [];
@@ -82,22 +82,25 @@ describe('a schedule', () => {
   it.each([
     [false, 0],
     [true, 1],
-  ])('with catchUp %s makes good %i runs of those missed without a daemon', async (catchUp, runs) => {
-    const store = new OneService();
-    store.schedule = { ...EVERY, catchUp };
-    const clock = virtualClock();
-    const starts: number[] = [];
-    const slot = clock.now() - 32 * MINUTE;
-    const row = { schedule: JSON.stringify(store.schedule), slot, asked: null, skipped: 0 };
-    await store.table('schedules').put('web', row);
-    await begin(store, clock, starts, []);
-    await advance(clock, 10);
-    expect(starts).toEqual(runs === 0 ? [] : [slot + 30 * MINUTE]);
-    await advance(clock, 4 * MINUTE);
-    expect(starts.at(-1)).toBe(slot + 35 * MINUTE);
-  });
+  ])(
+    'with catchUp %s makes up for %i of the runs that were missed without a daemon',
+    async (catchUp, runs) => {
+      const store = new OneService();
+      store.schedule = { ...EVERY, catchUp };
+      const clock = virtualClock();
+      const starts: number[] = [];
+      const slot = clock.now() - 32 * MINUTE;
+      const row = { schedule: JSON.stringify(store.schedule), slot, asked: null, skipped: 0 };
+      await store.table('schedules').put('web', row);
+      await begin(store, clock, starts, []);
+      await advance(clock, 10);
+      expect(starts).toEqual(runs === 0 ? [] : [slot + 30 * MINUTE]);
+      await advance(clock, 4 * MINUTE);
+      expect(starts.at(-1)).toBe(slot + 35 * MINUTE);
+    },
+  );
 
-  it('asks again for the time that was asked for when the daemon was killed', async () => {
+  it('repeats the start that was under way when the daemon was killed', async () => {
     const store = new OneService();
     store.schedule = EVERY;
     const clock = virtualClock();
@@ -139,9 +142,12 @@ describe('a schedule', () => {
     ['2030-03-30T01:30:00Z', '2030-03-30T20:00:00Z', ['2030-03-31T01:00:00.000Z']],
     // In October 2:30 comes twice.
     ['2030-10-26T00:30:00Z', '2030-10-26T20:00:00Z', ['2030-10-27T00:30:00.000Z']],
-  ])('runs once in the night of a clock change, with the daemon up (%s)', async (settled, up, runs) => {
-    for (const catchUp of [true, false]) expect(await nightlyRuns(settled, up, 20, catchUp)).toEqual(runs);
-  });
+  ])(
+    'runs once in the night of a clock change while the daemon is running (%s)',
+    async (settled, up, runs) => {
+      for (const catchUp of [true, false]) expect(await nightlyRuns(settled, up, 20, catchUp)).toEqual(runs);
+    },
+  );
 
   it.each([
     ['2030-03-30T01:30:00Z', '2030-03-31T06:00:00Z', '2030-03-31T01:00:00.000Z'],
@@ -149,11 +155,14 @@ describe('a schedule', () => {
     ['2030-10-26T00:30:00Z', '2030-10-27T06:00:00Z', '2030-10-27T00:30:00.000Z'],
     // The daemon comes back in the second 2:30.
     ['2030-10-26T00:30:00Z', '2030-10-27T01:30:00Z', '2030-10-27T00:30:00.000Z'],
-  ])('makes good a night of a clock change once (%s to %s)', async (settled, up, missed) => {
-    const next = missed.startsWith('2030-03') ? '2030-04-01T00:30:00.000Z' : '2030-10-28T01:30:00.000Z';
-    expect(await nightlyRuns(settled, up, 27, true)).toEqual([missed, next]);
-    expect(await nightlyRuns(settled, up, 27, false)).toEqual([next]);
-    // Killed right after that run, the next daemon does not repeat it.
-    expect(await nightlyRuns(missed, up, 10, true)).toEqual([]);
-  });
+  ])(
+    'makes up once for a run missed in the night of a clock change (%s to %s)',
+    async (settled, up, missed) => {
+      const next = missed.startsWith('2030-03') ? '2030-04-01T00:30:00.000Z' : '2030-10-28T01:30:00.000Z';
+      expect(await nightlyRuns(settled, up, 27, true)).toEqual([missed, next]);
+      expect(await nightlyRuns(settled, up, 27, false)).toEqual([next]);
+      // Killed right after that run, the next daemon does not repeat it.
+      expect(await nightlyRuns(missed, up, 10, true)).toEqual([]);
+    },
+  );
 });

@@ -105,7 +105,7 @@ describe('a later daemon', () => {
     expect(world.host.row?.memo).toEqual({ ...memo, passed: true });
   });
 
-  it('tells of a wake that an earlier daemon had begun, once', async () => {
+  it('reports once a wake that an earlier daemon had begun', async () => {
     const clock = virtualClock();
     const memo = { ...MEMO, passed: false, ready: READY, wokeAt: clock.now() - 3_000 };
     const first = await begun({ clock, row: { memo } });
@@ -172,7 +172,7 @@ describe('a later daemon', () => {
     expect(world.kept()).toMatchObject({ run: RUN, exitCode: 3 });
   });
 
-  it('keeps to a stop that was told, though the process had ended by itself just before', async () => {
+  it('keeps a reported stop although the process had exited by itself just before', async () => {
     const world = await supervise({ spec: { restart: 'always' }, row: { end: ending({ exitCode: 3 }) } });
     const data = JSON.stringify({ name: 'web', exitCode: 3 });
     world.journal.push({ type: 'service.stopped', name: 'web', run: RUN, data, once: true });
@@ -213,7 +213,7 @@ describe('a later daemon', () => {
     expect(world.events().map(([type]) => type)).toEqual(['service.stopped']);
   });
 
-  it('restarts what ended meanwhile, as its policy says', async () => {
+  it('restarts a process that ended meanwhile, as its policy says', async () => {
     const world = await begun({
       spec: { restart: 'on-failure' },
       row: { end: ending({ exitCode: 3 }) },
@@ -229,7 +229,7 @@ describe('a later daemon', () => {
     expect(world.host.spawns).toEqual([]);
   });
 
-  it('makes an owed restart when it is due', async () => {
+  it('performs a pending restart when it is due', async () => {
     const clock = virtualClock();
     const end = lastEnd({ restart: { attempt: 3, at: clock.now() + 300 } });
     const world = await begun({ clock, spec: { restart: 'always' }, end });
@@ -243,7 +243,7 @@ describe('a later daemon', () => {
   it.each([
     ['it is of before the boot', { restart: 'always' }, { at: BOOTED_AT - 1 }],
     ['the policy says no more', { restart: 'no' }, {}],
-  ] as const)('makes no restart when %s', async (_, spec, over) => {
+  ] as const)('performs no restart when %s', async (_, spec, over) => {
     const end = lastEnd({ restart: { attempt: 1, at: BOOTED_AT }, ...over });
     const world = await begun({ spec, end });
     await world.advance(60_000);
@@ -251,14 +251,14 @@ describe('a later daemon', () => {
     expect(world.state().status).toBe('crashed');
   });
 
-  it("shows how the daemon's last process before it ended", async () => {
+  it('shows how the last process under an earlier daemon ended', async () => {
     const world = await begun({ end: lastEnd() });
     expect(world.state()).toMatchObject({ status: 'crashed', process: null, end: { exitCode: 1 } });
   });
 });
 
-describe('a host that is away', () => {
-  it('while a process is made: daemon_busy; the process is found and taken over', async () => {
+describe('a process host that is unavailable', () => {
+  it('during a spawn causes daemon_busy, and the process is adopted later', async () => {
     const world = await begun({ spec: { ready: READY } });
     world.host.spawnMs = 100;
     const started = code(start(world));
@@ -275,7 +275,7 @@ describe('a host that is away', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
-  it('while a process is made, and none was made', async () => {
+  it('during a spawn that made no process causes daemon_busy, and a later start succeeds', async () => {
     const world = await begun({});
     world.cut();
     expect(await code(start(world))).toBe('daemon_busy');
@@ -285,7 +285,7 @@ describe('a host that is away', () => {
     expect(await running(world)).toBe(101);
   });
 
-  it('while a process is stopped: daemon_busy; the stop is joined afterwards', async () => {
+  it('during a stop causes daemon_busy, and the stop is joined later', async () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;
@@ -301,7 +301,7 @@ describe('a host that is away', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.stopped']);
   });
 
-  it('loses a stop with its own end: it is requested again', async () => {
+  it('loses a stop when it is killed, and the stop is requested again', async () => {
     const world = await begun({});
     await running(world);
     world.host.stopMs = 2_000;
@@ -330,7 +330,7 @@ describe('a host that is away', () => {
     expect(world.journal.map(({ type }) => type)).toEqual(['service.started', 'service.crashed']);
   });
 
-  it('is notified on its return of what was ready before', async () => {
+  it('is told on its return which run is ready', async () => {
     const world = await begun({});
     await running(world);
     if (world.host.row) world.host.row.memo = { ...MEMO, passed: false };
@@ -341,7 +341,7 @@ describe('a host that is away', () => {
     expect(world.journal).toHaveLength(1);
   });
 
-  it('has lost its run: the end is unknown', async () => {
+  it('and has lost a run leaves the end of the run unknown', async () => {
     const world = await begun({});
     await running(world);
     world.host.ledger.clear();
@@ -350,7 +350,7 @@ describe('a host that is away', () => {
     expect(world.state()).toMatchObject({ status: 'crashed', end: { exitCode: null, exitUnknown: true } });
   });
 
-  it('is away from the start: nothing is known until it answers', async () => {
+  it('from the start leaves the status unknown until it answers', async () => {
     const world = await supervise({ row: {} });
     world.cut();
     await world.begin();

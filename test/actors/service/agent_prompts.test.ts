@@ -125,7 +125,7 @@ class Program {
 const TYPING_MS = 150;
 
 describe('a prompt', () => {
-  it('is typed, then submitted after a pause, and answered when something has moved', async () => {
+  it('is typed, then submitted after a pause, and answered when output follows', async () => {
     const bot = new Program();
     const answer = bot.prompt('hello\nyou');
     await bot.pass(50);
@@ -136,7 +136,7 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('is pasted while the program has bracketed paste on, however long ago it said so', async () => {
+  it('is pasted while bracketed paste is on, however long ago the program enabled it', async () => {
     const bot = new Program();
     bot.output = `\x1b[?25l\x1b[?1;2004h${'x'.repeat(600_000)}`;
     await Promise.all([bot.prompt('one'), bot.pass(TYPING_MS)]);
@@ -149,7 +149,7 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('\x1b[200~one\x1b[201~!two!');
   });
 
-  it('is taken after a moment, too, when the clock was set back since the last one', async () => {
+  it('is accepted as soon as usual when the clock was set back since the last prompt', async () => {
     const bot = new Program();
     await Promise.all([bot.prompt('one'), bot.pass(TYPING_MS)]);
     const { now } = bot.clock;
@@ -161,7 +161,7 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('one!two!');
   });
 
-  it('waits for Enter until what it makes the program print has come to a rest', async () => {
+  it('is submitted once the output that its text causes has settled', async () => {
     const bot = new Program();
     const answer = bot.prompt('long');
     for (let turn = 0; turn < 20; turn += 1) {
@@ -177,7 +177,7 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
-  it('waits for Enter until a busy program has shown the text, and its pause after that', async () => {
+  it('is submitted to a busy program once that has shown the text, and after a pause', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('late');
@@ -195,7 +195,7 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
-  it('waits for Enter no longer than for a while where the text is not shown', async () => {
+  it('is submitted after a limited time if the text is not shown', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     bot.onTyped = (text) => bot.print('*'.repeat(text.length));
@@ -216,7 +216,7 @@ describe('a prompt', () => {
     expect(await noisy).toBe('idle');
   });
 
-  it('is submitted again to a program that has taken Enter for a newline, and to no other', async () => {
+  it('is submitted again to a program that treated Enter as a newline, and to no other', async () => {
     const bot = new Program();
     bot.maySubmitLate = true;
     bot.isDeaf = true;
@@ -243,7 +243,7 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('is submitted again to a program that has begun to draw a conversation and has dropped Enter', async () => {
+  it('is submitted again to a program that dropped Enter while it began to draw a conversation', async () => {
     const bot = new Program();
     bot.maySubmitLate = true;
     bot.isDeaf = true;
@@ -268,7 +268,7 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('waits until a program that has just started has come to a rest', async () => {
+  it('waits until the output of a program that has just started has settled', async () => {
     const bot = new Program();
     bot.startedAt = bot.clock.now();
     bot.print('>');
@@ -284,7 +284,7 @@ describe('a prompt', () => {
     expect(await answer).toBe('idle');
   });
 
-  it('that nothing moves for is stalled', async () => {
+  it('that causes no output is stalled', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     const answer = bot.prompt('hello');
@@ -297,7 +297,7 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('is refused while the agent asks, with the question, and while it works', async () => {
+  it('is refused while the agent asks a question, which the error contains, and while it works', async () => {
     const bot = new Program();
     bot.print('Delete?\r\n1. Yes');
     bot.become('blocked', ['Delete?', '1. Yes']);
@@ -312,7 +312,7 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('');
   });
 
-  it('is not submitted when the agent begins to ask while it is typed', async () => {
+  it('is not submitted when the agent asks a question while it is typed', async () => {
     const bot = new Program();
     bot.onTyped = () => bot.become('blocked', ['Trust it?']);
     const answer = bot.prompt('yes');
@@ -321,11 +321,11 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('yes');
   });
 
-  it('that cannot arrive exactly now is refused', async () => {
+  it('that cannot be typed exactly is refused', async () => {
     expect(await new Program().prompt('a\tb')).toContain('invalid_spec|text cannot arrive exactly');
   });
 
-  it('waits in the queue until the agent is idle, fails in it in time, and when it is asked something', async () => {
+  it('waits in the queue until the agent is idle, and fails at its timeout or when the agent asks a question', async () => {
     const bot = new Program();
     bot.become('working');
     const late = bot.prompt('late', { queue: true, timeoutMs: 1_000 });
@@ -349,7 +349,7 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('is not typed when its client has gone, and the next one is', async () => {
+  it('is not typed when its client has disconnected, and the next one is', async () => {
     const bot = new Program();
     bot.become('working');
     const [one, two] = [bot.prompt('one', { queue: true }), bot.prompt('two', { queue: true })];
@@ -362,7 +362,7 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe('two!');
   });
 
-  it('of fifty at once is one of few that are typed, or one of all in their order', async () => {
+  it('is the only one of fifty at once that is typed, or one of all in order if they are queued', async () => {
     const bot = new Program();
     const refused = Promise.all(Array.from({ length: 50 }, (_, index) => bot.prompt(`p${index}`)));
     await bot.pass(TYPING_MS);
@@ -376,7 +376,7 @@ describe('a prompt', () => {
     expect(bot.typed()).toBe(`p0!${Array.from({ length: 50 }, (_, index) => `q${index}!`).join('')}`);
   });
 
-  it('is refused when too many wait', async () => {
+  it('is refused when too many prompts wait', async () => {
     const bot = new Program();
     bot.become('working');
     const more = Array.from({ length: PROMPT.maxQueued + 2 }, (_, index) =>
@@ -390,7 +390,7 @@ describe('a prompt', () => {
 });
 
 describe('a prompt that waits', () => {
-  it('has the state and what has appeared when the agent is idle again', async () => {
+  it('returns the state and the new lines when the agent is idle again', async () => {
     const bot = new Program();
     bot.print('banner\r\n> ');
     const answer = bot.prompt('go', { wait: 'idle' });
@@ -403,7 +403,7 @@ describe('a prompt that waits', () => {
     expect(await answer).toBe('idle|> go|answer');
   });
 
-  it('believes an agent that was idle all the time only when nothing moves any more', async () => {
+  it('accepts an agent that was idle all the time only when its output has settled', async () => {
     const bot = new Program();
     const answer = bot.prompt('go', { wait: 'idle' });
     await bot.pass(TYPING_MS + AGENT_STATE.outputMs - 500);
@@ -414,7 +414,7 @@ describe('a prompt that waits', () => {
     expect(await answer).toContain('idle|');
   });
 
-  it('takes a quiet, unknown screen for a question only when it stays', async () => {
+  it('treats a quiet, unknown screen as a question only if it stays', async () => {
     const bot = new Program();
     bot.authority = 'output';
     const [stays, goesOn] = ['stays', 'goes on'].map((text) => () => bot.prompt(text, { wait: 'idle' }));
@@ -433,7 +433,7 @@ describe('a prompt that waits', () => {
     expect(await open).toMatch(/^blocked/);
   });
 
-  it('for a change ends with the output of an agent that is done before its state is looked at', async () => {
+  it('for a change ends with the output of an agent that is done before its state is checked', async () => {
     const bot = new Program();
     const answer = bot.prompt('go', { wait: 'change' });
     await bot.pass(TYPING_MS);
@@ -443,7 +443,7 @@ describe('a prompt that waits', () => {
     expect(bot.watching).toBe(0);
   });
 
-  it('waits longer for an agent that shows nothing of it', async () => {
+  it('waits longer for an agent that does not show the prompt', async () => {
     const bot = new Program();
     bot.isDeaf = true;
     bot.onTyped = () => bot.print('\r');
@@ -458,7 +458,7 @@ describe('a prompt that waits', () => {
     expect(await never).toBe('idle');
   });
 
-  it('ends when the agent asks, exits, is restarted, changes state, or takes too long', async () => {
+  it('ends when the agent asks a question, exits, is restarted, changes state, or takes too long', async () => {
     const ends: [string, Partial<PromptMessage>, (bot: Program) => void][] = [
       ['blocked', { wait: 'idle' }, (bot) => bot.become('blocked')],
       ['exited', { wait: 'idle' }, (bot) => bot.become('exited')],

@@ -92,7 +92,7 @@ async function later(
 
 const code = (error: unknown): unknown => (error instanceof Failure ? error.code : error);
 
-describe('an agent that sleeps', () => {
+describe('a sleeping agent', () => {
   it('keeps its conversation, and a wake resumes it', async () => {
     const { world, commands, session, sleep, start, status, types } = await idleOne();
     expect(commands()).toEqual([expect.stringMatching(/^claude --session-id "[0-9a-f-]{36}"$/)]);
@@ -131,7 +131,7 @@ describe('an agent that sleeps', () => {
     expect(session()).toBeUndefined();
   });
 
-  it('begins a new conversation only where that is forced', async () => {
+  it('begins a new conversation only if that is forced', async () => {
     const { commands, sleep, start, status } = await idleOne();
     await sleep();
     await start({ wake: true, force: true });
@@ -141,7 +141,7 @@ describe('an agent that sleeps', () => {
     expect(status().sessionId).not.toBe(ID);
   });
 
-  it('shows what its program says of a conversation that it no longer knows, and resumes nothing else', async () => {
+  it('shows what its program prints about a conversation that it no longer knows, and resumes nothing else', async () => {
     const { world, commands, sleep, start, status } = await idleOne();
     await sleep();
     await start({ wake: true });
@@ -157,7 +157,7 @@ describe('an agent that sleeps', () => {
 });
 
 describe('an agent', () => {
-  it('is not put to sleep while it works or asks, and not without a conversation', async () => {
+  it('is not put to sleep while it works or asks a question, nor without a conversation', async () => {
     const { tell, sleep, commands } = await idleOne();
     await tell('working');
     expect(code(await sleep().catch((error: unknown) => error))).toBe('agent_working');
@@ -197,7 +197,7 @@ describe('an agent', () => {
 });
 
 describe('a later daemon', () => {
-  it('finds an agent asleep that slept, and wakes it with its conversation', async () => {
+  it('shows a sleeping agent as asleep, and wakes it with its conversation', async () => {
     const before = await idleOne();
     await before.sleep();
     const after = await later(before);
@@ -210,7 +210,7 @@ describe('a later daemon', () => {
   it.each([
     ['a boot of the machine', { cause: 'reboot' }],
     ['the death of the host', { exitUnknown: true }],
-  ] as const)('finds it asleep after %s, once, and wakes it with its conversation', async (_, end) => {
+  ] as const)('shows it once as asleep after %s, and wakes it with its conversation', async (_, end) => {
     const after = await later(await idleOne(), end);
     expect(after.status()).toMatchObject({ state: 'asleep', sessionId: ID });
     expect(after.world.state().status).not.toBe('crashed');
@@ -222,7 +222,7 @@ describe('a later daemon', () => {
     expect(last.types()).toEqual(['service.started', 'agent.woke']);
   });
 
-  it('after a boot of the machine finds exited what was stopped before', async () => {
+  it('after a reboot shows an agent that was stopped before as exited', async () => {
     const before = await idleOne();
     await before.sleep();
     const stopped = before.world.ref.ask('stop', { graceMs: null });
@@ -232,7 +232,7 @@ describe('a later daemon', () => {
     expect(after.status()).toMatchObject({ state: 'exited', sessionId: ID });
   });
 
-  it('finds an agent awake that was killed before the sleep was on disk, and asleep from then on', async () => {
+  it('shows an agent as awake if it was killed before the sleep was on disk, and as asleep after that', async () => {
     const before = await idleOne();
     const { clock, host, store } = before.world;
     const disk = deferred<void>();
@@ -259,7 +259,7 @@ describe('a later daemon', () => {
     expect(asleep.types()).toEqual(['agent.slept']);
   });
 
-  it('lets an agent go on whose sleep was decided and not begun', async () => {
+  it('lets an agent continue whose sleep was decided but not begun', async () => {
     const before = await idleOne();
     const run = before.world.host.made[0] ?? '';
     const asleep = { after: run, screen: { cols: 120, rows: 32, end: 0 } };

@@ -46,7 +46,7 @@ async function agent(plan: Plan = {}): Promise<Told> {
 
 const after = (ms: number) => ms + AGENT_STATE.eventIntervalMs;
 
-it('starts, works while it prints, is idle when it has been quiet, and exits', async () => {
+it('an agent starts, works while it prints, is idle after a silence, and exits', async () => {
   const { world, moved, status, changes } = await agent();
   expect(status()).toMatchObject({ state: 'exited', lastOutputAt: null, viewers: 0, sessionId: null });
   await running(world);
@@ -69,7 +69,7 @@ it('starts, works while it prints, is idle when it has been quiet, and exits', a
   ]);
 });
 
-it('is idle when it prints nothing, and starting until its ready-check passes', async () => {
+it('an agent is idle when it prints nothing, and starting until its ready-check passes', async () => {
   const silent = await agent();
   await running(silent.world);
   await silent.world.advance(after(AGENT_STATE.startingMs));
@@ -84,7 +84,7 @@ it('is idle when it prints nothing, and starting until its ready-check passes', 
   expect(checked.status()).toMatchObject({ state: 'idle' });
 });
 
-it('repeats no event in a later daemon, and keeps the time of the last change', async () => {
+it('an agent under a later daemon repeats no event, and keeps the time of its last change', async () => {
   const { world, moved, status } = await agent();
   await running(world);
   moved();
@@ -103,7 +103,7 @@ it('repeats no event in a later daemon, and keeps the time of the last change', 
   expect(next.changes()).toEqual([]);
 });
 
-it('flaps without flooding the journal', async () => {
+it('an agent that changes state repeatedly does not flood the journal', async () => {
   const { world, moved, changes } = await agent();
   await running(world);
   for (let turn = 0; turn < 40; turn += 1) {
@@ -116,7 +116,7 @@ it('flaps without flooding the journal', async () => {
   expect(changes().length - before).toBeLessThanOrEqual(1);
 });
 
-it('asks, by its screen and by its hook, and says why', async () => {
+it('an agent is blocked by its screen or its hook, with the reason', async () => {
   const { world, agent: ref, moved, status } = await agent();
   const run = await running(world).then(() => world.host.row?.run ?? '');
   const log = new LogWriter(join(world.config.logs, 'web'), { maxBytes: 1_000_000, keep: 2 }, Date.now);

@@ -103,7 +103,7 @@ describe('the viewer of an agent', () => {
   });
 });
 
-describe('somebody who is not attached', () => {
+describe('a client that is not attached', () => {
   it('reads the screen and types, also keys that depend on the mode of the terminal', async () => {
     const { world, terminal, print } = await agent();
     print('\x1b]2;a title\x07\x1b[31mred\x1b[0m plain \x1b[48;5;200m \r\n\x1b[0m> ');
@@ -141,7 +141,7 @@ describe('the log of a service', () => {
   /** Lines of 64 KiB, four to a part, that take long to turn into readable text. */
   const drawn = (count: number) => `${'x\x1b[K\x1b[1K'.repeat(8_192)}\n`.repeat(count);
 
-  it('gives others their turns while many long lines are made readable', async () => {
+  it('lets other work run while many long lines are converted to text', async () => {
     const { world, print } = await agent(16_000_000);
     const count = 40;
     print(drawn(count));
@@ -163,7 +163,7 @@ describe('the log of a service', () => {
     expect(turns).toBeGreaterThanOrEqual(count / 4);
   });
 
-  it('holds one long tail in memory at a time, and lets short ones pass', async () => {
+  it('holds one long tail in memory at a time, and does not delay short ones', async () => {
     const { world, print } = await agent(16_000_000);
     const count = 100;
     print(drawn(count));

@@ -15,7 +15,7 @@ const INPUT: CommandInput = {
   rows: 24,
 };
 
-it('keeps a bounded number of unattached commands, for a bounded time', async () => {
+it('a limited number of unattached commands is kept, for a limited time', async () => {
   const world = await supervise({});
   await world.begin();
   let made = 0;

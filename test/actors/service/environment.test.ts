@@ -30,7 +30,7 @@ describe('the environment of a child', () => {
     expect(childEnvironment([], spec({ port: null }), 'r1').map(([key]) => key)).not.toContain('PORT');
   });
 
-  it('has PORT before env, and nothing overrides the mark', () => {
+  it('has PORT before env, and BERTH_SERVICE and BERTH_RUN that nothing overrides', () => {
     const own: [string, string][] = [
       ['PORT', '9'],
       ['PATH', '/own'],

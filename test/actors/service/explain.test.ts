@@ -67,7 +67,7 @@ function about(
 }
 
 describe('an explanation', () => {
-  it('says of a service behind a door that a connection starts it', () => {
+  it('says that a connection starts a service behind a door', () => {
     const idle: LifecycleState = { phase: 'idle', trouble: null };
     const next = 'The next connection to port 3000 starts it.';
     const door = { spec: spec({ port: 3000 }), end: END, isDoorOpen: true };
@@ -141,7 +141,7 @@ describe('an explanation', () => {
     });
   });
 
-  it('of a start that made no process', () => {
+  it('of a start that created no process', () => {
     const explanation = about({ phase: 'idle', trouble: 'no such directory' }, { status: 'stopped' });
     expect(explanation.reason).toBe('The last start made no process: no such directory.');
   });
@@ -172,7 +172,7 @@ describe('an explanation', () => {
     });
   });
 
-  it('of a service whose port another program has: who, before anything else about the port', () => {
+  it('of a service whose port is in use names the other program before anything else about the port', () => {
     const held = { portHolder: 'user eve', foreignHolder: 'user eve' };
     const words = 'On its port 3000, user eve listens too: what is sent to localhost:3000 may end there.';
     const checking = about({ phase: 'checking', run: RUN, check }, { status: 'starting', ...held });
@@ -207,7 +207,7 @@ describe('an explanation', () => {
     expect(about(state, { status }).reason).toContain(words);
   });
 
-  it('writes durations for people', () => {
+  it('contains durations in a readable form', () => {
     expect([0, 340, 3_400, 59_949, 125_000].map(humanDuration)).toEqual([
       '0 ms',
       '340 ms',
@@ -238,7 +238,7 @@ describe('the hint of a failed start', () => {
     });
   });
 
-  it('names who had the port of the service', async () => {
+  it('names the holder of the port of the service', async () => {
     const late = { check: CHECK, holder: Promise.resolve('user eve'), foreignHolder: 'user eve' };
     expect(await failure(ended({ how: { stopped: true, late, fault: null, stop: null } }))).toMatchObject({
       code: 'ready_timeout',

@@ -85,7 +85,7 @@ describe('a service that watches files', () => {
     expect(asked).toEqual([begunAt, null]);
   });
 
-  it('is restarted by a change, which is on record and no crash', async () => {
+  it('is restarted by a change, which is recorded and is no crash', async () => {
     const { asked, change, world } = await watching();
     await start(world);
     await change('src/a.ts', 'b', 'c', 'd', 'e', 'f');
@@ -102,7 +102,7 @@ describe('a service that watches files', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('is started by a change after it has ended by itself, but not after a stop', async () => {
+  it('is started by a change after it has exited by itself, but not after a stop', async () => {
     const { change, world } = await watching();
     await start(world);
     world.host.exit(3);
@@ -118,7 +118,7 @@ describe('a service that watches files', () => {
     expect(world.events().filter(([type]) => type === 'service.changed')).toHaveLength(1);
   });
 
-  it('is started once that is possible when its restart meets a full disk, unless it is stopped', async () => {
+  it('is started once there is room when its restart failed on a full disk, unless it is stopped', async () => {
     const { change, world } = await watching();
     await start(world);
     const refusal = fail('storage_full', 'no room');
@@ -134,7 +134,7 @@ describe('a service that watches files', () => {
     }
   });
 
-  it('does not wait for its restart policy', async () => {
+  it('does not wait for the pause of its restart policy', async () => {
     const { change, world } = await watching({ spec: { restart: 'on-failure' } });
     await start(world);
     for (const delayMs of [100, 200, 400]) {
@@ -151,7 +151,7 @@ describe('a service that watches files', () => {
     expect(world.state()).toMatchObject({ status: 'running', restarts: 0 });
   });
 
-  it('is restarted once it can be by a change while its process is being made', async () => {
+  it('is restarted as soon as possible by a change while its process is being spawned', async () => {
     const { change, world } = await watching();
     world.host.spawnMs = 100;
     const started = world.ref.ask('start', { timeoutMs: null, wait: true });
@@ -167,7 +167,7 @@ describe('a service that watches files', () => {
     expect(world.state().status).toBe('running');
   });
 
-  it('restarts those that depend on it once it runs again', async () => {
+  it('restarts its dependents once it runs again', async () => {
     const { cascades, change, world } = await watching({ watch: { cascade: true } });
     await start(world);
     await change('src/a.ts');
@@ -177,7 +177,7 @@ describe('a service that watches files', () => {
     expect(cascades).toEqual(['web']);
   });
 
-  it('has what changed without a daemon told to the next one, and is started if it had crashed', async () => {
+  it('is told by the next daemon what changed without one, and is started if it had crashed', async () => {
     const adopted = await watching({ row: {} });
     await quiet();
     expect(adopted.asked).toEqual([adopted.world.host.row?.startedAt]);
@@ -194,7 +194,7 @@ describe('a service that watches files', () => {
     expect(stopped.asked).toEqual([]);
   });
 
-  it('is restarted once by the next daemon if the first was killed in the middle', async () => {
+  it('is restarted once by the next daemon if the first was killed during the restart', async () => {
     // Before the stop was asked for, in the middle of it, and after the process had ended.
     const middle = [{}, { stopping: true }] as const;
     for (const row of middle) {
@@ -215,7 +215,7 @@ describe('a service that watches files', () => {
     expect(world.state().status).toBe('running');
   });
 
-  it('finishes the restart that a client asked an earlier daemon for, where a change is only a signal', async () => {
+  it('finishes the restart that a client requested from an earlier daemon, also if a change only sends a signal', async () => {
     const memo = { ...MEMO, relaunch: true };
     const exit = { exitCode: null, signal: 'SIGTERM', exitUnknown: false, cause: 'exit', at: 6 } as const;
     const ended = { run: RUN, stopping: true, end: { service: 'web', run: RUN, ...exit } };
@@ -268,7 +268,7 @@ describe('a service that watches files', () => {
     expect(world.host.notes.at(-1)?.memo.relaunch).toBe(false);
   });
 
-  it('sends a new request for other files, and after a loss of the watcher', async () => {
+  it('requests a new watch for other files, and after a loss of the watcher', async () => {
     const { asked, world } = await watching();
     await start(world);
     const { stored } = { stored: world.store.table('services').get('web') };

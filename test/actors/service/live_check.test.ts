@@ -5,7 +5,7 @@ import { running, supervise } from '../../kit/service.ts';
 const FAILED = { exitCode: 3, signal: null, timedOut: false, output: 'gone\n' };
 const LIVE = { exec: 'ok', interval: 1_000, failures: 2 };
 
-it('a live-check that fails twice in a row ends the process, and the policy starts it again', async () => {
+it('a live-check that fails twice in a row ends the process, and the policy restarts it', async () => {
   const world = await supervise({ spec: { live: LIVE, restart: 'on-failure' } });
   await world.begin();
   await running(world);

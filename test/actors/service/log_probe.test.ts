@@ -5,7 +5,7 @@ import { virtualClock } from '../../kit/actors.ts';
 
 const RUN = '0123456789abcdef';
 
-it('reads and tests no more at a time than its expression reaches, and still finds a line', async () => {
+it('a log check reads and tests a limited part at a time, and still finds a line', async () => {
   const text = Buffer.from(`${'x'.repeat(5_000)}\n${'y'.repeat(50)}ready\n`);
   const steps: number[] = [];
   const tested: number[] = [];

@@ -23,7 +23,7 @@ describe('a placeholder', () => {
     expect(filledSpec(web({ cmd }), PORTS).cmd).toBe(filled);
   });
 
-  it('is filled in where a service says what it runs with, and nowhere else', () => {
+  it('is filled in only in the fields that say what a service runs with', () => {
     const given = web({
       cwd: '/srv/${slug}',
       ready: 'http://localhost:${port.api}/',
@@ -52,13 +52,13 @@ describe('a placeholder', () => {
     expect(() => filledSpec(web({ cmd }), PORTS)).toThrow(why);
   });
 
-  it('is the text of the shell in a service of no stack', () => {
+  it('is left to the shell in a service without a stack', () => {
     const plain = spec({ cmd: 'echo ${slug} ${stack}' });
     expect(filledSpec(plain, [])).toBe(plain);
   });
 });
 
-it('of a stack, each service has the addresses of the others', () => {
+it('each service of a stack has the addresses of the others', () => {
   expect(neighbourVariables(web(), PORTS)).toEqual([
     ['PORT_API', '3101'],
     ['URL_API', 'http://localhost:3101'],

@@ -106,7 +106,7 @@ function check(world: Supervised): void {
   expect(world.probe.open).toBe(0);
 }
 
-it('keeps its promises whatever happens', async () => {
+it('a service keeps its guarantees under random events', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...RESTARTS),

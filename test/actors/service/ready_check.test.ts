@@ -87,7 +87,7 @@ describe('a ready-check', () => {
     expect(probe.at).toHaveLength(2);
   });
 
-  it('ends at its deadline also during a probe, and reports that nothing has answered', async () => {
+  it('ends at its deadline also during a probe, and reports that nothing has responded', async () => {
     const clock = virtualClock();
     const probe = new ProbeDouble(clock);
     probe.hang = true;
@@ -101,14 +101,14 @@ describe('a ready-check', () => {
     expect(check.last()).toMatchObject({ status: null, error: 'no answer yet after 700 ms' });
   });
 
-  it('with a time of 0 makes one probe, however long it takes', async () => {
+  it('with a timeout of 0 makes one probe, however long it takes', async () => {
     const { clock, probe, reports } = watch({ timeoutMs: 0 });
     await clock.advance(1_000);
     expect(probe.at).toEqual([0]);
     expect(reports).toEqual([{ passed: false, at: 0 }]);
   });
 
-  it('without a deadline continues, ever slower', async () => {
+  it('without a deadline continues at growing intervals', async () => {
     const { clock, probe, reports } = watch({ timeoutMs: null, slowestMs: 1_000 });
     await clock.advance(100_000);
     expect(reports).toEqual([]);
@@ -125,7 +125,7 @@ describe('a ready-check', () => {
     expect(old.reports).toEqual([{ passed: true, at: 0 }]);
   });
 
-  it.each([URL, null])('of %s does not pass while somebody else has the port', async (text) => {
+  it.each([URL, null])('of %s does not pass while another process has the port', async (text) => {
     const { clock, probe, port, reports, last } = watch({ text, timeoutMs: null });
     probe.pass();
     port.holder = 'user eve';
@@ -142,18 +142,21 @@ describe('a ready-check', () => {
     [null, 700, 750],
     [URL, 0, 0],
     [null, 0, 50],
-  ])('of %s with a time of %i ms fails while somebody else has the port', async (text, timeoutMs, at) => {
-    const { clock, probe, port, reports } = watch({ text, timeoutMs });
-    probe.pass();
-    port.holder = 'user eve';
-    await clock.advance(2_000);
-    expect(reports).toHaveLength(1);
-    expect(reports[0]?.passed).toBe(false);
-    expect(reports[0]?.at).toBeGreaterThanOrEqual(at);
-    expect(reports[0]?.at).toBeLessThan(at + 40);
-  });
+  ])(
+    'of %s with a timeout of %i ms fails while another process has the port',
+    async (text, timeoutMs, at) => {
+      const { clock, probe, port, reports } = watch({ text, timeoutMs });
+      probe.pass();
+      port.holder = 'user eve';
+      await clock.advance(2_000);
+      expect(reports).toHaveLength(1);
+      expect(reports[0]?.passed).toBe(false);
+      expect(reports[0]?.at).toBeGreaterThanOrEqual(at);
+      expect(reports[0]?.at).toBeLessThan(at + 40);
+    },
+  );
 
-  it('that is stopped reports nothing and leaves nothing open', async () => {
+  it('that is cancelled reports nothing and leaves nothing open', async () => {
     const { clock, probe, reports, stop } = watch({});
     await clock.advance(30);
     stop();

@@ -11,13 +11,13 @@ const ON_FAILURE = completeRestartRule('on-failure');
 const ALWAYS = completeRestartRule('always');
 
 describe('restarts', () => {
-  it('wait 100 ms, then twice as long each time, at most 30 s', () => {
+  it('have a pause of 100 ms, which then doubles up to 30 s', () => {
     expect([1, 2, 3, 8, 9, 10, 50].map((attempt) => backoffDelayMs(attempt, ALWAYS))).toEqual([
       100, 200, 400, 12_800, 25_600, 30_000, 30_000,
     ]);
   });
 
-  it('wait as their rule says', () => {
+  it('have the pauses of their rule', () => {
     const rule = completeRestartRule({ policy: 'always', minMs: 1_000, maxMs: 3_000 });
     expect([1, 2, 3, 4].map((attempt) => backoffDelayMs(attempt, rule))).toEqual([
       1_000, 2_000, 3_000, 3_000,
@@ -28,7 +28,7 @@ describe('restarts', () => {
     expect(completeRestartRule({ policy: 'always', minMs: 60_000 })).toMatchObject({ maxMs: 60_000 });
   });
 
-  it('never wait less than before while runs do not stay up', () => {
+  it('have pauses that never shrink while runs do not stay up', () => {
     const run = { failed: true, upMs: 9_999, times: [] };
     const pause = (attempt: number): number => backoffDelayMs(attempt, ON_FAILURE);
     fc.assert(
@@ -41,12 +41,12 @@ describe('restarts', () => {
     );
   });
 
-  it('count from the beginning after a run that stayed up for 10 s', () => {
+  it('have the first pause again after a run that stayed up for 10 s', () => {
     const run = { failed: true, upMs: 10_000, attempt: 9, times: [] };
     expect(nextRestart(ALWAYS, run, 0)).toEqual({ attempt: 1, delayMs: 100, nextAt: 100 });
   });
 
-  it('end after as many as the rule allows, since the start or within its time', () => {
+  it('end after as many as the rule allows, in total or within its time', () => {
     const run = { failed: true, upMs: 60_000, attempt: 0, times: [1_000, 5_000, 9_000] };
     const answerTo = (rule: object, now: number) =>
       nextRestart(completeRestartRule({ policy: 'always', ...rule }), run, now);
@@ -58,7 +58,7 @@ describe('restarts', () => {
   });
 });
 
-describe('an end', () => {
+describe('the end of a run', () => {
   const RUN = { id: 'r1', startedAt: 0, byPolicy: false, metadata: {} };
   const OUTCOME = { exitCode: 0, signal: null, exitUnknown: false, cause: 'exit', at: 500 } as const;
   const ENDED = {
@@ -72,7 +72,7 @@ describe('an end', () => {
     relaunched: false,
   };
 
-  it('for a fault is a crash, which the policy answers, though a stop has made it', () => {
+  it('for a fault is a crash that the policy handles, although a stop caused it', () => {
     for (const fault of ['unhealthy', 'memory'] as const) {
       const { end, backoff } = classifyEnd({ ...ENDED, fault }, ON_FAILURE, 500);
       expect(end).toMatchObject({ status: 'crashed', cause: fault, exitCode: 0, whole: true });
@@ -81,7 +81,7 @@ describe('an end', () => {
     expect(classifyEnd(ENDED, ALWAYS, 500)).toMatchObject({ end: { status: 'stopped' }, backoff: null });
   });
 
-  it('at the memory limit of its group is one for that cause', () => {
+  it('at the memory limit of its cgroup is a crash with that cause', () => {
     const outcome = { ...OUTCOME, exitCode: null, signal: 'SIGKILL', cause: 'memory' } as const;
     const { end, backoff } = classifyEnd({ ...ENDED, outcome, stopped: false }, ALWAYS, 500);
     expect(end).toMatchObject({ status: 'crashed', cause: 'memory' });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { wokeEvent } from '../../../src/actors/service/run_events.ts';
 import { virtualClock } from '../../kit/actors.ts';
 
-it('measures a wake without the time of day, unless an earlier daemon has begun it', async () => {
+it('the duration of a wake is monotonic, unless an earlier daemon has begun it', async () => {
   const clock = virtualClock();
   const wokeAt = clock.now();
   const wokeSince = clock.monotonic();

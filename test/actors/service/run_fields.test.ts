@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { must } from '../../kit/must.ts';
 import { running, supervise } from '../../kit/service.ts';
 
-it('a run over its memory limit is ended for that cause, and the policy starts it again', async () => {
+it('a run over its memory limit is ended with that cause, and the policy restarts it', async () => {
   const world = await supervise({ spec: { limits: { memoryMB: 64 }, restart: 'on-failure' } });
   await world.begin();
   await running(world);
@@ -18,7 +18,7 @@ it('a run over its memory limit is ended for that cause, and the policy starts i
   expect(world.host.made).toHaveLength(2);
 });
 
-it('of an earlier run, statistics end nothing', async () => {
+it('statistics of an earlier run end nothing', async () => {
   const world = await supervise({ spec: { limits: { memoryMB: 64 } } });
   await world.begin();
   await running(world);
@@ -30,7 +30,7 @@ it('of an earlier run, statistics end nothing', async () => {
 it.each([
   ['/nowhere/berth.env', 'does not exist'],
   ['/dev/zero', '/dev/zero'],
-])('a start with %j as envFile fails and makes no process', async (file, reason) => {
+])('a start with %j as envFile fails and spawns no process', async (file, reason) => {
   const world = await supervise({ spec: { envFile: [file] } });
   await world.begin();
   const start = world.ref.ask('start', { timeoutMs: null, wait: true });

@@ -19,7 +19,7 @@ async function begun(plan: Plan = {}): Promise<Supervised> {
 }
 
 describe('a service without a port', () => {
-  it('is started, announced and stopped without a look at any port', async () => {
+  it('is started, reported and stopped without any port check', async () => {
     const world = await begun({ spec: { port: null } });
     Object.assign(world.ports, { holder: 'pid 1 (node)', foreign: 'user nobody' });
     await running(world);
@@ -115,7 +115,7 @@ describe('a service that is stopped', () => {
     });
   });
 
-  it('starts: first starting, then running once the process has been up for 50 ms', async () => {
+  it('is starting after a start, then running once the process has been up for 50 ms', async () => {
     const world = await phases.idle();
     const answer = start(world);
     await world.advance(49);
@@ -131,12 +131,12 @@ describe('a service that is stopped', () => {
     expect(Object.keys(world.events()[0]?.[1] as object)).toEqual(['name', 'pid', 'url']);
   });
 
-  it('reports ready to the host only once that is in the journal', async () => {
+  it('is reported as ready to the host only once that is in the journal', async () => {
     const world = await phases.running();
     expect(world.host.notes).toMatchObject([{ memo: { passed: true, port: 3000, revision: 1 } }]);
   });
 
-  it('is measured as soon as it has a process, with statistics events once it is running', async () => {
+  it('is measured as soon as it has a process, and has statistics events once it is running', async () => {
     const world = await phases.running();
     const { run } = world.host.spawns[0] ?? { run: '' };
     const row = { name: 'web', run, pid: 101, startTicks: 1_010 };
@@ -201,7 +201,7 @@ describe('a service that is stopped', () => {
     expect(world.host.stops).toEqual([]);
   });
 
-  it('is stopped with or without proof that its port is free', async () => {
+  it('is stopped whether or not its port is known to be free', async () => {
     const world = await phases.idle();
     world.ports.holder = 'pid 9 (node)';
     expect(await stop(world)).toMatchObject({ portFree: false });
@@ -216,7 +216,7 @@ describe('a service that is stopped', () => {
     expect(world.journal).toHaveLength(2);
   });
 
-  it('is stopped together with what its last run left behind', async () => {
+  it('is stopped together with the processes that its last run left behind', async () => {
     const world = await phases.crashed();
     world.host.leftBehind = 2;
     expect(await stop(world, 7)).toEqual({
@@ -230,7 +230,7 @@ describe('a service that is stopped', () => {
     expect(world.host.stops).toEqual([{ run: world.host.spawns[0]?.run, signal: 'SIGTERM', graceMs: 7 }]);
   });
 
-  it('starts although its last run left something behind on its port', async () => {
+  it('starts although its last run left a process on its port', async () => {
     const world = await phases.crashed();
     world.host.leftBehind = 1;
     expect(await running(world)).toBe(102);
@@ -245,7 +245,7 @@ describe('a service that is stopped', () => {
   });
 });
 
-describe('a start that makes no process', () => {
+describe('a start that spawns no process', () => {
   it('answers port_in_use with the holder, and reports it in an event', async () => {
     const world = await phases.idle();
     world.ports.holder = 'pid 1234 (node)';
@@ -329,7 +329,7 @@ describe('a service that is starting', () => {
     },
   );
 
-  it('is stopped before anything is there to stop', async () => {
+  it('is stopped before it has a process', async () => {
     const world = await phases.launching();
     world.host.refusal = fail('start_failed', 'no shell');
     const stopped = stop(world);
@@ -359,7 +359,7 @@ describe('a service that is starting', () => {
     expect(world.events()).toEqual([['service.stopped', { name: 'web', exitCode: null, signal: 'SIGINT' }]]);
   });
 
-  it.each([READY, null])('with %s is not ready while somebody else has its port', async (ready) => {
+  it.each([READY, null])('with %s is not ready while another process has its port', async (ready) => {
     const world = await begun({ spec: { ready } });
     world.probe.pass();
     world.ports.foreign = 'user eve';
@@ -485,7 +485,7 @@ describe('a service that is running', () => {
     [0, null, 'stopped', 'service.stopped', { name: 'web', exitCode: 0 }],
     [3, null, 'crashed', 'service.crashed', { name: 'web', exitCode: 3, signal: null }],
     [null, 'SIGKILL', 'crashed', 'service.crashed', { name: 'web', exitCode: null, signal: 'SIGKILL' }],
-  ] as const)('ends unasked with %s %s: %s', async (exitCode, signal, status, type, data) => {
+  ] as const)('exits by itself with %s %s: %s', async (exitCode, signal, status, type, data) => {
     const world = await phases.running();
     world.host.exit(exitCode, signal);
     await quiet();
@@ -600,13 +600,16 @@ describe('a service that waits for a restart', () => {
     ['on-failure', 3, 1],
     ['always', 0, 1],
     ['always', 3, 1],
-  ] as const)('by the policy %s after exit code %i: %i restarts', async (restart, exitCode, restarts) => {
-    const world = await begun({ spec: { restart } });
-    await running(world);
-    world.host.exit(exitCode);
-    await world.advance(300);
-    expect(world.host.spawns).toHaveLength(1 + restarts);
-  });
+  ] as const)(
+    'has, by the policy %s and after exit code %i, %i restarts',
+    async (restart, exitCode, restarts) => {
+      const world = await begun({ spec: { restart } });
+      await running(world);
+      world.host.exit(exitCode);
+      await world.advance(300);
+      expect(world.host.spawns).toHaveLength(1 + restarts);
+    },
+  );
 
   it('is never restarted after a stop', async () => {
     const world = await begun({ spec: { restart: 'always' } });
@@ -703,7 +706,7 @@ describe('a service that waits for a restart', () => {
     expect(world.host.spawns).toHaveLength(3);
   });
 
-  it('tries once more when a restart makes no process', async () => {
+  it('tries once more when a restart spawns no process', async () => {
     const world = await phases.waiting();
     world.ports.holder = 'other';
     await world.advance(100);
@@ -714,7 +717,7 @@ describe('a service that waits for a restart', () => {
     expect(world.state()).toMatchObject({ status: 'running', restarts: 2 });
   });
 
-  it('keeps a start open that ended before it was ready, and reports it', async () => {
+  it('repeats a start that ended before it was ready, and reports it', async () => {
     const world = await begun({ spec: { restart: 'on-failure', ready: READY } });
     const started = refusal(start(world));
     await world.advance(30);
@@ -791,7 +794,7 @@ describe('a service that is removed', () => {
     await retired;
   });
 
-  it('is explained with its losses to a full disk, also when the host answers late', async () => {
+  it('is explained with the output that it lost to a full disk, also when the host responds late', async () => {
     const world = await phases.running();
     world.host.lostBytes = 2_000;
     expect((await world.ref.ask('explain', {})).reason).toMatch(
@@ -815,7 +818,7 @@ describe('a service that is removed', () => {
     expect(await running(world)).toBe(101);
   });
 
-  it('starts no more after its last stop', async () => {
+  it('does not start again after its last stop', async () => {
     const world = await begun({ spec: { restart: 'always' } });
     await running(world);
     await world.ref.ask('stop', { graceMs: null, last: true });
@@ -825,27 +828,30 @@ describe('a service that is removed', () => {
   });
 });
 
-describe('a process host that answers nothing', () => {
+describe('a process host that does not respond', () => {
   it.each([
     [300, 1_000],
     [4_000, 4_000],
-  ])('has a start with timeout=%i answered after %i ms; the start goes on', async (timeoutMs, answeredMs) => {
-    const world = await phases.idle();
-    world.host.spawnMs = 20_000;
-    const answer = refusal(start(world, timeoutMs));
-    await world.advance(answeredMs - 1);
-    expect(world.state().status).toBe('starting');
-    await world.advance(1);
-    expect(await answer).toMatchObject({
-      code: 'daemon_busy',
-      message: expect.stringMatching(/host does not/),
-    });
-    world.host.spawnMs = 0;
-    await world.advance(20_000);
-    expect(world.state()).toMatchObject({ status: 'running', process: { pid: 101 } });
-  });
+  ])(
+    'causes a start with timeout=%i to be answered after %i ms while the start continues',
+    async (timeoutMs, answeredMs) => {
+      const world = await phases.idle();
+      world.host.spawnMs = 20_000;
+      const answer = refusal(start(world, timeoutMs));
+      await world.advance(answeredMs - 1);
+      expect(world.state().status).toBe('starting');
+      await world.advance(1);
+      expect(await answer).toMatchObject({
+        code: 'daemon_busy',
+        message: expect.stringMatching(/host does not/),
+      });
+      world.host.spawnMs = 0;
+      await world.advance(20_000);
+      expect(world.state()).toMatchObject({ status: 'running', process: { pid: 101 } });
+    },
+  );
 
-  it('has a stop answered after 5 s', async () => {
+  it('causes a stop to be answered after 5 s', async () => {
     const world = await phases.running();
     world.host.stopMs = 60_000;
     world.host.lostBytes = undefined;
@@ -861,7 +867,7 @@ describe('a process host that answers nothing', () => {
     expect(world.state().status).toBe('stopped');
   });
 
-  it('has a stop of a launch answered after 5 s', async () => {
+  it('causes a stop during a spawn to be answered after 5 s', async () => {
     const world = await phases.idle();
     world.host.spawnMs = 60_000;
     const started = refusal(start(world, 30_000));
@@ -877,7 +883,7 @@ describe('a process host that answers nothing', () => {
 describe('a full disk', () => {
   const full = fail('storage_full', 'no space left');
 
-  it('answers a stop, which is recorded once there is room, with one event', async () => {
+  it('allows a stop, which is recorded once there is room, with one event', async () => {
     const world = await phases.running();
     world.store.broken = full;
     const { signal } = await stop(world);
@@ -893,7 +899,7 @@ describe('a full disk', () => {
     expect(await running(world)).toBe(102);
   });
 
-  it('answers a stop of what has ended by itself', async () => {
+  it('allows a stop of a process that has exited by itself', async () => {
     const world = await phases.running();
     world.store.broken = full;
     world.host.exit(3);
@@ -905,7 +911,7 @@ describe('a full disk', () => {
     expect(world.kept()).toMatchObject({ status: 'crashed', exitCode: 3 });
   });
 
-  it('answers a stop that cancels a restart, and forgets the restart once there is room', async () => {
+  it('allows a stop that cancels a restart, and the restart is forgotten once there is room', async () => {
     const world = await begun({ spec: { restart: 'always' } });
     await running(world);
     world.host.exit(3);
@@ -952,7 +958,7 @@ describe('a full disk', () => {
 });
 
 describe('an environment that cannot be opened', () => {
-  it('fails a start until the key is back', async () => {
+  it('causes starts to fail until the key is back', async () => {
     const world = await phases.idle();
     const services = world.store.table('services');
     const opened = services.get('web');
@@ -971,7 +977,7 @@ describe('an environment that cannot be opened', () => {
 });
 
 describe('logs', () => {
-  it('are followed while anybody follows, also across an absence of the host', async () => {
+  it('are followed while there is a follower, also while the host is unavailable', async () => {
     const world = await phases.idle();
     for (const on of [true, true, false]) await world.ref.ask('follow', { on });
     expect(world.host.follows).toEqual([true]);

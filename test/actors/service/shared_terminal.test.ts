@@ -74,7 +74,7 @@ function stage(cols = 40, rows = 6, claims = 0, more: Partial<SharedTerminalOpti
 }
 
 describe('a viewer', () => {
-  it('gets an end that comes just after a read for more output found none', async () => {
+  it('gets an end that arrives just after a read that found no more output', async () => {
     const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('last words');
@@ -86,7 +86,7 @@ describe('a viewer', () => {
     expect(of('one', 'exit')).toMatchObject([{ exitCode: 7 }]);
   });
 
-  it('gets output that comes just after a read for more found none', async () => {
+  it('gets output that arrives just after a read that found none', async () => {
     const { terminal, print, of, output } = stage();
     terminal.attach('one');
     await print('first');
@@ -96,7 +96,7 @@ describe('a viewer', () => {
     await eventually(() => output('one').toString().endsWith('second'));
   });
 
-  it('has to reconnect when the terminal is closed under it', async () => {
+  it('has to reconnect when the terminal is closed', async () => {
     const { terminal, print, of } = stage();
     terminal.attach('one');
     await print('text');
@@ -107,7 +107,7 @@ describe('a viewer', () => {
     expect(terminal.hasViewers).toBe(false);
   });
 
-  it('that joins while another is being shown something sees all of it', async () => {
+  it('that joins while output is sent to another sees all of it', async () => {
     const { terminal, print, output, shown } = stage();
     const lines = Array.from({ length: 900 }, (_, index) => `line ${index} of the agent`);
     void print(lines.map((line) => `${line}\r\n`).join(''));
@@ -170,7 +170,7 @@ describe('a viewer', () => {
     expect(await shown('slow')).toBe(await shown('quick'));
   });
 
-  it('sees the latest screen when the program prints faster than anybody can draw', async () => {
+  it('sees the latest screen when the program prints faster than screens can be drawn', async () => {
     const { terminal, print, of, output } = stage();
     terminal.attach('one');
     await print('start\r\n');
@@ -194,7 +194,7 @@ describe('a viewer', () => {
     expect(terminal.hasViewers).toBe(false);
   });
 
-  it('resizes for all: the last resize wins', async () => {
+  it('resizes the terminal for all: the last resize wins', async () => {
     const { terminal, sizes, of, defects } = stage();
     terminal.attach('one');
     terminal.attach('two');
@@ -208,7 +208,7 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
-  it('disturbs no program whose whole output can be drawn', async () => {
+  it('does not make a program repaint whose whole output can be drawn', async () => {
     const { terminal, print, of, sizes } = stage();
     terminal.attach('early');
     await eventually(() => of('early', 'size').length > 0);
@@ -247,7 +247,7 @@ describe('a viewer', () => {
     expect(sizes).toEqual([]);
   });
 
-  it('gets output of earlier sizes as it was shown at them, also from a later daemon', async () => {
+  it('gets output of earlier sizes drawn at these sizes, also from a later daemon', async () => {
     const { terminal, told, print, shown } = stage(30, 8);
     const parts = [
       { cols: 30, rows: 8, text: `${'wide '.repeat(12)}\r\n\x1b[8;1Hlast of eight` },
@@ -279,7 +279,7 @@ describe('a viewer', () => {
     expect(await later.terminal.readScreen(false)).toEqual(expected);
   });
 
-  it('gets what comes next when its screen takes too long, and that output is not drawn again', async () => {
+  it('gets later output when its screen takes too long, and the earlier output is not drawn again', async () => {
     const clock = virtualClock();
     const tasks: string[] = [];
     let isHung = true;
@@ -312,7 +312,7 @@ describe('a viewer', () => {
     expect(defects).toEqual([]);
   });
 
-  it('is told that its screen takes too long, not shown half of it', async () => {
+  it('is told that its screen takes too long instead of getting half of it', async () => {
     const { terminal, print } = stage(40, 6, 0, {
       screens: { ...screensHere, read: async (prepare) => readScreen({ ...prepare(), budgetMs: -1 }) },
     });
@@ -321,7 +321,7 @@ describe('a viewer', () => {
     expect(terminal.drawableOutput(null).bytes).toHaveLength(6_000);
   });
 
-  it('has only its share while there are many, even if others acknowledge nothing', async () => {
+  it('has only its share of the buffers while there are many, even if others acknowledge nothing', async () => {
     const viewersInThread = { count: 0 };
     const { terminal, print, of, output } = stage(40, 6, 0, { viewersInThread });
     const elsewhere = 255;
@@ -358,7 +358,7 @@ describe('a viewer', () => {
     expect(sizes).toEqual([40, 90]);
   });
 
-  it('that joins late has the modes that were set long ago, and those that were reset since have not', async () => {
+  it('that joins late has the modes that were set long ago and not reset since', async () => {
     const { terminal, print, of, output } = stage();
     terminal.attach('early');
     await eventually(() => of('early', 'size').length > 0);
@@ -385,7 +385,7 @@ describe('a viewer', () => {
     expect(output('last').toString()).not.toContain('\x1b[?');
   });
 
-  it('is not blocked by a log that claims more than it gives', async () => {
+  it('is not blocked by a log that has less output than it claims', async () => {
     const { terminal, print, of } = stage(40, 6, 1_000);
     terminal.attach('one');
     await print('something');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SUCCESSORS } from '../../../src/actors/service/state.ts';
 
 describe('the phases of a service', () => {
-  it('each lead on to others', () => {
+  it('each lead to others', () => {
     for (const phases of Object.values(SUCCESSORS)) expect(phases.length).toBeGreaterThan(0);
   });
 

@@ -7,7 +7,7 @@ import type { Context } from '../../../src/runtime/actor.ts';
 import { systemClock } from '../../../src/runtime/clock.ts';
 import { eventually } from '../../kit/eventually.ts';
 
-it('draws later what a drawing had no time for', async () => {
+it('the state screen draws later what one drawing had no time for', async () => {
   const log = Buffer.from(Array.from({ length: 300 }, (_, index) => `line ${index} of the log\r\n`).join(''));
   const drawings = new StateDrawings(systemClock);
   let budgetMs = -1;

@@ -36,14 +36,14 @@ const decide = (facts: Partial<StateFacts>, quietMs = 60_000): string => {
   return `${state} ${reason.authority}`;
 };
 
-it('believes the hook before the screen, and a question before all', () => {
+it('the state is that of the hook before that of the screen, and a question comes first', () => {
   expect(decide({ hook: hook('working', 50), drawn: drawn('idle', 100) })).toBe('working hook');
   expect(decide({ hook: hook('idle', 50), drawn: drawn('working') })).toBe('idle hook');
   expect(decide({ hook: hook('idle', 50), drawn: drawn('blocked') })).toBe('blocked screen');
   expect(decide({ hook: hook('blocked', 50), drawn: drawn('idle') })).toBe('blocked hook');
 });
 
-it('lets the word of a hook end with what it was about', () => {
+it('the state of a hook ends when what it reported has ended', () => {
   const asked = hook('blocked', 5_000);
   expect(decide({ hook: asked, typedAt: NOW - 3_000, drawn: drawn('working', 2_000) })).toBe(
     'working screen',
@@ -56,7 +56,7 @@ it('lets the word of a hook end with what it was about', () => {
   expect(decide({ hook: works, drawn: drawn('idle', 1_000) }, 1_000)).toBe('working hook');
 });
 
-it('takes progress for work as long as the output is fresh', () => {
+it('progress counts as working as long as the output is recent', () => {
   const progress = { state: 3, percent: 0 } as const;
   const shows = (quietMs: number) =>
     decide({
@@ -67,7 +67,7 @@ it('takes progress for work as long as the output is fresh', () => {
   expect(shows(11_000)).toBe('idle screen');
 });
 
-it('believes a program that tells its status, and rules before it that it is idle or asks', () => {
+it('the status that a program reports is weighed against the rules of its screen', () => {
   const told = (state: ReportedState, facts: Partial<StateFacts>, quietMs = 5_000) =>
     decide({
       ...facts,
@@ -87,7 +87,7 @@ it('believes a program that tells its status, and rules before it that it is idl
   expect(told('blocked', { drawn: drawn('idle') })).toBe('idle screen');
 });
 
-it('is blocked on a quiet screen that no recorded rule knows', () => {
+it('a quiet screen that no recorded rule matches counts as blocked', () => {
   const hasRecordedRules = true;
   expect(decide({ drawn: drawn(null), hasRecordedRules })).toBe('blocked output');
   expect(decide({ drawn: drawn(null), hasRecordedRules }, 1_000)).toBe('working output');

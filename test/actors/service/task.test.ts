@@ -41,7 +41,7 @@ const isOpen = async (answer: Promise<unknown>): Promise<boolean> => {
 };
 
 describe('a task', () => {
-  it('runs as soon as its process is there, and its start is answered when it has ended', async () => {
+  it('is running as soon as its process exists, and its start is answered when it has ended', async () => {
     const world = await task();
     const started = start(world);
     expect(await isOpen(started)).toBe(true);
@@ -73,7 +73,7 @@ describe('a task', () => {
     expect(world.state().status).toBe('crashed');
   });
 
-  it('that ends before its spawn is answered has completed all the same', async () => {
+  it('that ends before its spawn is answered has completed', async () => {
     const world = await task();
     world.host.stillborn = 0;
     expect(await start(world)).toMatchObject({ status: 'completed', ms: 0 });
@@ -96,7 +96,7 @@ describe('a task', () => {
     expect(await second).toMatchObject({ status: 'completed' });
   });
 
-  it('that is stopped is stopped, even if it ends with 0; a stop leaves a completed one as it is', async () => {
+  it('that is stopped is not completed, even if it exits with 0; a stop leaves a completed task unchanged', async () => {
     const world = await task();
     const started = outcome(start(world));
     await quiet();
@@ -112,7 +112,7 @@ describe('a task', () => {
     expect(world.state().status).toBe('completed');
   });
 
-  it('is run once for what it is made of, and again after a failure or a change', async () => {
+  it('is run once for its content, and again after a failure or a change', async () => {
     const world = await task({ end: COMPLETED });
     expect(await start(world, ifChanged)).toEqual({
       name: 'web',
@@ -179,29 +179,32 @@ describe('a task', () => {
   });
 });
 
-describe('a task after the death of the daemon', () => {
+describe('a task after the daemon was killed', () => {
   it.each([
     { passed: true, events: ['service.completed'] },
     { passed: false, events: ['service.started', 'service.completed'] },
-  ])('that completed meanwhile has completed, once: announced before $passed', async ({ events, passed }) => {
-    const clock = virtualClock();
-    const { service, run } = row(clock);
-    const end = { service, run, exitCode: 0, signal: null, exitUnknown: false, at: clock.now() };
-    const world = await task({
-      clock,
-      row: { port: 0, memo: { ...MEMO_OF_TASK, passed }, end: { ...end, cause: 'exit' } },
-    });
-    await world.ref.ask('adopt', {});
-    world.host.tellEnd();
-    await quiet();
-    expect(world.events().map(([type]) => type)).toEqual(events);
-    expect(world.events().at(-1)).toEqual(['service.completed', { name: 'web', ms: 60_000 }]);
-    expect(world.kept()).toMatchObject({ status: 'completed', completed: { ms: 60_000, content: 'c1' } });
-    expect(world.host.ledger.size).toBe(0);
-    expect(await start(world, ifChanged)).toMatchObject({ status: 'completed', unchanged: true });
-  });
+  ])(
+    'that completed meanwhile is reported as completed once, with its start reported before: $passed',
+    async ({ events, passed }) => {
+      const clock = virtualClock();
+      const { service, run } = row(clock);
+      const end = { service, run, exitCode: 0, signal: null, exitUnknown: false, at: clock.now() };
+      const world = await task({
+        clock,
+        row: { port: 0, memo: { ...MEMO_OF_TASK, passed }, end: { ...end, cause: 'exit' } },
+      });
+      await world.ref.ask('adopt', {});
+      world.host.tellEnd();
+      await quiet();
+      expect(world.events().map(([type]) => type)).toEqual(events);
+      expect(world.events().at(-1)).toEqual(['service.completed', { name: 'web', ms: 60_000 }]);
+      expect(world.kept()).toMatchObject({ status: 'completed', completed: { ms: 60_000, content: 'c1' } });
+      expect(world.host.ledger.size).toBe(0);
+      expect(await start(world, ifChanged)).toMatchObject({ status: 'completed', unchanged: true });
+    },
+  );
 
-  it('continues: it is announced once, joined, and completes', async () => {
+  it('continues, is reported once, is joined by a start, and completes', async () => {
     const world = await task({ row: { port: 0, memo: { ...MEMO_OF_TASK, passed: false } } });
     expect(world.state().status).toBe('running');
     const joined = start(world, ifChanged);

@@ -23,7 +23,7 @@ function stage() {
   return { input, written, taken, next };
 }
 
-it('sends one message at a time, in the order of all viewers, and what a viewer typed before it left', async () => {
+it('input is sent one message at a time, in the order of all viewers, with what a viewer typed before it left', async () => {
   const { input, written, taken, next } = stage();
   const frame = Buffer.from('ls');
   input.add('one', frame);
@@ -45,7 +45,7 @@ it('sends one message at a time, in the order of all viewers, and what a viewer 
   expect(written.at(-1)).toBe('later');
 });
 
-it('keeps no more than a viewer may send for those that come and go while nothing is read', async () => {
+it('input of viewers that come and go is limited to that of one viewer while nothing is read', async () => {
   const { input, written, next } = stage();
   input.add('first', Buffer.from('first'));
   for (let count = 0; count < 10; count += 1) {

@@ -14,7 +14,7 @@ const namesIn = async ({ registry }: Setting): Promise<string[]> => {
   return members.map(({ name }) => name);
 };
 
-it('takes no registration in a stack while it is being removed, and takes it afterwards', async () => {
+it('refuses registrations in a stack while it is being removed, and accepts them afterwards', async () => {
   const here = await setting();
   const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
   await here.registry.ask('register', inShop('web'));
@@ -31,7 +31,7 @@ it('takes no registration in a stack while it is being removed, and takes it aft
   expect(await namesIn(here)).toEqual(['shop--late']);
 });
 
-it('removes what was being registered when the removal began', async () => {
+it('removes a service whose registration was under way when the removal began', async () => {
   const written = deferred<void>();
   let isWriting = false;
   const here = await setting({
@@ -64,7 +64,7 @@ it('removes what was being registered when the removal began', async () => {
   expect(await namesIn(here)).toEqual([]);
 });
 
-it('looks at the folder of the stack alone that is asked for', async () => {
+it('checks only the folder of the requested stack', async () => {
   const here = await setting();
   const stacks = await here.world.start('stacks', stacksActor, { store: here.store });
   for (const project of ['blog', 'shop'])

@@ -43,20 +43,20 @@ const measured = (nowTicks: number, runs: Record<string, ProcessUsage[]>): Proce
   runs: new Map(Object.entries(runs)),
 });
 
-describe('the share of a run', () => {
+describe('the processor share of a run', () => {
   const before = cpuSampleOf(measured(1_000, { a: [row(1, 10, 500), row(2, 20, 80)] }));
 
-  it('is the difference of its processes divided by the time between', () => {
+  it('is the processor time of its processes divided by the elapsed time', () => {
     expect(cpuUseOf([row(1, 10, 600), row(2, 20, 180)], 1_200, before).cores).toBe(1);
   });
 
-  it('is not negative when a process has ended, nor when its pid is another process now', () => {
+  it('is not negative when a process has ended, nor when its pid was reused', () => {
     expect(cpuUseOf([row(1, 10, 550)], 1_200, before).cores).toBe(0.25);
     expect(cpuUseOf([row(1, 10, 550), row(2, 1_100, 20)], 1_200, before).cores).toBe(0.35);
     expect(cpuUseOf([], 1_200, before).cores).toBe(0);
   });
 
-  it('counts a newer process from its beginning, and a new run over its own time', () => {
+  it('counts a newer process from its start, and a new run over its own time', () => {
     expect(cpuUseOf([row(1, 10, 500), row(3, 1_050, 40)], 1_200, before).cores).toBe(0.2);
     expect(cpuUseOf([row(3, 1_150, 50)], 1_200, before).cores).toBe(1);
     expect(cpuUseOf([row(3, 1_200, 0)], 1_200, before).cores).toBe(0);
@@ -263,7 +263,7 @@ describe('a process outside all runs', () => {
   ];
   const run = { run: 'a', pid: first, startTicks: 100, grouped: true };
 
-  it('is read occasionally, a process of a run each time', async () => {
+  it('is read occasionally, while a process of a run is read each time', async () => {
     const { usage, read } = machine(new Map([process(first), process(foreign)]));
     for (let pass = 0; pass < 17; pass += 1) await usage([run]);
     expect(read[0]).toEqual([first, foreign]);
@@ -276,7 +276,7 @@ describe('a process outside all runs', () => {
     ).toHaveLength(2);
   });
 
-  it('is found although its number belonged to another process before', async () => {
+  it('is found although its pid belonged to another process before', async () => {
     const rows = new Map([process(first), process(foreign)]);
     const { usage } = machine(rows);
     await usage([run]);
@@ -295,8 +295,8 @@ describe('a process outside all runs', () => {
   });
 });
 
-describe.runIf(process.platform === 'linux')('on real processes', () => {
-  it('a tree is its descendants, also one in a session of its own', async () => {
+describe.runIf(process.platform === 'linux')('statistics of real processes', () => {
+  it('include all descendants of a process, also one in another session', async () => {
     const script = `${process.execPath} -e "${BURN}" & setsid ${process.execPath} -e "setInterval(() => {}, 1e6)" & wait`;
     // The mark of this test alone, also in two simultaneous runs.
     const run = `run-${process.pid}`;
@@ -332,7 +332,7 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
     expect((mine?.rssBytes ?? 0) / (other?.rssBytes ?? 1)).toBeCloseTo(1, 1);
   });
 
-  it('a run without a process has no row, and without any run nothing is read', async () => {
+  it('have no row for a run without a process, and read nothing without a run', async () => {
     const gone = { run: 'gone', pid: 2 ** 22 - 1, startTicks: 1, grouped: true };
     for (const usage of [treeUsage(), firstProcessUsage]) {
       expect((await usage([gone])).runs).toEqual(new Map());
@@ -340,7 +340,7 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
     }
   });
 
-  it('works through the actor, in real time', async () => {
+  it('are sent by the actor in real time', async () => {
     const { pid } = await program(process.execPath, ['-e', BURN]);
     const it = await setting(systemUsage(), realTime);
     const { startTicks } = root('a', pid);
@@ -354,7 +354,7 @@ describe.runIf(process.platform === 'linux')('on real processes', () => {
   });
 });
 
-describe('the history', () => {
+describe('the history of statistics', () => {
   const usage: MeasureUsage = async (roots) => ({
     nowTicks: 1_000,
     runs: new Map(roots.map(({ run }) => [run, [row(1, 0, 0, 5 * MIB)]])),
@@ -387,7 +387,7 @@ describe('the history', () => {
     expect(await later.read('service-a', 'day', clock.now() + 3_600_000)).toHaveLength(1);
   });
 
-  it('stays as large as it is, and is dropped where its folder is gone', async () => {
+  it('does not grow, and is dropped if the folder of its service is gone', async () => {
     const logs = newFolder();
     mkdirSync(join(logs, 'web'));
     const history = new UsageHistory(logs);

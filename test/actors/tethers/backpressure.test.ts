@@ -54,7 +54,7 @@ describeReal('a tether and slow readers', () => {
     expect(await tether.settled('bytesIn')).toBeLessThan(HELD);
   }, 60_000);
 
-  it('holds up neither open connections nor new ones', async () => {
+  it('delays neither open connections nor new ones', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const before = client(tether.port, 'echo\n');
     const idle = client(tether.port, 'stay\n');
@@ -86,7 +86,7 @@ describeReal('a tether and slow readers', () => {
     await idle.until((text) => text.split('\n').length === 3);
   }, 60_000);
 
-  it('gives a half-closed client its whole reply, however late', async () => {
+  it('gives a half-closed client its whole response, however late', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const { socket, ended, bytes } = client(port, 'late 3 4\n');
     socket.end();
@@ -94,7 +94,7 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(4 * MIB);
   }, 60_000);
 
-  it('gives a half-closed client a reply with a long pause in it', async () => {
+  it('gives a half-closed client a response with a long pause in it', async () => {
     const clock = virtualClock();
     const { port } = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, text, until } = client(port, 'twice 3\n');
@@ -105,7 +105,7 @@ describeReal('a tether and slow readers', () => {
     expect(text()).toBe(name + name);
   }, 60_000);
 
-  it('gives a half-closed client its whole reply, however slowly it reads', async () => {
+  it('gives a half-closed client its whole response, however slowly it reads', async () => {
     const clock = virtualClock();
     const { port } = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, bytes } = client(port, 'down 64\n');
@@ -122,7 +122,7 @@ describeReal('a tether and slow readers', () => {
     expect(bytes()).toBe(64 * MIB);
   }, 60_000);
 
-  it('resets a half-closed client when the pod stays silent: it may have had more to say', async () => {
+  it('resets a half-closed client when the pod stays silent, because the response may be incomplete', async () => {
     const clock = virtualClock();
     const tether = await field({ sandbox: box, name: 'web', clock });
     const { socket, ended, text, until } = client(tether.port, 'echo\nhello\n');
@@ -150,7 +150,7 @@ describeReal('a tether and slow readers', () => {
     expect(tether.workloads.of('traffic')).toHaveLength(2);
   });
 
-  it('releases the pod when a client has closed, though the pod has not', async () => {
+  it('closes the connection to the pod when the client has closed and the pod has not', async () => {
     const tether = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(tether.port, 'stay\n');
     await until((text) => text.endsWith('\n'));

@@ -130,8 +130,8 @@ const node = (answer: (far: Far, count: number) => Buffer | null): Promise<Clust
   });
 };
 
-describe('a port that refuses', () => {
-  it('is tried again while the pod is new, until its program listens', async () => {
+describe('a port that refuses connections', () => {
+  it('is retried while the pod is new, until its program listens', async () => {
     const dialer = await node((_, count) => (count < 6 ? refusal : answerOf('hello')));
     const here = await carried({ dialer });
     here.pods.isFresh = true;
@@ -141,7 +141,7 @@ describe('a port that refuses', () => {
     expect(here.told).toEqual([null]);
   });
 
-  it('of a new pod resets its client when that has been held for long enough, and no sooner', async () => {
+  it('of a new pod has its client reset after the full wait, and no earlier', async () => {
     const clock = virtualClock();
     const here = await carried({ dialer: await node(() => refusal), clock });
     here.pods.isFresh = true;
@@ -158,7 +158,7 @@ describe('a port that refuses', () => {
     expect(clock.monotonic() - began).toBeGreaterThanOrEqual(TETHER.podWaitTimeoutMs);
   });
 
-  it('of an old pod resets its client soon', async () => {
+  it('of an old pod has its client reset soon', async () => {
     const clock = virtualClock();
     const here = await carried({ dialer: await node(() => refusal), clock });
     const began = clock.monotonic();
@@ -190,7 +190,7 @@ describe('a pod that cannot be reached', () => {
     expect(asked.filter((name) => name === 'bad')).toHaveLength(1);
   });
 
-  it('since its node does not answer is left alone for longer', async () => {
+  it('because its node does not answer is skipped for longer', async () => {
     const asked: string[] = [];
     const away = 'HTTP/1.1 500 Wrong\r\nContent-Length: 26\r\n\r\n{"message":"dial timeout"}';
     const dialer = await farEnd(
@@ -216,7 +216,7 @@ describe('a pod that cannot be reached', () => {
 });
 
 describe('what a client has sent', () => {
-  it('is never given to a second pod once the first may have seen it', async () => {
+  it('is never sent to a second pod once the first may have received it', async () => {
     const seen: Far[] = [];
     const dialer = await farEnd((far) => {
       seen.push(far);
@@ -236,7 +236,7 @@ describe('what a client has sent', () => {
   it.each([
     ['a few bytes', 10],
     ['more than is read before a pod takes it', 3 * TETHER.maxPendingBytes],
-  ])('is carried although the client leaves while a connection is being made: %s', async (_, size) => {
+  ])('is forwarded although the client disconnects while a connection is being made: %s', async (_, size) => {
     const clock = virtualClock();
     const fars: Far[] = [];
     const far = await farEnd((end) => {
@@ -260,7 +260,7 @@ describe('what a client has sent', () => {
     await eventually(() => carriedBytes() === size, carriedBytes);
   });
 
-  it('is kept within a bound for all clients together, and carried whole afterwards', async () => {
+  it('is buffered up to a limit for all clients together, and forwarded completely afterwards', async () => {
     const CLIENTS = 12;
     const SENT = 60 * KIB;
     const held = new HeldConnections({ maxConnections: 100, maxBytes: 3 * SENT });
@@ -297,7 +297,7 @@ describe('what a client has sent', () => {
 });
 
 describe('a client that waits', () => {
-  it('has a place among those of all listeners together, or is reset', async () => {
+  it('counts towards the limit of all listeners together, and is reset beyond it', async () => {
     const held = new HeldConnections({ maxConnections: 3, maxBytes: 1_000 });
     const dialer = await node(() => null);
     const [one, two] = [await carried({ dialer, held, pods: [] }), await carried({ dialer, held, pods: [] })];
@@ -314,7 +314,7 @@ describe('a client that waits', () => {
 });
 
 describe('a client that has half-closed', () => {
-  it('is reset after the time of its tether, with the reason', async () => {
+  it('is reset after the half_closed_timeout of its tether, with the reason', async () => {
     const clock = virtualClock();
     const ends: Socket[] = [];
     const FIN = data(DATA_ID, '', true);

@@ -13,13 +13,13 @@ describeReal('a tether on the real cluster', () => {
     await pods.ready(2);
   }, 60_000);
 
-  it('carries a short response whole, with its end', async () => {
+  it('forwards a short response completely, with its end', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const names = await pods.names();
     expect(names).toContain((await answer(port, 'name\n')).trim());
   });
 
-  it('carries a long session both ways', async () => {
+  it('forwards a long session in both directions', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(port, 'stay\n');
     const name = (await until((text) => text.endsWith('\n'))).trim();
@@ -29,7 +29,7 @@ describeReal('a tether on the real cluster', () => {
     }
   });
 
-  it('carries 100 connections at once', async () => {
+  it('forwards 100 connections at once', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const names = await pods.names();
     const clients = Array.from({ length: 100 }, () => client(port, 'stay\n'));
@@ -43,7 +43,7 @@ describeReal('a tether on the real cluster', () => {
   });
 
   for (const size of [10, 40_000, 3_000_000]) {
-    it(`carries ${size} bytes of a client that leaves as soon as they are sent`, async () => {
+    it(`forwards ${size} bytes of a client that disconnects as soon as it has sent them`, async () => {
       await box.scale('Deployment', 'web', 1);
       await pods.ready(1);
       const { port } = await field({ sandbox: box, name: 'web' });
@@ -57,7 +57,7 @@ describeReal('a tether on the real cluster', () => {
     }, 60_000);
   }
 
-  it('carries 200 MiB down unchanged', async () => {
+  it('forwards 200 MiB to the client unchanged', async () => {
     await box.scale('Deployment', 'web', 1);
     await pods.ready(1);
     const { port } = await field({ sandbox: box, name: 'web' });
@@ -67,7 +67,7 @@ describeReal('a tether on the real cluster', () => {
     expect(await answer(port, 'sum 200\n')).toBe(`${down.md5()}  -\n`);
   }, 60_000);
 
-  it('carries 200 MiB up unchanged', async () => {
+  it('forwards 200 MiB to the pod unchanged', async () => {
     const { port } = await field({ sandbox: box, name: 'web' });
     const { socket, until } = client(port, `up ${200 * BLOCK}\n`);
     const hash = createHash('md5');

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { HeldConnections, Replay } from '../../../src/actors/tethers/held_connections.ts';
 
-it('a client has only so much kept for another attempt', () => {
+it('a limited amount of data of one client is kept for another attempt', () => {
   const replay = new Replay(new HeldConnections({ maxConnections: 1, maxBytes: 1_000 }), 100);
   expect([replay.hasRoomFor(100), replay.hasRoomFor(101)]).toEqual([true, false]);
   replay.push(Buffer.alloc(60));
@@ -11,7 +11,7 @@ it('a client has only so much kept for another attempt', () => {
   expect([replay.hasRoomFor(1), replay.isFull]).toEqual([false, true]);
 });
 
-it('all clients together have only so much kept, which is free again when they are served', () => {
+it('a limited amount of data of all clients together is kept, and freed when they are served', () => {
   const held = new HeldConnections({ maxConnections: 10, maxBytes: 100 });
   const [one, two] = [new Replay(held, 80), new Replay(held, 80)];
   one.push(Buffer.alloc(50));

@@ -54,7 +54,7 @@ describeReal('a tether and its pods', () => {
   }, 60_000);
 
   it.each(['Deployment', 'StatefulSet'] as const)(
-    'wakes a %s although its selector takes a Ready pod of another workload',
+    'wakes a %s although its selector matches a Ready pod of another workload',
     async (kind) => {
       const shop = `shop-${kind.toLowerCase()}`;
       const labelled = (name: string, replicas: number, labels: Json): Json => {
@@ -92,14 +92,14 @@ describeReal('a tether and its pods', () => {
     expect(workloads.of('wake')).toHaveLength(wakes);
   }, 80_000);
 
-  it('does not wake for a tether that may not', async () => {
+  it('does not wake a workload for a tether that may not wake it', async () => {
     const tether = await field({ sandbox: box, name: 'none', state: 'asleep', wake: false });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
     expect(await lastError(tether)).toContain('does not wake');
     expect(tether.workloads.of('wake')).toEqual([]);
   });
 
-  it('does not wake for clients that have left, and does not keep them', async () => {
+  it('does not wake a workload for clients that have disconnected, and does not keep their connections', async () => {
     const left = deferred<void>();
     const tether = await field({
       sandbox: box,
@@ -136,7 +136,7 @@ describeReal('a tether and its pods', () => {
     ['CrashLoopBackOff', server('crash', 1, { command: 'exit 3' }), /CrashLoopBackOff/],
   ];
   for (const [reason, object, expected] of hopeless) {
-    it(`releases clients when the pods are in ${reason}, and says so`, async () => {
+    it(`resets clients when the pods are in ${reason}, and reports the reason`, async () => {
       await box.create('Deployment', object);
       const tether = await field({ sandbox: box, name: object.metadata.name });
       expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
@@ -144,7 +144,7 @@ describeReal('a tether and its pods', () => {
     }, 60_000);
   }
 
-  it('serves a client that came when no node had room', async () => {
+  it('serves a client that connected when no node had room', async () => {
     const nowhere = { nodeSelector: { 'berth.invalid/none': 'yes' } };
     await box.create('Deployment', server('noroom', 1, { spec: nowhere }));
     const tether = await field({ sandbox: box, name: 'noroom' });
@@ -170,7 +170,7 @@ describeReal('a tether and its pods', () => {
     expect(await lastError(tether)).toContain('may not list pods');
   });
 
-  it("passes on the node's message about a port without a listener", async () => {
+  it("reports the node's message about a port without a listener", async () => {
     const tether = await field({ sandbox: box, name: 'pair', containerPort: 7999 });
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
     expect(await lastError(tether)).toContain('connection refused');

@@ -83,7 +83,7 @@ async function failing(attempts: number): Promise<void> {
   }
 }
 
-it('are listed at once when a client needs them, however long the pause after an outage is', async () => {
+it('pods are listed at once when a client needs them, however long the pause after an outage is', async () => {
   await double.stop();
   pods.start(route);
   await failing(3);
@@ -97,7 +97,7 @@ it('are listed at once when a client needs them, however long the pause after an
   expect(pods.trouble).toBeNull();
 });
 
-it('are requested at most once a second, and never during another attempt', async () => {
+it('pods are listed at most once a second, and never during another attempt', async () => {
   double.fault(isList, { kind: 'status', status: 403 });
   double.fault(isList, { kind: 'stall' });
   listing(pod());
@@ -122,7 +122,7 @@ it('are requested at most once a second, and never during another attempt', asyn
   expect(asked()).toBe(2);
 });
 
-it('are each retried by a client whose attempt with an earlier one has failed', async () => {
+it('pods are each tried by a client whose attempt with an earlier pod has failed', async () => {
   const [former, latter] = [pod('web-6b-1'), pod('web-6b-2')];
   double.fault(isList, list(former));
   double.fault(isList, list());
@@ -152,7 +152,7 @@ it('are each retried by a client whose attempt with an earlier one has failed', 
   expect(await Promise.race([ended, served])).toBe('tried again');
 });
 
-it('get no more connections once their workload has released them', async () => {
+it('pods get no more connections once their workload has released them', async () => {
   const released = pod();
   released.metadata.ownerReferences = [];
   double.fault(isList, list(pod(), pod('web-6b-2')), ALWAYS);
@@ -170,7 +170,7 @@ it('get no more connections once their workload has released them', async () => 
   expect(pods.isUsable('u-web-6b-1')).toBe(false);
 });
 
-it('are new for as long as their readiness is, by the clock of the cluster or by what was seen of it', async () => {
+it('pods count as new for a while after they became ready, by the clock of the cluster or by when that was seen', async () => {
   const since = (name: string, ageMs: number): Json => {
     const at = new Date(clock.now() - ageMs).toISOString();
     return pod(name, { conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at }] });
@@ -190,7 +190,7 @@ it('are new for as long as their readiness is, by the clock of the cluster or by
   expect(fresh()).toEqual([]);
 });
 
-it('that are about to be ended get no more connections, unless they live on', async () => {
+it('pods that are about to be ended get no more connections, unless they remain', async () => {
   listing(pod(), pod('web-6b-2'));
   pods.start(route);
   await eventually(() => pods.usable.length === 2);
@@ -208,7 +208,7 @@ it('that are about to be ended get no more connections, unless they live on', as
   expect(pods.usable).toHaveLength(2);
 });
 
-it('get no connection that comes during a sleep: it waits, and wakes the workload', async () => {
+it('pods get no connection that arrives during a sleep: it waits, and wakes the workload', async () => {
   listing(pod());
   double.fault(isForward, { kind: 'stall' }, ALWAYS);
   const forwards = (): number => double.requests.filter(isForward).length;
@@ -225,7 +225,7 @@ it('get no connection that comes during a sleep: it waits, and wakes the workloa
   expect(forwards()).toBe(before);
 });
 
-it('without room on any node are waited for to the end, and are then the reason', async () => {
+it('pods without room on any node are awaited until the time limit, and then reported as the reason', async () => {
   const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
   listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
   const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });

@@ -70,7 +70,7 @@ function opened(mux: Mux, changes: { workloadId?: string; containerPort?: number
   return { found, stream };
 }
 
-it('leads to so many ports and no more, however many a client names', async () => {
+it('a relay connects to a limited number of ports, however many a client names', async () => {
   const { mux } = await relay();
   for (let containerPort = 1; containerPort <= RELAY.maxPorts; containerPort += 1)
     opened(mux, { containerPort }).stream.reset('closed', '');
@@ -79,7 +79,7 @@ it('leads to so many ports and no more, however many a client names', async () =
   expect(found.end).toBe(`refused: ${RELAY.maxPorts} ports of workloads are in use, or were a moment ago`);
 });
 
-it('leaves ports to others, whoever names as many as there may be', async () => {
+it('a relay leaves ports to others when one user names as many as possible', async () => {
   const { dial } = await relay();
   const muxOf = (subject: string): Promise<Mux> => dial({ subjects: [subject], expiresAt: null });
   const mux = await muxOf('token:greedy');
@@ -93,14 +93,14 @@ it('leaves ports to others, whoever names as many as there may be', async () => 
   expect(other.end).toBe('failed: there is no workload W1');
 });
 
-it('takes no name for a pod that none can have', async () => {
+it('a relay refuses a name that no pod can have', async () => {
   const { mux } = await relay();
   const { found } = opened(mux, { pod: '../../x' });
   await eventually(() => found.end !== '');
   expect(found.end).toBe('failed: the request names no port of a workload');
 });
 
-it('takes so many streams of a token over all its connections, and one more when one of them has ended', async () => {
+it('a relay limits the streams of a token over all its connections, and accepts one more when one has ended', async () => {
   const holder = { subjects: ['token:ci', 'group:devs'], expiresAt: null };
   const { mux, dial, workloads } = await relay({ holder, maxStreams: 2 });
   workloads.answer({
@@ -120,7 +120,7 @@ it('takes so many streams of a token over all its connections, and one more when
   expect([second, other, third].map(({ found }) => found.end)).toEqual(['', '', '']);
 });
 
-it('takes no ticket from before the rights of its holder changed', async () => {
+it('a relay refuses a ticket from before the rights of its holder changed', async () => {
   const { actor, clock, dial, dialWith, ticketOf } = await relay();
   const anna = { subjects: ['user:anna', 'group:dev'], expiresAt: null };
   const [ours, others] = [ticketOf(anna), ticketOf({ subjects: ['user:bob'], expiresAt: null })];

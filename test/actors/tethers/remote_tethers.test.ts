@@ -129,7 +129,7 @@ async function pass(clock: TestClock, isDone: () => boolean): Promise<void> {
 }
 
 describe('a remote tether', () => {
-  it('asks for its port, and carries both ways with half-closes', async () => {
+  it('requests its port, and forwards in both directions with half-closes', async () => {
     const here = await remote({
       take: (taken) => {
         taken.onEnd = () => {
@@ -150,7 +150,7 @@ describe('a remote tether', () => {
     expect(numbers).toMatchObject({ bytesIn: 5, bytesOut: 9, lastError: null });
   });
 
-  it('needs one connection for all, and a reader that stops blocks no other', async () => {
+  it('uses one connection for all clients, and a client that stops reading blocks no other', async () => {
     const here = await remote({
       take: (taken) => {
         taken.onText = (text) => {
@@ -168,7 +168,7 @@ describe('a remote tether', () => {
     expect(here.dials()).toBe(1);
   });
 
-  it('delivers what a client had sent that has gone at once', async () => {
+  it('delivers the data of a client that disconnected at once', async () => {
     const here = await remote();
     const one = client(here.port, 'put it there');
     await eventually(() => here.taken.length === 1);
@@ -187,7 +187,7 @@ describe('a remote tether', () => {
     expect(here.taken.length).toBe(1);
   });
 
-  it('tries again what no pod has seen, with all that was sent', async () => {
+  it('retries a stream that no pod has seen, with everything that was sent', async () => {
     const here = await remote({
       take: (taken) => {
         const isFirst = here.taken.length === 1;
@@ -202,8 +202,8 @@ describe('a remote tether', () => {
   });
 });
 
-describe('when the relay ends', () => {
-  it('resets who has sent something, and has who has not wait for the next one', async () => {
+describe('a remote tether whose relay ends', () => {
+  it('resets clients that have sent something, and lets others wait for the next connection', async () => {
     const here = await remote({
       take: (taken) => {
         taken.onText = (text) => {
@@ -226,7 +226,7 @@ describe('when the relay ends', () => {
     expect(here.taken.filter(({ text }) => text.includes('pizza')).length).toBe(1);
   });
 
-  it('has connections wait for a while, and then says why they are reset', async () => {
+  it('lets clients wait for a while, and then resets them with the reason', async () => {
     const clock = virtualClock();
     const here = await remote({ clock });
     await here.stop();
@@ -244,7 +244,7 @@ describe('when the relay ends', () => {
     expect(here.dials(), 'nobody waits').toBeLessThanOrEqual(dials + 1);
   });
 
-  it('has connections wait no longer for a Berth that takes them and never answers', async () => {
+  it('lets clients wait no longer for a Berth that accepts connections and never answers', async () => {
     const clock = virtualClock();
     const here = await remote({ clock, found: new Promise(ignore) });
     const began = clock.monotonic();
@@ -261,7 +261,7 @@ describe('when the relay ends', () => {
     expect(here.dials()).toBe(1);
   });
 
-  it('resets at once who waits for a Berth that refuses the token, and asks again for the next', async () => {
+  it('resets clients at once when the Berth refuses the token, and asks again for the next client', async () => {
     const clock = virtualClock();
     let isRefused = true;
     const here = await remote({

@@ -57,7 +57,7 @@ describeReal('a tether behind a proxy that bars SPDY', () => {
   }, 60_000);
 
   it.each(['refused', 'cut'] as const)(
-    'serves its first connection where SPDY is %s and the API server knows no tunnel, and remembers both',
+    'serves its first connection where SPDY is %s and the API server supports no tunnel, and remembers both',
     async (spdy) => {
       const { proxy, port } = await behind({ spdy, tunnels: false });
       for (let round = 0; round < 4; round += 1) expect(await answer(port, 'name\n')).toContain('web-');

@@ -155,7 +155,7 @@ const canConnect = async (port: number, host?: string): Promise<boolean> => {
 };
 
 describe('tethers', () => {
-  it('are as many for each token as its quota allows, and any number for whoever has none', async () => {
+  it('are limited for each token by its quota, and unlimited for callers without a quota', async () => {
     const { tethers: ref, workloads } = await part(tempDir(), ownPorts(8), undefined, 2);
     known(workloads);
     const create = (...owners: string[]) =>
@@ -213,7 +213,7 @@ describe('tethers', () => {
     expect(made.map(({ local_port }) => local_port - from).sort()).toEqual([0, 1, 2]);
   });
 
-  it('do not wait for work on another tether, and do all work on one in order', async () => {
+  it('do not wait for operations on another tether, and run operations on one tether in order', async () => {
     const saved = deferred<void>();
     const slow = { id: '' };
     const { tethers: ref, workloads } = await part(tempDir(), ownPorts(3), ({ id }) =>
@@ -233,7 +233,7 @@ describe('tethers', () => {
     await expect(ref.ask('activate', { id: slow.id })).rejects.toMatchObject({ code: 'unknown_tether' });
   });
 
-  it('lead to one pod of a StatefulSet only', async () => {
+  it('connect only to the named pod of a StatefulSet', async () => {
     const { tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const wrong = (pod: string) => ref.ask('create', { ...input, pod });
@@ -248,7 +248,7 @@ describe('tethers', () => {
     expect(shown()).toMatchObject([{ pod: 'w-0', allow_not_ready: false, half_closed_timeout: 60_000 }]);
   });
 
-  it('of an earlier version have the settings that they lack', async () => {
+  it('of an earlier version get defaults for the settings that they lack', async () => {
     const folder = tempDir();
     const store = openStore(join(folder, 'store'));
     const {
@@ -264,7 +264,7 @@ describe('tethers', () => {
     expect(shown()).toMatchObject([{ pod: null, allow_not_ready: false, half_closed_timeout: 60_000 }]);
   });
 
-  it('are made only for existing workloads', async () => {
+  it('are created only for existing workloads', async () => {
     const { tethers: ref, shown } = await part(tempDir(), ownPorts(2));
     await expect(ref.ask('create', input)).rejects.toMatchObject({ code: 'unknown_workload' });
     expect(shown()).toEqual([]);
@@ -283,7 +283,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ state: 'active', local_port: port });
   });
 
-  it('start the thread of a tether only when it is to listen', async () => {
+  it('start their thread only when they are activated', async () => {
     const folder = tempDir();
     const ports = ownPorts(4);
     const { tethers: ref, threads, workloads, stop } = await part(folder, ports);
@@ -332,7 +332,7 @@ describe('tethers', () => {
     expect(shown()[0]).toMatchObject({ previous_port: null });
   });
 
-  it('leave a port alone that another program has on ::1', async () => {
+  it('do not use a port that another program has on ::1', async () => {
     const [from, to] = ownPorts(3);
     const { tethers: ref, workloads } = await part(tempDir(), [from, to]);
     known(workloads);
@@ -439,7 +439,7 @@ describe('tethers', () => {
     await eventually(() => canConnect(port));
   });
 
-  it('stay when their workload is deleted, and say so', async () => {
+  it('remain when their workload is deleted, and report it', async () => {
     const { world: space, tethers: ref, workloads, shown } = await part(tempDir(), ownPorts(2));
     known(workloads);
     const { tether_id: id, local_port: port } = await ref.ask('create', input);
@@ -526,7 +526,7 @@ describe('tethers', () => {
     expect(await workloads.next('activity')).toEqual({ id: 'W1', at: clock.now() });
   });
 
-  it('take no more connections than they may', async () => {
+  it('accept a limited number of connections', async () => {
     const { port } = await quiet();
     const taken: Client[] = [];
     // No more at once than a listener keeps before it accepts them.

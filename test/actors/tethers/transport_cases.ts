@@ -23,14 +23,14 @@ export async function together(
 
 /** The tests of a transport. `open` makes a tether to a port of `server('web', 1)`. */
 export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>, pods: Pods): void {
-  it('carries answers and sessions, many at once', async () => {
+  it('forwards responses and sessions, many at once', async () => {
     const { port } = await open();
     const [name] = await pods.names();
     expect(await answer(port, 'name\n')).toBe(`${name}\n`);
     await together(port, pods, 30);
   }, 60_000);
 
-  it('carries 32 MiB each way unchanged', async () => {
+  it('forwards 32 MiB in each direction unchanged', async () => {
     const { port } = await open();
     const down = client(port, 'down 32\n');
     expect(await down.ended).toBe('end');
@@ -53,7 +53,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(await answer(tether.port, 'name\n')).toContain('web-');
   }, 60_000);
 
-  it('gives a half-closed client its whole reply', async () => {
+  it('gives a half-closed client its whole response', async () => {
     const { port } = await open();
     const { socket, ended, bytes } = client(port, 'late 2 1\n');
     socket.end();
@@ -61,7 +61,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(bytes()).toBe(MIB);
   }, 60_000);
 
-  it('carries the bytes of a client that leaves at once', async () => {
+  it('forwards the data of a client that disconnects at once', async () => {
     const { port } = await open();
     const bytes = randomBytes(3_000_000);
     await post(port, bytes);
@@ -69,7 +69,7 @@ export function carriesAsAnyWay(open: (containerPort?: number) => Promise<Field>
     expect(await answer(port, 'posted\n')).toBe(`${sum}  -\n`);
   }, 60_000);
 
-  it("passes on the node's message", async () => {
+  it("reports the node's message", async () => {
     const tether = await open(7999);
     expect(await client(tether.port, 'name\n').ended).toBe('ECONNRESET');
     expect(await lastError(tether)).toContain('connection refused');

@@ -21,14 +21,14 @@ describeReal('a tether and pods that are not as they should be', () => {
     expect(await answer(tether.port, 'name\n')).toContain('slow-');
   }, 60_000);
 
-  it('reaches a pod that runs and is not Ready, if that is allowed', async () => {
+  it('connects to a running pod that is not Ready if that is allowed', async () => {
     await box.create('Deployment', server('unready', 1, { probe: { tcpSocket: { port: 1 } } }));
     const settings = { allowNotReady: true };
     const tether = await field({ sandbox: box, name: 'unready', settings });
     expect(await answer(tether.port, 'name\n')).toContain('unready-');
   }, 60_000);
 
-  it('leads to the one pod that it names', async () => {
+  it('connects only to the pod that it names', async () => {
     await box.create('StatefulSet', setOf(server('db', 2)));
     await podsOf(box, 'db').ready(2);
     const tether = await field({ sandbox: box, name: 'db', settings: { pod: 'db-1' } });
@@ -37,7 +37,7 @@ describeReal('a tether and pods that are not as they should be', () => {
     expect(new Set(names)).toEqual(new Set(['db-1\n']));
   }, 60_000);
 
-  it('says what the cluster says of pods that it does not make', async () => {
+  it('reports the reason that the cluster gives for pods that it does not create', async () => {
     const object = setOf(server('lost', 1, { spec: { serviceAccountName: 'nobody-here' } }));
     await box.create('StatefulSet', object);
     const events = `/api/v1/namespaces/${box.namespace}/events?fieldSelector=involvedObject.name%3Dlost`;

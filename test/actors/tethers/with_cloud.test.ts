@@ -184,7 +184,7 @@ describeReal('tethers and the cloud', () => {
     expect(await answer(port, 'name\n')).toContain('three-');
   }, 60_000);
 
-  it('go on when the credentials of their cluster are renewed, with the new ones', async () => {
+  it('continue with the new credentials when those of their cluster are renewed', async () => {
     const { namespace } = box;
     const [first, second] = [await serviceAccount(namespace, 'one'), await serviceAccount(namespace, 'two')];
     const here = await cloud(tempDir(), createVault(randomBytes(32)), ownPorts(10));

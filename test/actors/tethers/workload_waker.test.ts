@@ -49,7 +49,7 @@ it('a workload is woken for a client that waits, and not for a port scan', async
   expect(wakes()).toEqual([{ id: 'W1', by: 'connection', waitMs: null, subject: 'token:ci' }]);
 });
 
-it('a tether that may not wake its workload never does, and says so', async () => {
+it('a tether that may not wake its workload never does, and reports it', async () => {
   const { waker, wakes } = await asleep({ wake: false });
   expect(await waker.ensureAwake(waiters(true))).toMatchObject({ reason: expect.stringContaining('asleep') });
   expect(wakes()).toEqual([]);

@@ -7,7 +7,7 @@ import type { WatchedServiceProtocol, WatcherProtocol } from '../../../src/proto
 import { realTime, tempDir, world } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 
-it('reports changes again if the first report was lost, and only those', async () => {
+it('reports changes again if their first report was lost, and only those', async () => {
   const cwd = tempDir();
   mkdirSync(join(cwd, 'src'));
   const reports: string[][] = [];

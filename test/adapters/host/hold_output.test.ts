@@ -38,7 +38,7 @@ describe('output', () => {
     expect(readAll()).toBe('');
   });
 
-  it('of no service is held where no host has made the folder yet', () => {
+  it('is not held while no host has created the folder', () => {
     const release = holdOutput(join(folder, 'none'));
     expect(release).not.toThrow();
   });

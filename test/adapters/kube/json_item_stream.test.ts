@@ -17,7 +17,7 @@ function read(text: string, cuts: readonly number[] = [1_000_000]): { items: unk
 }
 
 describe('the items of a listing', () => {
-  it('are the same as from JSON.parse, however the bytes were cut', () => {
+  it('are the same as from JSON.parse, however the bytes are split', () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 17 }), { minLength: 1 });
     const item = fc.dictionary(fc.string(), fc.jsonValue());
     const metadata = fc.dictionary(fc.string(), fc.jsonValue());
@@ -43,7 +43,7 @@ describe('the items of a listing', () => {
     );
   });
 
-  it('come from the outermost array of that name only', () => {
+  it('are taken from the outermost array of that name only', () => {
     const text =
       '{"metadata":{"items":[{"a":1}]},"x\\"items":[{"b":1}],"other":[{"c":"items"}],"items" : [ {"d":"}]\\"{"} , {} ],"z":{}}';
     expect(read(text, [3])).toEqual({
@@ -52,7 +52,7 @@ describe('the items of a listing', () => {
     });
   });
 
-  it('may be none', () => {
+  it('may be missing', () => {
     expect(read('{"items":[],"metadata":{}}')).toEqual({ items: [], frame: { items: [], metadata: {} } });
     expect(read('{"items":null}')).toEqual({ items: [], frame: { items: null } });
     expect(read('[{"items":[1]}]', [1])).toEqual({ items: [], frame: [{ items: [1] }] });

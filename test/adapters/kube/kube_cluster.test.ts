@@ -63,7 +63,7 @@ describe('a listing', () => {
     ]);
   });
 
-  it('begins anew when its pages have expired meanwhile', async () => {
+  it('starts again when its pages have expired meanwhile', async () => {
     for (let index = 0; index < 600; index += 1) double.put('Deployment', workload('web', `w${index}`, 1));
     double.fault(({ query }) => query.has('continue'), { kind: 'status', status: 410, reason: 'Expired' }, 2);
     expect((await cluster.list(deployments)).rows).toHaveLength(600);
@@ -129,7 +129,7 @@ describe('a watch', () => {
 });
 
 describe('a workload', () => {
-  it('becomes a slim row', async () => {
+  it('becomes a row with few fields', async () => {
     double.put(
       'Deployment',
       workload('web', 'hello', 2, { labels: { 'argocd.argoproj.io/instance': 'shop' } }),
@@ -234,7 +234,7 @@ describe('failures', () => {
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
-  it('that reflects the request is told without the token', async () => {
+  it('that repeat the request are reported without the token', async () => {
     const { credential } = double.access;
     const token = credential.kind === 'token' ? credential.token : '';
     expect(token.length).toBeGreaterThan(8);
@@ -246,7 +246,7 @@ describe('failures', () => {
     }
   });
 
-  it('a broken connection is tried again for a read, and explained when it breaks each time', async () => {
+  it('of a connection are retried for a read, and explained when they persist', async () => {
     double.fault(any, { kind: 'reset' }, CLOUD.maxReadRetries);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
     double.fault(any, { kind: 'reset' }, CLOUD.maxReadRetries + 1);
@@ -256,7 +256,7 @@ describe('failures', () => {
     });
   });
 
-  it('a certificate that is not trusted is explained, with what to check', async () => {
+  it('of an untrusted certificate are explained, with what to check', async () => {
     const { cert } = certificate({ commonName: 'another ca' });
     for (const wrong of [{ ca: cert }, { tlsServerName: 'another.example' }]) {
       const other = openKubeCluster({ ...double.access, ...wrong }, ANY, realTime);
@@ -270,7 +270,7 @@ describe('failures', () => {
     }
   });
 
-  it('an answer that is not HTTP, or never more than interim, is explained as any other', async () => {
+  it('by a response that is not HTTP, or never final, are explained as any other', async () => {
     double.fault(any, { kind: 'not http' });
     expect(await saidOf(cluster.getWorkload(hello))).toEqual({
       code: 'cluster_unreachable',
@@ -284,14 +284,14 @@ describe('failures', () => {
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
-  it('a broken connection is not tried again for a change', async () => {
+  it('of a connection are not retried for a change', async () => {
     double.fault(any, { kind: 'reset' });
     const steps = [{ op: 'replace', path: '/spec/replicas', value: 0 }] as const;
     expect(await saidOf(cluster.patchWorkload(hello, steps))).toMatchObject({ code: 'cluster_unreachable' });
     expect(double.requests).toHaveLength(1);
   });
 
-  it('one break of all connections costs no call its answer', async () => {
+  it('of all connections at once cause no read to fail', async () => {
     const ready = await Promise.all(Array.from({ length: 8 }, () => cluster.getWorkload(hello)));
     expect(ready).toHaveLength(8);
     // Each of the connections that are open breaks in the middle of a call.
@@ -300,7 +300,7 @@ describe('failures', () => {
     expect(answers.map((answer) => answer?.seen.replicas)).toEqual(Array(60).fill(2));
   });
 
-  it('one call goes first when a cluster may be back, and the others wait for it', async () => {
+  it('let one call test whether the cluster is back while the others wait', async () => {
     const clock = virtualClock();
     const patient = openKubeCluster(double.access, ANY, clock);
     afterThisTest(() => patient.close());
@@ -319,13 +319,13 @@ describe('failures', () => {
     expect(double.requests).toHaveLength(20);
   });
 
-  it('429 is retried after the time the server asks for', async () => {
+  it('with 429 are retried after the time that the server requests', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, 3);
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
     expect(double.requests).toHaveLength(4);
   });
 
-  it('429 with a request to retry at once makes no storm', async () => {
+  it('with 429 and a request to retry at once cause no flood of requests', async () => {
     double.fault(any, { kind: 'status', status: 429, headers: { 'retry-after': '0' } }, Infinity);
     const clock = virtualClock();
     const http = createKubeHttp(createClusterDialer(double.access, ANY), clock);
@@ -338,7 +338,7 @@ describe('failures', () => {
     expect(double.requests.length).toBeLessThanOrEqual(2);
   });
 
-  it('a cluster that is down is left alone for some time, then retried', async () => {
+  it('of an unreachable cluster pause requests for some time, which are then retried', async () => {
     const clock = virtualClock();
     const patient = openKubeCluster(double.access, ANY, clock);
     afterThisTest(() => patient.close());
@@ -359,7 +359,7 @@ describe('failures', () => {
     expect((await patient.getWorkload(hello))?.seen.replicas).toBe(2);
   });
 
-  it('an error response does not count as being down', async () => {
+  it('with an error response do not count as unreachable', async () => {
     double.fault(any, { kind: 'status', status: 500 }, 10);
     for (let call = 0; call < 10; call += 1) await saidOf(cluster.getWorkload(hello));
     expect((await cluster.getWorkload(hello))?.seen.replicas).toBe(2);
@@ -388,7 +388,7 @@ describe("the account's rights", () => {
     });
   });
 
-  it('comes with the version and the autoscalers of a workload', async () => {
+  it('are read with the version and the autoscalers of a workload', async () => {
     expect(await cluster.version()).toBe('v1.33.0-double');
     double.addAutoscaler('web', 'scaler', 'Deployment', 'hello');
     double.addAutoscaler('web', 'other', 'Deployment', 'other');

@@ -85,7 +85,7 @@ describe('an accepted kubeconfig', () => {
     expect(parseKubeconfig(url, NOW)).toEqual(parseKubeconfig(text, NOW));
   });
 
-  it('may have its certificates as literal blocks of lines', () => {
+  it('may contain certificates as YAML block scalars', () => {
     const lines = wrapped(base64(ca.cert)).replaceAll('\n', '\n      ');
     const text = `current-context: c
 contexts: [{name: c, context: {cluster: k, user: u}}]
@@ -101,7 +101,7 @@ users: [{name: u, user: {token: secret-token}}]
   });
 
   it.each([{ apiVersion: undefined }, { kind: undefined }, { apiVersion: undefined, kind: undefined }])(
-    'may lack %j',
+    'is accepted without %j',
     (root) => {
       expect(parseKubeconfig(config({ root }), NOW)).toEqual(parseKubeconfig(config(), NOW));
     },
@@ -117,7 +117,7 @@ users: [{name: u, user: {token: secret-token}}]
     expect(both.credential.kind).toBe('certificate');
   });
 
-  it('keeps the namespace of its context if it can be one', () => {
+  it('keeps the namespace of its context if it is valid', () => {
     const namespaceOf = (namespace: unknown) =>
       parseKubeconfig(config({ context: { namespace } }), NOW).namespace;
     expect(['web', '../x', 7].map(namespaceOf)).toEqual(['web', null, null]);
@@ -170,7 +170,7 @@ users:
   });
 });
 
-describe('a kubeconfig that goes beyond address and login', () => {
+describe('a kubeconfig with more than address and credentials', () => {
   const marker = join(tmpdir(), `berth-kubeconfig-${process.pid}`);
   const login = { token: 't' };
   it.each<[string, string, object]>([
@@ -246,7 +246,7 @@ describe('the server', () => {
     expect(problem?.message).toContain(reason);
   });
 
-  it('is normalised as in a browser, so that no spelling hides an address', () => {
+  it('is normalized as in a browser, so that no spelling hides an address', () => {
     for (const spelling of ['https://0x7f.1', 'https://2130706433', 'https://127.1', 'https://0177.0.0.1'])
       expect(parseKubeconfig(server(spelling), NOW).server).toBe('https://127.0.0.1');
     expect(parseKubeconfig(server('https://[::ffff:7f00:1]:6443/'), NOW).server).toBe(

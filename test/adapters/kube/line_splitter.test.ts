@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LineTooLong, lineSplitter } from '../../../src/adapters/kube/line_splitter.ts';
 
 describe('lines', () => {
-  it('are the same however the bytes were cut', () => {
+  it('are the same however the bytes are split', () => {
     const whole = fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' ')));
     fc.assert(
       fc.property(whole, fc.array(fc.integer({ min: 1, max: 9 })), (lines, cuts) => {
@@ -20,7 +20,7 @@ describe('lines', () => {
     );
   });
 
-  it('end when one is too long', () => {
+  it('fail when one is too long', () => {
     const split = lineSplitter(4);
     expect(split(Buffer.from('1234\n12'))).toHaveLength(1);
     expect(() => split(Buffer.from('345'))).toThrow(LineTooLong);

@@ -164,7 +164,7 @@ describe('a follower', () => {
   it.each([
     ['in the stream', (watch: OpenWatch) => watch.error(410, 'Expired')],
     ['at the next watch', (watch: OpenWatch) => watch.end()],
-  ])('lists anew when its version has expired (%s)', async (_, happen) => {
+  ])('lists again when its version has expired (%s)', async (_, happen) => {
     begin();
     const watch = await opened();
     watch.stall();
@@ -178,7 +178,7 @@ describe('a follower', () => {
     await passing(() => reports.includes('listed a=4'));
   });
 
-  it('lists anew at a plain 410, but never in a loop when every version is called too old', async () => {
+  it('lists again at a plain 410, but never in a loop when every version is too old', async () => {
     double.fault(isWatch, { kind: 'status', status: 410, reason: 'Expired' }, 5);
     begin();
     await eventually(() => lists() === 2);
@@ -190,7 +190,7 @@ describe('a follower', () => {
     expect(lists()).toBe(6);
   });
 
-  it('lists anew when the server was restored from a backup', async () => {
+  it('lists again when the server was restored from a backup', async () => {
     begin();
     const watch = await opened();
     for (let replicas = 2; replicas < 8; replicas += 1) scale(replicas);
@@ -215,7 +215,7 @@ describe('a follower', () => {
     expect(lists()).toBe(1);
   });
 
-  it('keeps a watch that says something now and then, however long it lasts', async () => {
+  it('keeps a watch that sends something now and then, however long it lasts', async () => {
     begin();
     const watch = await opened();
     for (let round = 1; round <= 4; round += 1) {
@@ -229,7 +229,7 @@ describe('a follower', () => {
     expect(double.requests.filter(isWatch)).toHaveLength(1);
   });
 
-  it('lists anew when the server calls its version one of the future', async () => {
+  it('lists again when the server says that its version is in the future', async () => {
     // The words of a server whose etcd was restored: its reason says nothing of the version.
     const message = 'Too large resource version: 900, current: 100';
     double.fault(isWatch, { kind: 'status', status: 504, reason: 'Timeout', message });
@@ -239,7 +239,7 @@ describe('a follower', () => {
     expect(reports.filter((line) => line.startsWith('ill'))).toEqual([]);
   });
 
-  it('lists now and then where it may not watch, and watches once it may', async () => {
+  it('lists periodically while it may not watch, and watches once it may', async () => {
     double.denied.add('watch deployments');
     // Only the pause before the next listing is left: no call is under way.
     const isPausing = () => timers.size === 1 && [...timers.values()][0] === CLOUD.poll.intervalMs;
@@ -276,7 +276,7 @@ describe('a follower', () => {
     expect(lists()).toBe(1);
   });
 
-  it('reports at once that the server answers, though the watch has no events', async () => {
+  it('reports at once that the server responds, although the watch has no events', async () => {
     begin();
     (await opened()).reset();
     await eventually(() => reports.some((line) => line.startsWith('ill')));
@@ -293,7 +293,7 @@ describe('a follower', () => {
     expect(reports.filter((line) => line.startsWith('ill'))).toHaveLength(6);
   });
 
-  it('waits as long as the server asks', async () => {
+  it('waits as long as the server requests', async () => {
     double.fault(isWatch, { kind: 'status', status: 429, headers: { 'retry-after': '60' } }, 1);
     begin();
     await eventually(() => reports.some((line) => line.startsWith('ill')));
@@ -328,7 +328,7 @@ describe('a follower', () => {
     expect(Math.max(...waits)).toBeLessThanOrEqual(17_000);
   });
 
-  it('survives a server that is away and comes back', async () => {
+  it('survives a server that is unreachable and comes back', async () => {
     begin();
     await opened();
     await double.stop();
@@ -376,7 +376,7 @@ describe('a follower', () => {
     expect(double.watches).toHaveLength(0);
   });
 
-  it('ends with an error that the follower itself throws', async () => {
+  it('ends with an error that its own handler throws', async () => {
     const broken = listAndWatch(
       cluster,
       deployments,

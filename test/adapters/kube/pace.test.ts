@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Pace } from '../../../src/adapters/kube/pace.ts';
 import { virtualClock } from '../../kit/actors.ts';
 
-it('an answer that takes work pauses after each slice for as long as it took, until it is given up', async () => {
+it('processing a large response pauses after each slice for as long as it took, until it is cancelled', async () => {
   const clock = virtualClock();
   const giveUp = new AbortController();
   let ms = 0;

@@ -15,7 +15,7 @@ import {
 import { workload } from '../../kit/kube_double.ts';
 
 describe('an object', () => {
-  it('leaves none of its long texts in memory', () => {
+  it('does not keep its long texts in memory', () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const used = (): number => {
@@ -37,7 +37,7 @@ describe('an object', () => {
     expect(rows.map((row) => row?.scaledBy?.length)).toEqual(rows.map(() => 128));
   });
 
-  it('that is malformed is left out', () => {
+  it('is left out if it is malformed', () => {
     const good = { ...workload('web', 'hello', 1) };
     good.metadata = { ...good.metadata, uid: 'u-1', resourceVersion: '7' };
     expect(seenWorkloadOf('Deployment', good)).toMatchObject({ name: 'hello', replicas: 1 });

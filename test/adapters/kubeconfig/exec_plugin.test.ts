@@ -51,7 +51,7 @@ it('a certificate with its key', async () => {
   expect(Object.values(answer).map(text)).toEqual([cert, key]);
 });
 
-it('is told what kubectl would tell it', async () => {
+it('a plugin gets the same input as from kubectl', async () => {
   const folder = tempDir();
   const said = join(folder, 'said');
   const command = printing(
@@ -74,7 +74,7 @@ it('is told what kubectl would tell it', async () => {
   });
 });
 
-it('a path is relative to the kubeconfig, a name is looked up', async () => {
+it('a path is relative to the kubeconfig, and a name is looked up in PATH', async () => {
   const command = printing({ token: 't' });
   const folder = join(command, '..');
   expect(await call('./login', { folder })).toEqual({ token: 't' });
@@ -112,7 +112,7 @@ it.each(WRONG)('a command that %s is refused, without what it printed', async (_
   });
 });
 
-it('one that needs a terminal is not run without one', async () => {
+it('a command that needs a terminal is not run without one', async () => {
   const marker = join(tempDir(), 'ran');
   const command = printing({ token: 't' }, 'v1', `touch ${marker}`);
   await expect(call(command, { exec: { interactiveMode: 'Always' } })).rejects.toThrow('asks on a terminal');
@@ -140,7 +140,7 @@ function hanging(): { command: string; pids: () => number[] | undefined } {
   return { command: script(`sleep 1000 &\necho $$ $! > ${path}\nwait`), pids };
 }
 
-it('one that hangs is ended with what it has started', async () => {
+it('a command that hangs is ended with the processes it has started', async () => {
   const { command, pids } = hanging();
   // A busy machine may need longer than that to start it at all.
   for (let timeoutMs = 250; pids() === undefined; timeoutMs *= 2)
@@ -151,7 +151,7 @@ it('one that hangs is ended with what it has started', async () => {
   await eventually(() => pids()?.every((pid) => !isAlive(pid)) || undefined);
 });
 
-it('Ctrl-C ends it', async () => {
+it('Ctrl-C ends the command', async () => {
   const { command, pids } = hanging();
   let interrupt = (): void => undefined;
   const onInterrupt: ExecRun['onInterrupt'] = (kill) => {

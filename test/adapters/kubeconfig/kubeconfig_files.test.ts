@@ -28,8 +28,8 @@ function twoFiles(): [string, string] {
   return [file(first, 'first'), file(second, 'second')];
 }
 
-describe('of several files', () => {
-  it('the first that has an entry or a current context wins, whole', () => {
+describe('a kubeconfig of several files', () => {
+  it('takes each entry and the current context from the first file that has it', () => {
     const [first, second] = twoFiles();
     const env = { KUBECONFIG: `${first}:/nowhere::${second}` };
     expect(readKubeContext(none, env)).toMatchObject({
@@ -43,7 +43,7 @@ describe('of several files', () => {
     expect(readKubeContext({ ...none, file: second }, env).cluster.fields['server']).toBe('https://10.9.9.9');
   });
 
-  it('an absent one is passed over, and a wrong one is not', () => {
+  it('ignores a missing file, and refuses an invalid one', () => {
     const [first] = twoFiles();
     const broken = file('{', 'broken');
     const read = (KUBECONFIG: string) => readKubeContext({ ...none, context: 'ctx' }, { KUBECONFIG });
@@ -62,7 +62,7 @@ it('without $KUBECONFIG, ~/.kube/config is read', () => {
   expect(readKubeContext(none, { HOME: home, KUBECONFIG: '' }).name).toBe('ctx');
 });
 
-it('contexts are listed where none is chosen, or one that is not there', () => {
+it('contexts are listed if none is chosen, or one that does not exist', () => {
   const path = file(kubeconfig({ root: { 'current-context': '' } }));
   expect(() => readKubeContext({ ...none, file: path }, {})).toThrow('has no current context');
   try {
@@ -72,7 +72,7 @@ it('contexts are listed where none is chosen, or one that is not there', () => {
   }
 });
 
-it('the YAML that people write is read: anchors, comments, thousands of contexts', () => {
+it('common YAML is read: anchors, comments, thousands of contexts', () => {
   const text = `# mine
 current-context: b
 x: &server {server: "https://10.0.0.1"}
@@ -91,7 +91,7 @@ users: [{name: u, user: {token: t}}]
   expect(readKubeContext({ ...none, file: path }, {}).name).toBe('c499');
 });
 
-describe('bad input is refused at once, with its name:', () => {
+describe('invalid input is refused at once, and named:', () => {
   const read = (path: string) => readKubeContext({ ...none, file: path }, {});
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
     .split('')
@@ -156,7 +156,7 @@ describe('bad input is refused at once, with its name:', () => {
 });
 
 describeReal('what kubectl reads', () => {
-  it('is what is read here', () => {
+  it('is the same as what Berth reads', () => {
     const [first, second] = twoFiles();
     const kubectl = clusterFile('bin/kubectl') ?? 'kubectl';
     for (const [paths, args] of [

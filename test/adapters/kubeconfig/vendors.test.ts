@@ -197,7 +197,7 @@ const REFUSED: readonly [what: string, parts: Parts, message: string, hint: stri
   ['an entry that is no mapping', { root: { users: [{ name: 'u', user: 'x' }] } }, 'must be a mapping', ''],
 ];
 
-it.each(REFUSED)('is refused with the way out: %s', (_, parts, message, hint) => {
+it.each(REFUSED)('is refused with a remedy: %s', (_, parts, message, hint) => {
   const path = file(kubeconfig(parts));
   expect(() => resolveFile(path)).toThrow(message);
   try {
@@ -207,7 +207,7 @@ it.each(REFUSED)('is refused with the way out: %s', (_, parts, message, hint) =>
   }
 });
 
-it('minikube: files are read, relative to the kubeconfig', () => {
+it('the files of a minikube kubeconfig are read relative to the kubeconfig', () => {
   const path = file('');
   const folder = dirname(path);
   for (const [name, text] of Object.entries({
@@ -225,7 +225,7 @@ it('minikube: files are read, relative to the kubeconfig', () => {
   });
 });
 
-it('data wins over its file, and the file of a token over the token', () => {
+it('data takes precedence over its file, and a token file over the token', () => {
   const path = file('');
   writeFileSync(join(dirname(path), 'token'), 'from-the-file\n');
   const user = { token: 'old', tokenFile: 'token' };
@@ -238,7 +238,7 @@ it('data wins over its file, and the file of a token over the token', () => {
   });
 });
 
-it('an authority that is named stands for verification that was off', () => {
+it('a given certificate authority replaces insecure-skip-tls-verify', () => {
   const path = file(kubeconfig({ cluster: { 'insecure-skip-tls-verify': true } }));
   const { standalone } = resolveFile(path, { authority: file(ca.cert, 'ca.crt') });
   expect(parseKubeconfig(standalone ?? '', Date.now()).ca).toBe(ca.cert);

@@ -102,7 +102,7 @@ describe('a stream on a node that dies', () => {
     expect(connections.isEmpty).toBe(true);
   });
 
-  it('is lost soon when it had written what was not taken', async () => {
+  it('is lost soon when the node had not accepted what it had written', async () => {
     const clock = virtualClock();
     const { state, dialer } = await mortal();
     const stream = open(connectionsTo(dialer, 'spdy', clock));
@@ -113,7 +113,7 @@ describe('a stream on a node that dies', () => {
     expect(await stream.over).toEqual(DEAD);
   });
 
-  it('goes on when only its pod takes nothing: another connection to the node is answered', async () => {
+  it('continues when only its pod reads nothing, and another connection to the node is answered', async () => {
     const clock = virtualClock();
     let isFirst = true;
     const stuck: Far[] = [];

@@ -67,7 +67,7 @@ describe('a SPDY connection', () => {
     ['a reset of two bytes', frame(3, Buffer.from([0, 1]))],
     ['a ping of no bytes', frame(6, Buffer.alloc(0))],
   ];
-  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) =>
+  it.each(wrong)('ends at %s, and the next connection works', (_, bytes) =>
     endsAt(Buffer.concat([reply(DATA_ID), bytes, Buffer.alloc(64, 0xff)]), 'spdy'),
   );
 
@@ -111,7 +111,7 @@ describe('a SPDY connection', () => {
     expect(stream.text()).toBe('good');
   });
 
-  it('is closed when more arrives for a client that has left than is worth reading', async () => {
+  it('is closed when too much arrives for a client that has disconnected', async () => {
     let isClosed = (): void => undefined;
     const closed = new Promise<void>((resolve) => {
       isClosed = resolve;
@@ -154,7 +154,7 @@ describe('a SPDY connection', () => {
     expect(await stream.over).toEqual({ code: 'broken', text: said });
   });
 
-  it('carries one stream at a time, the next once the node has answered for the last', async () => {
+  it('carries one stream at a time, and the next one once the node has confirmed the end of the last', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -183,7 +183,7 @@ describe('a SPDY connection', () => {
   });
 });
 
-describe('a SPDY connection whose client left before the pod had read everything', () => {
+describe('a SPDY connection whose client disconnected before the pod had read everything', () => {
   async function leave(count = 1) {
     const clock = virtualClock();
     const ends: Far[] = [];
@@ -228,7 +228,7 @@ describe('a SPDY connection whose client left before the pod had read everything
     expect(await closed).toBe('closed');
   });
 
-  it('is kept for a slow pod while there are signs of it, and closed after a long silence', async () => {
+  it('is kept for a slow pod while it makes progress, and closed after a long silence', async () => {
     const { clock, connections, closed, echo } = await leave();
     await clock.advance(TETHER.stuckTimeoutMs - 1);
     expect(await echo(2)).toBe('open');
@@ -343,7 +343,7 @@ describe('a WebSocket', () => {
     ['reserved bits', Buffer.from([0xf2, 1, 0])],
     ['a message of 4 GiB', Buffer.from([0x82, 127, 0, 0, 0, 1, 0, 0, 0, 0])],
   ];
-  it.each(wrong)('ends at %s, and the next connection is carried', (_, bytes) => endsAt(bytes, 'websocket'));
+  it.each(wrong)('ends at %s, and the next connection works', (_, bytes) => endsAt(bytes, 'websocket'));
 
   it('prepares the connection for the next one as soon as it is open itself', async () => {
     const far = await farEnd(goodWebSocket);
@@ -362,7 +362,7 @@ describe('a WebSocket', () => {
     }
   });
 
-  it('takes the port and the data however they are cut or joined, and answers no ping', async () => {
+  it('reads the port and the data however they are split or joined, and answers no ping', async () => {
     const parts = [
       message(Buffer.from([0, 80])),
       message('ping', 9),
@@ -419,7 +419,7 @@ describe('the reader of frames', () => {
     fc.constant(frame(4, Buffer.alloc(12))),
   );
 
-  it('gives the same events however the bytes are cut', () => {
+  it('gives the same events however the bytes are split', () => {
     fc.assert(
       fc.property(
         fc.array(anyFrame, { maxLength: 20 }),

@@ -49,7 +49,7 @@ async function field(clock: Clock = systemClock) {
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
-it('makes the next connection as soon as one is taken', async () => {
+it('the next spare connection is opened as soon as one is taken', async () => {
   const { dials, open, spare } = await field();
   const first = await spare.connect(soon());
   await eventually(() => open.size === 2);
@@ -59,7 +59,7 @@ it('makes the next connection as soon as one is taken', async () => {
   expect(dials()).toBe(3);
 });
 
-it('gives out no connection that has ended meanwhile', async () => {
+it('a spare connection that has ended is not used', async () => {
   const { dials, open, spare } = await field();
   await spare.connect(soon());
   await eventually(() => open.size === 2);
@@ -69,7 +69,7 @@ it('gives out no connection that has ended meanwhile', async () => {
   expect(dials()).toBeGreaterThanOrEqual(3);
 });
 
-it('leaves no connection behind when it is closed, also during a dial', async () => {
+it('closing leaves no spare connection open, also while one is being opened', async () => {
   const { open, spare } = await field();
   const taken = spare.connect(soon());
   spare.close();
@@ -81,7 +81,7 @@ it('leaves no connection behind when it is closed, also during a dial', async ()
   await eventually(() => again.open.size === 0);
 });
 
-it('closes a connection that stays unused for long, but none that has been taken', async () => {
+it('a spare connection that stays unused for long is closed, unlike one that has been taken', async () => {
   const clock = virtualClock();
   const { open, spare } = await field(clock);
   const first = await spare.connect(soon());

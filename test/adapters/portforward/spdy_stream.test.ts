@@ -39,7 +39,7 @@ function requested(mayLinger = false) {
 }
 
 describe('a SPDY stream', () => {
-  it('reports once to its user that it is open, whether that is assumed or answered first', () => {
+  it('reports once to its user that it is open, whether that is assumed or confirmed first', () => {
     const { stream, said } = requested();
     stream.onReply(ERROR_ID);
     expect(said()).toEqual([]);
@@ -71,7 +71,7 @@ describe('a SPDY stream', () => {
     }
   });
 
-  it('ends without the end of the error stream after some time', async () => {
+  it('ends after some time without the end of the error stream', async () => {
     const { clock, stream, said } = requested();
     stream.onReply(DATA_ID);
     stream.onFin(DATA_ID);

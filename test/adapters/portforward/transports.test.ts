@@ -71,7 +71,7 @@ describe('the transport to a pod', () => {
   const barred = 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>';
   const denied = status(403, 'cannot create resource "pods/portforward"');
 
-  it('is SPDY where it works', async () => {
+  it('is SPDY if it works', async () => {
     const { asked, served } = await server({});
     await served();
     expect(new Set(asked)).toEqual(new Set(['spdy']));
@@ -80,7 +80,7 @@ describe('the transport to a pod', () => {
   it.each([
     ['a proxy bars it', barred],
     ['the account may not create forwards', denied],
-  ])('is a tunnel from the first connection on where %s', async (_, spdy) => {
+  ])('is a tunnel from the first connection if %s', async (_, spdy) => {
     const { asked, served } = await server({ spdy });
     for (let round = 0; round < 3; round += 1) await served();
     expect(asked[0]).toBe('spdy');
@@ -101,7 +101,7 @@ describe('the transport to a pod', () => {
     ['compresses', (key) => upgradeTo(key, `${PROTOCOL}\r\nSec-WebSocket-Extensions: permessage-deflate`)],
   ];
   it.each(strangers)(
-    'is a WebSocket per connection where SPDY is barred and the server %s',
+    'is a WebSocket per connection if SPDY is blocked and the server %s',
     async (_, tunnel) => {
       const { asked, served } = await server({ spdy: barred, tunnel });
       for (let round = 0; round < 3; round += 1) await served();
@@ -133,7 +133,7 @@ describe('the transport to a pod', () => {
 });
 
 describe('a tunnel', () => {
-  it('is SPDY however the messages are cut, and answers pings', async () => {
+  it('carries SPDY however the messages are split, and answers pings', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -158,7 +158,7 @@ describe('a tunnel', () => {
     ]);
   });
 
-  it('opens its streams in messages that together are SPDY', async () => {
+  it('opens its streams in messages that form SPDY together', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);
@@ -205,7 +205,7 @@ describe('a tunnel', () => {
     ['is closed', (far: Far) => void far.socket.write(CLOSE)],
     ['is closed, and with it the connection', (far: Far) => void far.socket.end(CLOSE)],
     ['is cut', (far: Far) => void far.socket.resetAndDestroy()],
-  ])('that %s is lost, but not the bytes before', async (_, end) => {
+  ])('that %s is lost, but not the data before', async (_, end) => {
     const far = await farEnd((far) => {
       const start = Buffer.concat([reply(ERROR_ID), reply(DATA_ID), data(DATA_ID, 'half')]);
       answerWith(far, message(start));
@@ -221,7 +221,7 @@ describe('a tunnel', () => {
     expect(stream.text()).toBe('half');
   });
 
-  it('ends at an error right behind the response to its request', async () => {
+  it('ends at an error right after the response to its request', async () => {
     const wrongAtOnce = message('wrong', 1).toString('latin1');
     const far = await farEnd(
       () => undefined,
@@ -233,7 +233,7 @@ describe('a tunnel', () => {
     });
   });
 
-  it('buffers nothing that its user does not read, and delivers all of it later', async () => {
+  it('buffers no data that its user does not read, and delivers all of it later', async () => {
     const CHUNK = message(data(DATA_ID, Buffer.alloc(32_000, 'x')));
     const CHUNKS = 2_000;
     const ends: Far[] = [];
@@ -259,7 +259,7 @@ describe('a tunnel', () => {
     expect(stream.text().length).toBe(CHUNKS * 32_000);
   });
 
-  it('reports when a server that reads nothing has enough queued, and when it takes more', async () => {
+  it('reports when enough is queued for a server that reads nothing, and when it accepts more', async () => {
     const ends: Far[] = [];
     const far = await farEnd((end) => {
       ends.push(end);

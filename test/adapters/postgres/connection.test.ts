@@ -25,7 +25,7 @@ async function connect() {
 }
 
 describe(`a connection to a database${NO_POSTGRES}`, () => {
-  it('keeps the whole of a transaction, or nothing', async () => {
+  it('stores a whole transaction, or nothing', async () => {
     const { connection, rows } = await connect();
     await connection.transaction(() => connection.query('INSERT INTO kept VALUES (1)'));
     const fails = connection.transaction(async () => {
@@ -37,7 +37,7 @@ describe(`a connection to a database${NO_POSTGRES}`, () => {
     expect(await rows()).toEqual([1, 3]);
   });
 
-  it('that is lost within a transaction runs no more of it on a new connection', async () => {
+  it('that is lost within a transaction does not continue it on a new connection', async () => {
     const { url, connection, rows } = await connect();
     const lost = connection.transaction(async () => {
       await connection.query('INSERT INTO kept VALUES (1)');

@@ -54,7 +54,7 @@ function member(url: string) {
 }
 
 describe(`the lease of a shared database${NO_POSTGRES}`, () => {
-  it('lets a holder that is cut off change nothing once another one has it, and refuses its late writes', async () => {
+  it('refuses the late writes of a disconnected holder once another server holds it', async () => {
     const url = await must(server).createDatabase();
     let isCut = false;
     const { port } = await wayTo((chunk) => (isCut ? null : chunk));
@@ -82,7 +82,7 @@ describe(`the lease of a shared database${NO_POSTGRES}`, () => {
     expect(isFenced).toBe(true);
   });
 
-  it('stays where it is when the connection of its holder is cut for a moment', async () => {
+  it('stays with its holder when the connection of the holder is interrupted briefly', async () => {
     const url = await must(server).createDatabase();
     const [first, second] = [member(url), member(url)];
     await migrate(second.connection, true);
@@ -106,7 +106,7 @@ describe(`the lease of a shared database${NO_POSTGRES}`, () => {
     expect(row).toEqual(fence);
   });
 
-  it('needs notifications, which a pool in transaction mode drops', async () => {
+  it('requires notifications, which a pool in transaction mode drops', async () => {
     const url = await must(server).createDatabase();
     // The message NotificationResponse, which nothing else of these answers begins like.
     const { port } = await wayTo((chunk) => (chunk[0] === 0x41 ? Buffer.alloc(0) : chunk));

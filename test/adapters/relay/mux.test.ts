@@ -103,7 +103,7 @@ const action = fc.oneof(
 );
 
 describe('streams over one connection', () => {
-  it('bring what was written, in order, and no window is overrun', () => {
+  it('deliver what was written, in order, within their windows', () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
         const here = connection();
@@ -143,7 +143,7 @@ describe('streams over one connection', () => {
     );
   });
 
-  it('carries on beside a reader that has stopped', () => {
+  it('continue next to a reader that has stopped', () => {
     const here = connection();
     const stopped = here.open();
     const others = Array.from({ length: 50 }, () => here.open());
@@ -158,7 +158,7 @@ describe('streams over one connection', () => {
     expect(stopped.bytes.equals(filled(MIB, 7))).toBe(true);
   });
 
-  it('lets a writer go on only when there is room', () => {
+  it('let a writer continue only when there is room', () => {
     const here = connection();
     const near = here.open();
     here.settle();
@@ -174,7 +174,7 @@ describe('streams over one connection', () => {
     expect([near.drained, near.stream.bufferedBytes]).toEqual([1, 0]);
   });
 
-  it('keeps what comes before the user listens', () => {
+  it('keep data that arrives before the user listens', () => {
     const here = connection();
     const heard: Heard[] = [];
     const server = new Mux(new Wire(), { onStream: (stream) => heard.push(new Heard(stream)) });
@@ -185,7 +185,7 @@ describe('streams over one connection', () => {
     expect([heard[0]?.bytes.toString(), heard[0]?.ends]).toEqual(['early', ['end']]);
   });
 
-  it('keeps many small frames in little', () => {
+  it('store many small frames in little memory', () => {
     const here = connection();
     here.open();
     here.settle();
@@ -199,7 +199,7 @@ describe('streams over one connection', () => {
 });
 
 describe('the window of a stream', () => {
-  it('grows while it is the limit, to a bound', () => {
+  it('grows while it limits the sender, up to a maximum', () => {
     const here = connection();
     here.down.isLong = true;
     const near = here.open();
@@ -213,7 +213,7 @@ describe('the window of a stream', () => {
     expect(near.stream.grownBytes).toBe(RELAY.maxWindowBytes - RELAY.windowBytes);
   });
 
-  it('stays as it is for who writes little', () => {
+  it('stays the same for a sender that writes little', () => {
     const here = connection();
     const near = here.open();
     here.settle();
@@ -224,7 +224,7 @@ describe('the window of a stream', () => {
     expect([near.bytes.length, near.stream.grownBytes]).toEqual([800 * KIB, 0]);
   });
 
-  it('grows no further when those of the connection have grown enough, until one ends', () => {
+  it('stops growing at the limit of its connection, until another stream ends', () => {
     const here = connection();
     here.down.isLong = true;
     const near = Array.from({ length: 8 }, () => here.open());
@@ -267,7 +267,7 @@ function exchange(cut: (here: ReturnType<typeof connection>, near: Heard, at: nu
 describe('a reset', () => {
   const { messages } = exchange(() => undefined);
 
-  it('by the client ends the stream at any moment, once, and nothing else', () => {
+  it('by the client ends the stream at any moment, once, and no other stream', () => {
     for (let when = 0; when < messages; when += 1) {
       const { here, near } = exchange((_, { stream }, at) => {
         if (at === when) stream.reset('closed', 'enough');
@@ -285,7 +285,7 @@ describe('a reset', () => {
     }
   });
 
-  it('by the server as well', () => {
+  it('by the server ends the stream in the same way', () => {
     for (let when = 1; when < messages; when += 1) {
       const { here, near } = exchange(({ accepted }, _, at) => {
         if (at === when) accepted[0]?.stream.reset('failed', 'the pod is gone');
@@ -340,14 +340,14 @@ describe('a hostile peer', () => {
     expect(here.up.closedBy).toMatch(/has not opened/);
   });
 
-  it('that asks and does not read the answers ends the connection', () => {
+  it('that sends requests and does not read the responses ends the connection', () => {
     const here = connection();
     const ping = muxFrame(FRAME.ping, 0);
     for (let sent = 0; here.down.closedBy === null && sent < MIB; sent += 1) here.server.receive(ping);
     expect(here.down.closedBy).toMatch(/does not read/);
   });
 
-  it('never makes it throw', () => {
+  it('never causes an exception', () => {
     const message = fc.oneof(
       fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
       fc
@@ -375,7 +375,7 @@ describe('a hostile peer', () => {
 });
 
 describe('a connection', () => {
-  it('carries so many streams and no more', () => {
+  it('carries a limited number of streams', () => {
     const here = connection();
     for (let index = 0; index < RELAY.maxStreams; index += 1) here.open();
     here.settle();
@@ -388,7 +388,7 @@ describe('a connection', () => {
     ]);
   });
 
-  it('takes no more streams once the server leaves, and finishes those that are open', () => {
+  it('accepts no more streams once the server closes it, and finishes the open ones', () => {
     const here = connection();
     const near = here.open();
     here.settle();
@@ -414,8 +414,8 @@ describe('a connection', () => {
   });
 });
 
-describe('a user who goes', () => {
-  it('has what it wrote delivered first, also to a reader that has stopped for a while', () => {
+describe('a user who disconnects', () => {
+  it('has its data delivered first, also to a reader that has stopped for a while', () => {
     const here = connection((stream) => stream.pause());
     const { stream } = here.open();
     const sent = Buffer.alloc(2 * RELAY.windowBytes, 7);
@@ -431,7 +431,7 @@ describe('a user who goes', () => {
     expect(here.client.size + here.server.size).toBe(0);
   });
 
-  it('is known to have gone before all of it is read, and is sent nothing more', () => {
+  it('is reported before all of its data is read, and is sent nothing more', () => {
     const here = connection((stream) => stream.pause());
     const near = here.open();
     near.stream.write(Buffer.alloc(10));

@@ -79,7 +79,7 @@ function answerTo(port: number, request: string): Promise<string> {
   });
 }
 
-it('passes nobody on to a relay that passes them back', async () => {
+it('a standby relay forwards no client to a relay that would forward it back', async () => {
   const targets: { host: string; port: number }[] = [];
   const relay = (at: number) =>
     listenForRelays({
@@ -99,7 +99,7 @@ it('passes nobody on to a relay that passes them back', async () => {
   });
 });
 
-it('passes clients on to the relay that has the workloads, with every byte', async () => {
+it('a standby relay forwards clients to the relay that has the workloads, with every byte', async () => {
   const there = await echoing();
   const target = { host: '127.0.0.1', port: there.server.port };
   const here = await echoing(target);
@@ -117,7 +117,7 @@ it('passes clients on to the relay that has the workloads, with every byte', asy
 });
 
 describe('a relay', () => {
-  it('carries megabytes both ways, beside a reader that has stopped', async () => {
+  it('forwards megabytes in both directions, next to a reader that has stopped', async () => {
     const { url } = await echoing();
     const { mux } = await dialled(url);
     const stopped = mux.open(Buffer.from('{}'));
@@ -179,7 +179,7 @@ describe('a relay', () => {
     expect(await answerTo(server.port, request)).toContain(` ${status} `);
   });
 
-  it('lets idle strangers keep nobody out who has a ticket', async () => {
+  it('accepts clients with a ticket despite many idle connections without one', async () => {
     const { server, url } = await echoing();
     const known = await dialled(url);
     const open = new Set<Socket>();
@@ -202,7 +202,7 @@ describe('a relay', () => {
     }
   });
 
-  it('answers nothing but WebSockets', async () => {
+  it('accepts WebSockets only', async () => {
     const { server } = await echoing();
     expect(await answerTo(server.port, `GET ${RELAY_PATH} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toContain(
       ' 426 ',
@@ -233,7 +233,7 @@ function heldClock() {
 
 const MINUTE = 60_000;
 
-describe('a connection of a person', () => {
+describe('a relay connection of a user', () => {
   const until = (ms: number, subjects = ['user:anna', 'group:dev']) => ({
     subjects,
     expiresAt: Date.now() + ms,
@@ -276,7 +276,7 @@ describe('a connection of a person', () => {
     expect(client.spans()).toEqual([]);
   });
 
-  it('goes on with another ticket, which is asked for before', async () => {
+  it('continues with another ticket, which is requested before', async () => {
     const { server, client, seen, isCarried } = await admitted([MINUTE, 10 * MINUTE]);
     client.pass();
     await eventually(() => server.spans().every((span) => span > 9 * MINUTE));
@@ -284,7 +284,7 @@ describe('a connection of a person', () => {
     await isCarried();
   });
 
-  it('asks again while there is no other ticket, until the end', async () => {
+  it('requests another ticket again until the end', async () => {
     const { server, client, seen, isCarried } = await admitted([MINUTE]);
     for (let attempt = 0; attempt < 2; attempt += 1) {
       client.pass();
@@ -296,7 +296,7 @@ describe('a connection of a person', () => {
     expect(client.spans()).toEqual([]);
   });
 
-  it('is one of so many, and leaves others to others', async () => {
+  it('counts towards the limit of its user, and not of other users', async () => {
     const { url } = await echoing();
     const anna = ticketFor(until(MINUTE));
     const dial = async (ticket: string): Promise<void> => {
@@ -309,7 +309,7 @@ describe('a connection of a person', () => {
     await dial(ticketOf(TOKEN, Date.now()));
   });
 
-  it("is nobody else's to carry on", async () => {
+  it('cannot be continued with the ticket of another user', async () => {
     const { url } = await echoing();
     const wrong = [
       ticketFor(until(MINUTE, ['user:mallory', 'group:dev'])),

@@ -69,7 +69,7 @@ const JOURNALS: readonly [name: string, open: () => Promise<Reopen>, isThere: bo
 describe.each(JOURNALS)('the journal of %s', (_name, make, isThere) => {
   const it = test.skipIf(!isThere);
 
-  it('numbers lines, keeps them, and reads them from either end', async () => {
+  it('numbers and stores lines, and reads them from either end', async () => {
     const open = await make();
     const first = await open();
     expect([first.firstId, first.lastId]).toEqual([0, 0]);
@@ -87,7 +87,7 @@ describe.each(JOURNALS)('the journal of %s', (_name, make, isThere) => {
     second.close();
   });
 
-  it('reads more lines than one part has', async () => {
+  it('reads lines from several parts', async () => {
     const open = await make();
     const journal = await open();
     await journal.write(linesOf(1, 2_500), realTime.now());
@@ -100,7 +100,7 @@ describe.each(JOURNALS)('the journal of %s', (_name, make, isThere) => {
 describe(`the journal of a shared database${NO_POSTGRES}`, () => {
   const it = test.skipIf(!hasPostgres);
 
-  it('has each line once, where the answer to a write was lost', async () => {
+  it('has each line once if the response to a write was lost', async () => {
     const { open } = await leased();
     const [lost, next] = [await open(), await open()];
     await lost.write(linesOf(1, 3), realTime.now());
@@ -109,7 +109,7 @@ describe(`the journal of a shared database${NO_POSTGRES}`, () => {
     expect(await all(next.oldestFirst(0))).toEqual(linesOf(1, 4));
   });
 
-  it("takes nothing of a Berth whose lease is another one's", async () => {
+  it('refuses lines of a Berth that has lost the lease', async () => {
     const { url, lease, open } = await leased();
     const journal = await open();
     await must(server).run(url, "UPDATE berth.lease SET token = token + 1, member = 'another'");
@@ -118,7 +118,7 @@ describe(`the journal of a shared database${NO_POSTGRES}`, () => {
     expect(await must(server).run(url, 'SELECT id FROM berth.events')).toEqual([]);
   });
 
-  it('loses what is too old, but never its newest line', async () => {
+  it('drops old lines, but never its newest line', async () => {
     const { url, open } = await leased();
     const journal = await open();
     await journal.write(linesOf(1, 3), realTime.now());

@@ -166,7 +166,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await second.canary.read()).toEqual(one);
   });
 
-  it('has each name of a cluster once, also of two added at once, and one own cluster of a pod', async () => {
+  it('has each cluster name once, also of two added at once, and one in_cluster cluster', async () => {
     const tested = create();
     const store = await tested.open();
     const [one, same] = [cluster('one'), cluster('one')];
@@ -182,7 +182,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await again.cluster(same.id)).toBeNull();
   });
 
-  it('keeps both a change of a cluster and what was found out at the same time', async () => {
+  it('keeps both a change of a cluster and facts found at the same time', async () => {
     const tested = create();
     const store = await tested.open();
     const access = { kek: 'k', wrapped: Uint8Array.of(1, 0, 255), data: Uint8Array.of(2) };
@@ -199,7 +199,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect([...(kept?.access?.wrapped ?? [])]).toEqual([1, 0, 255]);
   });
 
-  it('takes any text of a workload', async () => {
+  it('stores any text of a workload', async () => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
@@ -237,7 +237,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await again.positions(kept.id)).toEqual([position(kept, '6', 'web')]);
   });
 
-  it('gives every workload of a cluster, of more than one part', async () => {
+  it('returns every workload of a cluster, from several parts', async () => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
@@ -247,7 +247,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await workloadsOf(await tested.open(), here)).toEqual(all);
   });
 
-  it('commits a batch, and then tells of it', async () => {
+  it('commits a batch, and then reports it', async () => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
@@ -286,7 +286,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await again.untoldEvents()).toEqual([slept]);
   });
 
-  it('has the last sum of each namespace, which comes with the record that it counts, or not at all', async () => {
+  it('has the last sum of each namespace, committed together with the record that it counts', async () => {
     const tested = create();
     const store = await tested.open();
     const here = cluster('here');
@@ -299,7 +299,7 @@ describe.each(STORES)('the %s store of the cloud', (_, create, isThere) => {
     expect(await workloadsOf(again, here)).toEqual([workload(here, 'a', 0)]);
   });
 
-  it('has events until they are told, in the order in which they happened', async () => {
+  it('keeps events until they are journaled, in the order in which they happened', async () => {
     const tested = create();
     const store = await tested.open();
     const events = ['one', 'two', 'three'].map(event);

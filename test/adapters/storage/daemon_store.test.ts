@@ -64,7 +64,7 @@ const names = (store: Store): string[] =>
     .all()
     .map(([name]) => name);
 
-describe('a store that was there and is not', () => {
+describe('a store that existed and is missing', () => {
   it.each([
     ['missing', ({ store }: StatePaths) => rmSync(store), 'is missing'],
     ['empty', ({ store }: StatePaths) => truncateSync(store), 'is empty'],
@@ -79,7 +79,7 @@ describe('a store that was there and is not', () => {
       },
       'is no regular file',
     ],
-  ])('%s, is refused in one line that names the way back', async (_, harm, why) => {
+  ])('%s, is refused in one line that says how to recover', async (_, harm, why) => {
     const state = await usedState();
     harm(state.paths);
     const error = await state.open().catch((error: unknown) => error);
@@ -93,7 +93,7 @@ describe('a store that was there and is not', () => {
     expect(state.log.join()).toMatch(/the store is the copy of \d{4}-/);
   });
 
-  it('is refused without a copy too, if events or logs are there, and begins empty when asked to', async () => {
+  it('is refused also without a copy if events or logs exist, and begins empty on request', async () => {
     for (const make of [
       ({ logs }: StatePaths) => mkdirSync(join(logs, 'web'), { recursive: true }),
       ({ events }: StatePaths) => {
@@ -111,19 +111,19 @@ describe('a store that was there and is not', () => {
     }
   });
 
-  it('is made where nothing has ever been', async () => {
+  it('is created in a new state directory', async () => {
     const state = newState();
     expect(names(await state.open())).toEqual([]);
   });
 
-  it('keeps what a restore replaces', async () => {
+  it('is kept aside when a restore replaces it', async () => {
     const state = await usedState();
     const before = readFileSync(state.paths.store);
     await state.open(true);
     expect(readFileSync(`${state.paths.store}.old`).equals(before)).toBe(true);
   });
 
-  it('is not made by a second thread', () => {
+  it('is not created by a second thread', () => {
     const { paths } = newState();
     expect(() => openSharedStore({ paths, inFlight: newPagesInFlight(), report: () => {} })).toThrow(
       /is missing/,
@@ -131,7 +131,7 @@ describe('a store that was there and is not', () => {
     expect(existsSync(paths.store)).toBe(false);
   });
 
-  it('has a copy of all that was acknowledged, once a change has met its absence', async () => {
+  it('has a copy of everything acknowledged, once a change has failed because it is missing', async () => {
     const state = await usedState();
     const store = await state.open();
     await store.table('services').put('api', service('api'));
@@ -144,8 +144,8 @@ describe('a store that was there and is not', () => {
   });
 });
 
-describe('the copy', () => {
-  it('is whole or none', async () => {
+describe('the copy of the store', () => {
+  it('is complete or absent', async () => {
     const state = await usedState();
     const { storeCopy } = state.paths;
     const whole = readFileSync(storeCopy);
@@ -159,7 +159,7 @@ describe('the copy', () => {
     expect(() => readStoreCopy(storeCopy)).toThrow(/is damaged/);
   });
 
-  it('of many rows has them all', async () => {
+  it('of many rows is complete', async () => {
     const state = newState();
     const store = await state.open();
     const keys = Array.from({ length: 1_203 }, (_, n) => `k${String(n).padStart(4, '0')}`);
@@ -168,7 +168,7 @@ describe('the copy', () => {
     expect(readStoreCopy(state.paths.storeCopy).map(({ key }) => key)).toEqual(keys);
   });
 
-  it('is made again only after a change', async () => {
+  it('is written again only after a change', async () => {
     const state = await usedState();
     const store = await state.open();
     const copier = new StoreCopier(store, state.paths.storeCopy, () => {});
@@ -231,7 +231,7 @@ describe('a store of an earlier format', () => {
     await env.close();
   }
 
-  it.each([1, 2])('%i is made new after a copy of it, with its environments sealed', async (format) => {
+  it.each([1, 2])('%i is upgraded after it was copied, with its environments sealed', async (format) => {
     const state = newState();
     const web = { ...service('web'), spec: spec({ name: 'web', env: [['SECRET', 'in the clear']] }) };
     await write(state.paths.store, format, [['web', web]]);
@@ -244,7 +244,7 @@ describe('a store of an earlier format', () => {
     expect(names(await state.open())).toEqual(['api', 'web']);
   });
 
-  it('loses rows that are no services, and nothing else', async () => {
+  it('loses only rows that are no services', async () => {
     const state = newState();
     const { cmd: _, ...noCommand } = service('bad').spec;
     await write(state.paths.store, 2, [
@@ -256,7 +256,7 @@ describe('a store of an earlier format', () => {
     expect(damagedRows(state.paths.damaged).sort()).toEqual(['services.bad', 'services.worse']);
   });
 
-  it('is refused by name when it is newer', async () => {
+  it('is refused with its version when it is newer', async () => {
     const state = newState();
     const store = openStore(state.paths.store);
     await store.table('meta').put('format', 4);

@@ -55,18 +55,18 @@ const callsOn = (calls: Call[], file: string): string =>
     .join(' ');
 
 describe.runIf(hasStrace())('on disk', () => {
-  it('is a row before its put resolves: pages, fdatasync, then the meta page', () => {
+  it('are the rows of a put before it resolves: pages, fdatasync, then the meta page', () => {
     // lmdb writes the meta page, which makes the commit count, with O_DSYNC.
     expect(callsOn(callsOf('put'), 'store.mdb')).toMatch(/begin \w*writev? fdatasync pwrite64 done/);
   });
 
-  it('is the journal of events when its sync returns, both series of it', () => {
+  it('are both series of the event journal when its sync returns', () => {
     const calls = callsOf('journal');
     expect(callsOn(calls, 'life-1.log')).toMatch(/begin .*write.* fsync done/);
     expect(callsOn(calls, 'statistics-1.log')).toMatch(/begin .*write.* fsync done/);
   });
 
-  it('is a line of the ledger soon after it was written, which is before it counts', () => {
+  it('is a line of the ledger soon after it was written, and before it is reported', () => {
     const calls = callsOn(callsOf('ledger'), 'ledger');
     expect(calls).toMatch(/begin (?:fdatasync )*p?write\w* .*done.* fdatasync/);
     // That of the opening may end as late as that of the line.

@@ -25,7 +25,7 @@ function sealedStore() {
   return { keyFile, plain: plain.table('services'), started, file: join(folder, 'store.mdb') };
 }
 
-it('keeps the values out of the file, and the names in it', async () => {
+it('a sealed environment has the names in the file, and not the values', async () => {
   const { keyFile, file, started } = sealedStore();
   const web = service('web', [
     ['API_KEY', SECRET],
@@ -40,13 +40,13 @@ it('keeps the values out of the file, and the names in it', async () => {
   expect(statSync(keyFile).mode & 0o777).toBe(0o600);
 });
 
-it('makes no key file for services without environment', async () => {
+it('no key file is created for services without environment', async () => {
   const { keyFile, started } = sealedStore();
   await started().put('web', service('web', []));
   expect(existsSync(keyFile)).toBe(false);
 });
 
-it('reads records in the clear, and seals them at their next write', async () => {
+it('records in clear text are read, and sealed at their next write', async () => {
   const { plain, started } = sealedStore();
   const web = service('web', [['A', SECRET]]);
   await plain.put('web', web);
@@ -55,7 +55,7 @@ it('reads records in the clear, and seals them at their next write', async () =>
   expect(plain.get('web')).toMatchObject({ spec: { env: [['A', '']] }, sealedEnv: expect.any(String) });
 });
 
-it('lists a record whose key is lost, keeps it sealed, and opens it when the key is back', async () => {
+it('a record whose key is lost is listed, stays sealed, and is opened when the key is back', async () => {
   const { keyFile, plain, started } = sealedStore();
   const web = service('web', [['A', SECRET]]);
   await started().put('web', web);
@@ -75,7 +75,7 @@ it('lists a record whose key is lost, keeps it sealed, and opens it when the key
   expect(started().get('api')?.sealedEnv).toBeDefined();
 });
 
-it('seals what a service starts from, and opens it for that service alone', async () => {
+it('the base environment of a service is sealed, and opened for that service only', async () => {
   const { keyFile, file, started, plain } = sealedStore();
   const baseEnv = { hash: 'h', rows: [['AWS_PROFILE', SECRET]] as [string, string][] };
   const web = { ...service('web', []), baseEnv };
@@ -95,7 +95,7 @@ it('seals what a service starts from, and opens it for that service alone', asyn
   expect(started().get('web')?.baseEnv).toEqual(atRest);
 });
 
-it('does not open what belongs to another service', async () => {
+it('an environment that belongs to another service is not opened', async () => {
   const { plain, started } = sealedStore();
   await started().put('web', service('web', [['A', SECRET]]));
   const { sealedEnv } = plain.get('web') ?? {};
@@ -107,7 +107,7 @@ it.each([
   ['others can read', (path: string) => chmodSync(path, 0o644), /others can read it/],
   ['is empty', (path: string) => writeFileSync(path, ''), /is empty: remove it, and a new one is made/],
   ['is too short', (path: string) => writeFileSync(path, 'short'), /32 bytes/],
-])('seals nothing with a key file that %s', async (_, harm, reason) => {
+])('nothing is sealed with a key file that %s', async (_, harm, reason) => {
   const { keyFile, started } = sealedStore();
   const web = service('web', [['A', SECRET]]);
   await started().put('web', web);

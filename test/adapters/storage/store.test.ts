@@ -92,7 +92,7 @@ describe('the store', () => {
     expect(modes).toEqual([0o600, 0o600]);
   });
 
-  it('closes a file that others can read already', async () => {
+  it('removes the rights of others from a file that they can read', async () => {
     const path = join(tempDir(), 'store.mdb');
     await openStore(path).close();
     for (const file of [path, `${path}-lock`]) chmodSync(file, 0o644);
@@ -132,25 +132,28 @@ describe('the store', () => {
         renameSync(`${path}.copy`, path);
       },
     ],
-  ])('acknowledges no change once its file is %s, says so once, and can still be read', async (_, lose) => {
-    const path = join(tempDir(), 'store.mdb');
-    let lost = 0;
-    const store = openStore(path, {
-      onLost: () => {
-        lost += 1;
-      },
-    });
-    afterThisTest(() => store.close());
-    await store.table('services').put('web', service('web'));
-    lose(path);
-    await expect(store.table('services').put('api', service('api'))).rejects.toMatchObject({
-      code: 'storage_lost',
-    });
-    expect(lost).toBe(1);
-    expect(store.table('services').all()).toEqual([['web', service('web')]]);
-  });
+  ])(
+    'acknowledges no change once its file is %s, reports that once, and can still be read',
+    async (_, lose) => {
+      const path = join(tempDir(), 'store.mdb');
+      let lost = 0;
+      const store = openStore(path, {
+        onLost: () => {
+          lost += 1;
+        },
+      });
+      afterThisTest(() => store.close());
+      await store.table('services').put('web', service('web'));
+      lose(path);
+      await expect(store.table('services').put('api', service('api'))).rejects.toMatchObject({
+        code: 'storage_lost',
+      });
+      expect(lost).toBe(1);
+      expect(store.table('services').all()).toEqual([['web', service('web')]]);
+    },
+  );
 
-  it('never writes more pages behind the last one than it has made room for', async () => {
+  it('never writes more pages after the last one than it has preallocated', async () => {
     const path = join(tempDir(), 'store.mdb');
     const store = opened(path);
     const keys = store.table('keys');
@@ -268,7 +271,7 @@ describe('the store', () => {
     },
   );
 
-  it.runIf(canMount() && hasStrace())('never lets lmdb meet a full disk', async () => {
+  it.runIf(canMount() && hasStrace())('never lets LMDB run into a full disk', async () => {
     const trace = join(tempDir(), 'trace');
     const program = `${process.execPath} ${child} full /mnt/store.mdb`;
     const strace = `strace -f -o ${trace} -e trace=write,writev,pwrite64,pwritev ${program}`;

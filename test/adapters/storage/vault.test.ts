@@ -28,7 +28,7 @@ describe('a vault', () => {
     expect(Buffer.concat([sealed.data, sealed.wrapped]).includes('hunter2')).toBe(false);
   });
 
-  it('takes a new data key and nonce each time', () => {
+  it('uses a new data key and nonce each time', () => {
     const [one, two] = [mine.seal('c', secret), mine.seal('c', secret)];
     expect(one.data).not.toEqual(two.data);
     expect(one.wrapped).not.toEqual(two.wrapped);
