@@ -1,5 +1,5 @@
-// The addresses that an API server may have: docs/reference.md "API server addresses". Pure: cluster_dialer.ts
-// checks every address before it connects.
+// The addresses that an API server may have: docs/reference.md "API server addresses". Pure: every address is
+// checked in cluster_dialer.ts before a connection.
 import { isIP } from 'node:net';
 
 /** `cloud.allow_addresses`, and whether the cloud API itself is on loopback ("auto" depends on it). */

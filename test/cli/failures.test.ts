@@ -8,7 +8,7 @@ import { BIN } from '../kit/built_program.ts';
 import { berth, cleanEnv, folder } from './berth_process.ts';
 
 it.each(['null', '7', '{}', '[]', '{"services":{"a":1}}'])(
-  'answers of something else than berth are one line: %s',
+  'responses of another server than Berth are reported in one line: %s',
   async (answer) => {
     const server = createServer((_, response) => response.end(answer)).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -21,7 +21,7 @@ it.each(['null', '7', '{}', '[]', '{"services":{"a":1}}'])(
   },
 );
 
-it('an output that cannot be written is named', async () => {
+it('an output that cannot be written is reported', async () => {
   const home = folder();
   const failed = new Promise<string>((resolve) =>
     execFile(
@@ -45,7 +45,7 @@ it('Ctrl-C ends a command that reads a kubeconfig from stdin', async () => {
   expect(await ended).toEqual([130, null]);
 });
 
-it('a folder that has been removed is named', async () => {
+it('a working directory that has been removed is reported', async () => {
   const home = folder();
   const script = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" "$1" config';
   const failed = new Promise<string>((resolve) =>

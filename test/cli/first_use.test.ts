@@ -70,7 +70,7 @@ function shell(cwd: string, env: Record<string, string>): Shell {
   };
 }
 
-it('goes from a Procfile to running services, logs, an explanation, and down in five commands', async () => {
+it('five commands lead from a Procfile to running services, logs, an explanation, and a stop', async () => {
   const home = folder();
   const app = join(home, 'app');
   mkdirSync(app);
@@ -121,7 +121,7 @@ it('goes from a Procfile to running services, logs, an explanation, and down in 
   }
 });
 
-it('sets a token beside a daemon that runs in a terminal, and does not end it', async () => {
+it('berth init sets a token while a daemon runs in a terminal, and does not end it', async () => {
   const home = folder();
   writeFileSync(join(home, 'config.toml'), `[gateway]\nport = 0\n${servicePorts()}`);
   const env = cleanEnv(home, { BERTH_PORT: '0', BERTH_CONFIG: join(home, 'config.toml') });
@@ -136,7 +136,7 @@ it('sets a token beside a daemon that runs in a terminal, and does not end it', 
   expect(await user.until(/READY> $/)).not.toMatch(/hangup/i);
 });
 
-it('shows what a start is waiting for, and reports on Ctrl-C that the start continues', async () => {
+it('berth start shows what it is waiting for, and reports on Ctrl-C that the start continues', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const port = 1;
@@ -157,7 +157,7 @@ it('shows what a start is waiting for, and reports on Ctrl-C that the start cont
   expect((await daemon.request('GET', '/v1/services/late')).body.status).toBe('starting');
 });
 
-it('attaches to an agent, passes keys and size, and leaves it running', async () => {
+it('berth agent attach passes keys and size to an agent, and leaves it running', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const user = shell(folder(), env);
@@ -195,7 +195,7 @@ it('attaches to an agent, passes keys and size, and leaves it running', async ()
   expect(await user.run('berth agent rm sh')).toContain('✓ sh is removed');
 });
 
-it('watches on the alternate screen and restores the old one', async () => {
+it('berth top uses the alternate screen and restores the old one', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   await daemon.request('POST', '/v1/services', { name: 'idle', port: 0, cmd: 'exec sleep 100' });

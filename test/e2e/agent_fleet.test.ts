@@ -94,7 +94,7 @@ async function reboot({ stateDir, signal, exited, request }: Daemon): Promise<Da
 
 describeWithAgents(`${NAMES.length} agents`, () => {
   it(
-    'are seen, answered, driven, put to sleep and found again by a person and by another agent',
+    'can be listed, answered, prompted, put to sleep and woken by a user and by another agent',
     async () => {
       const model = await modelServer();
       const before = await walkOn(await startDaemon({ config: CONFIG }), model);

@@ -192,7 +192,7 @@ const FOREIGN_QUERIES: Readonly<Record<string, readonly string[]>> = {
 const DELETES = ['stopService', 'stopGroup', 'removeService', 'removeAgent', 'removeStack'];
 const IN_ORDER = [...ALL_OPERATIONS].sort((a, b) => DELETES.indexOf(a.id) - DELETES.indexOf(b.id));
 
-it('holds an agent to its stack in every operation', async () => {
+it('an agent is limited to its stack in every operation', async () => {
   const { daemon, agent, folder: made } = await setting();
   const { port } = daemon;
   const of = (operation: Operation, key: string, query = ''): string =>
@@ -300,7 +300,7 @@ process.stdout.write('done');
 setInterval(() => {}, 1000);
 `;
 
-it('keeps a hostile agent from the things of another stack', async () => {
+it('a hostile agent cannot access another stack', async () => {
   const { daemon, folder: made } = await setting();
   writeFileSync(join(made, 'attack.mjs'), ATTACK);
   const cmd = `exec ${process.execPath} attack.mjs`;
@@ -319,7 +319,7 @@ it('keeps a hostile agent from the things of another stack', async () => {
   });
 });
 
-it('gives each life of an agent a token of its own, which outlives the daemon and ends with its process', async () => {
+it('each process of an agent has its own token, which outlives the daemon and ends with the process', async () => {
   const { daemon, agent, env, folder: made } = await setting();
   const asks = async (given: Daemon, headers = agent): Promise<number> =>
     (await given.request('GET', '/v1/services', undefined, headers)).status;
@@ -353,7 +353,7 @@ it('gives each life of an agent a token of its own, which outlives the daemon an
   expect(await asks(next, second)).toBe(401);
 });
 
-it('serves the command line within an agent, and forces for a person alone', async () => {
+it('the command line works within an agent, and --force only for a user', async () => {
   const { daemon, env, folder: made } = await setting();
   const own = cleanEnv(made, {
     ...env,

@@ -20,7 +20,7 @@ async function ask(daemon: Daemon, path: string, body?: object): Promise<any> {
 
 describeWithAgents('a real agent', () => {
   it.each(PROGRAMS)(
-    '%s gets prompts exactly, and goes on after a sleep and the death of daemon and host',
+    '%s gets prompts exactly, and continues after a sleep and after a kill of daemon and host',
     async (program) => {
       const model = await modelServer(() => 'heard');
       const { cwd, env } = prepareAgent(program, { root: newFolder(), url: model.url });

@@ -258,7 +258,7 @@ describe('an agent', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it('lives on with its terminal when the daemon is killed', async () => {
+  it('keeps running in its terminal when the daemon is killed', async () => {
     const one = await startDaemon();
     await spinup(one, { name: 'bot', cmd: 'while read line; do echo "heard $line"; done' });
     const before = await attach(one, 'bot');
@@ -275,7 +275,7 @@ describe('an agent', () => {
     after.socket.close();
   });
 
-  it('logs the text that a person would have read', async () => {
+  it('logs the text that a user would have read', async () => {
     const daemon = await startDaemon();
     const script = join(newFolder(), 'show.sh');
     writeFileSync(
@@ -327,7 +327,7 @@ exec sleep 600
     await eventually(async () => (await lines(daemon, 'bot', '?lines=1'))[0]?.endsWith('the end'));
   });
 
-  it('has no descriptor of another agent, nor has a service', async () => {
+  it('has no file descriptor of another agent, nor has a service', async () => {
     const daemon = await startDaemon();
     const pids: number[] = [];
     for (let index = 0; index < 10; index += 1) {
@@ -456,7 +456,7 @@ describe('attach', () => {
     }
   });
 
-  it('slows neither the program nor another viewer when one does not read', async () => {
+  it('delays neither the program nor another viewer when one viewer does not read', async () => {
     const daemon = await startDaemon();
     const gate = join(newFolder(), 'gate');
     await spinup(daemon, {
@@ -473,8 +473,8 @@ describe('attach', () => {
   });
 });
 
-describe('a terminal that is abused', () => {
-  it('disturbs nobody else, whatever its program prints', async () => {
+describe('an abused terminal', () => {
+  it('does not affect others, whatever its program prints', async () => {
     const daemon = await startDaemon();
     const file = join(newFolder(), 'output');
     const hostile = hostileSequences().map((sequence) => `${sequence.repeat(50)}\r\n`);
@@ -503,7 +503,7 @@ describe('a terminal that is abused', () => {
     expect(daemon.stderr()).not.toMatch(/pars|defect|crashed/i);
   });
 
-  it('closes a viewer whose program does not read, and disturbs nobody else', async () => {
+  it('closes a viewer whose program does not read, and does not affect others', async () => {
     const daemon = await startDaemon();
     await spinup(daemon, { name: 'deaf', cmd: 'stty raw -echo; exec sleep 600' });
     await spinup(daemon, { name: 'good', cmd: 'stty raw -echo; exec cat' });

@@ -44,7 +44,7 @@ const filesWith = (folder: string, text: string): string[] =>
     .filter((path) => readFileSync(path).includes(text));
 
 describe('the build', () => {
-  it('names no folder of the machine that made it, in compiled code neither', () => {
+  it('names no folder of the machine that made it, not even in compiled code', () => {
     expect(compiledIn(DIST)).not.toEqual([]);
     expect(filesWith(DIST, ROOT)).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe('the build', () => {
     expect(licensed('client-package')).toEqual(['eventsource-parser', 'smol-toml', 'ws']);
   });
 
-  it('finds every package it needs in itself, but for the native ones', () => {
+  it('contains every package it needs, except the native ones', () => {
     const native = /^(@koromix\/koffi|@lmdb\/lmdb|@lydell\/node-pty)-/;
     const optional = ['@napi-rs/nice', 'bufferutil', 'msgpackr-extract', 'utf-8-validate'];
     const sources = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter(
@@ -155,7 +155,7 @@ describe('the compiled code of the build', () => {
     expect(await startAndEnd(build)).toBe(0);
   });
 
-  it('installs nothing through a link to the packages of another tree', () => {
+  it('is refused when node_modules is a link to other packages', () => {
     const tree = newFolder();
     cpSync(join(ROOT, 'src/build'), join(tree, 'src/build'), { recursive: true });
     const packages = join(tree, 'other');

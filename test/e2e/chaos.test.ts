@@ -171,7 +171,7 @@ async function keptEvents(daemon: Daemon): Promise<KeptEvent[]> {
   }
 }
 
-it(`whatever is killed, no process, event or line is lost or doubled (seed ${SEED})`, async () => {
+it(`whatever is killed, no process, event or line is lost or duplicated (seed ${SEED})`, async () => {
   const mark = `CHAOS=${process.pid}-${Date.now()}`;
   const printed = newFolder();
   const env = { ...Object.fromEntries([mark.split('=')]), PRINTED: printed } as Record<string, string>;

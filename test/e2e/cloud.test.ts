@@ -49,7 +49,7 @@ describe('the cloud API', () => {
     expect((await daemon.request('GET', '/k8s/nothing')).status).toBe(401);
   });
 
-  it('refuses a kubeconfig that goes beyond the location of a cluster', async () => {
+  it('refuses a kubeconfig with more than address and credentials', async () => {
     const daemon = await startDaemon({ config });
     const marker = join(newFolder(), 'ran');
     const evil = `apiVersion: v1
@@ -158,7 +158,7 @@ spec:
   }, 90_000);
   afterAll(() => void kubectl('delete', 'namespace', namespace, '--wait=false'));
 
-  it('a workload sleeps, wakes by curl through its tether, and the tether survives the daemon', async () => {
+  it('puts a workload to sleep, wakes it by curl through its tether, and keeps the tether across daemons', async () => {
     const one = await startDaemon({ config });
     const added = await ask(one, 'POST', '/k8s/clusters', {
       name: 'real',
@@ -226,7 +226,7 @@ spec:
     expect((await ask(two, 'GET', '/k8s/tethers')).body).toEqual([]);
   }, 90_000);
 
-  it('tethers outlive the threads that carry and store them', async () => {
+  it('keeps tethers when the threads that run and store them end', async () => {
     const daemon = await startDaemon({ config, env: INSPECTABLE });
     const added = await ask(daemon, 'POST', '/k8s/clusters', {
       name: 'real',
@@ -267,7 +267,7 @@ spec:
       ).toMatch(/^web-/);
   }, 90_000);
 
-  it('a tether of another Berth wakes its workload, and outlives the end of either', async () => {
+  it('offers tethers to another Berth, which wake workloads and outlive a restart of either', async () => {
     const port = freePort();
     const relay = `[cloud]\ntoken = "there"\nbind = "127.0.0.1"\nport = ${port}\nrelay_port = 0\n`;
     const there = await startDaemon({ config: relay });
@@ -326,7 +326,7 @@ spec:
     await expect(curl(at)).rejects.toThrow();
   }, 120_000);
 
-  it('a token that may tether in one namespace does that over the relay, until it is revoked', async () => {
+  it('allows a token with rights in one namespace to tether over the relay, until it is revoked', async () => {
     const port = freePort();
     const relay = `[cloud]\ntoken = "there"\nbind = "127.0.0.1"\nport = ${port}\nrelay_port = 0\n`;
     await startDaemon({ config: relay });

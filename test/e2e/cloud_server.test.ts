@@ -42,7 +42,7 @@ function refusedStart(
 }
 
 describe('a cloud server', () => {
-  it('serves the cloud part, its health, metrics and document, and nothing of this machine', async () => {
+  it('serves the cloud part, its health, metrics and API document, and nothing of this machine', async () => {
     const server = await startServer();
     expect((await server.request('GET', '/readyz')).status).toBe(200);
     expect((await server.request('GET', '/livez')).status).toBe(200);
@@ -64,7 +64,7 @@ describe('a cloud server', () => {
     expect(await server.exited).toEqual({ code: 0, signal: null });
   });
 
-  it('keeps its clusters over a kill, and has its state directory to itself', async () => {
+  it('keeps its clusters after a kill, and locks its state directory', async () => {
     const first = await startServer();
     const added = await ask(first, 'POST', '/k8s/clusters', { name: 'c', kubeconfig: KUBECONFIG });
     expect(added.status).toBe(201);
@@ -82,7 +82,7 @@ describe('a cloud server', () => {
     ]);
   });
 
-  it('is not ready with a key that did not seal its clusters, and says so', async () => {
+  it('is not ready with another key than that of its clusters, and reports it', async () => {
     const first = await startServer();
     await ask(first, 'POST', '/k8s/clusters', { name: 'c', kubeconfig: KUBECONFIG });
     await stopDaemon(first);
@@ -172,7 +172,7 @@ describe.runIf(canBecomeOthers)('volumes as Kubernetes mounts them', () => {
     expect([stdout, stderr]).toEqual([expect.stringMatching(/^berth: listening on /), '']);
   });
 
-  it('need no name of the user, as images have none for it', () => {
+  it('work for a user without a name, as in container images', () => {
     const nameless = 54_321;
     const { stderr } = spawnSync(process.execPath, [BIN, 'cloud', 'migrate'], {
       ...{ uid: nameless, gid: nameless, cwd: '/', encoding: 'utf8' },
@@ -181,7 +181,7 @@ describe.runIf(canBecomeOthers)('volumes as Kubernetes mounts them', () => {
     expect(stderr).toContain('cloud.database_url is not set');
   });
 
-  it('are refused where everybody may read the secret', async () => {
+  it('are refused if everybody may read the secret', async () => {
     const key = secret(Buffer.alloc(32, 'k'), 0o444);
     const { stderr } = await serve(join(volume(), 'state'), key);
     expect(stderr).toContain(

@@ -33,7 +33,7 @@ it.each([
   ['is missing', (path: string) => rmSync(path)],
   ['is damaged', (path: string) => writeFileSync(path, 'rubbish'.repeat(5_000))],
 ])(
-  'a store that %s ends the start with one line and exit code 1, and names the way back',
+  'a store that %s ends the start with exit code 1 and one line that says how to recover',
   async (why, harm) => {
     const state = await usedState();
     harm(join(state, 'store.mdb'));
@@ -69,7 +69,7 @@ it('an environment whose key is lost is listed, does not start, and starts when 
   expect(lines).toEqual(['it is safe']);
 });
 
-it('a damaged row is named by the log and by doctor, and the rest goes on', async () => {
+it('a damaged row is named by the log and by doctor, and the other rows are used', async () => {
   const stateDir = await usedState();
   const path = join(stateDir, 'store.mdb');
   const bytes = readFileSync(path);
@@ -83,7 +83,7 @@ it('a damaged row is named by the log and by doctor, and the rest goes on', asyn
   expect(stdout).toContain('damaged rows of the store were left out: services.web');
 });
 
-it('a daemon that dies of its mapped store, in the background, is answered with the way back', async () => {
+it('berth daemon start says how to recover when the daemon crashes on its mapped store', async () => {
   const script = join(newFolder(), 'berth.cjs');
   // The command line starts the daemon as itself.
   const fault = "if (!process.argv.includes('start')) process.kill(process.pid, 'SIGBUS');";

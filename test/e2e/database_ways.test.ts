@@ -64,7 +64,7 @@ const newCaFile = (text: string): string => {
 };
 
 describe(`TLS to the database${NO_POSTGRES}`, () => {
-  it('checks the certificate and the name, with the authority of sslrootcert', async () => {
+  it('verifies the certificate and the name, with the CA of sslrootcert', async () => {
     const url = by(await must(postgres).createDatabase(), { host: 'localhost' });
     const safe = `${url}?sslmode=verify-full&sslrootcert=${newCaFile(ca.cert)}`;
     expect(migrate(safe)).toEqual({ code: 0, said: 'the schema has format 1 now\n' });
@@ -80,7 +80,7 @@ describe(`TLS to the database${NO_POSTGRES}`, () => {
     ['another authority', 'localhost', () => newCaFile(stranger.cert), /unable to verify|self.signed/],
     ['another name', '127.0.0.1', () => newCaFile(ca.cert), /does not match|is not in the cert/],
     ['no file of an authority', 'localhost', () => '/nowhere/ca.pem', /sslrootcert: ENOENT/],
-  ])('refuses %s, and says so', async (_what, host, caFile, reason) => {
+  ])('refuses %s, and reports it', async (_what, host, caFile, reason) => {
     const url = by(await must(postgres).createDatabase(), { host });
     const { code, said } = migrate(`${url}?sslmode=verify-full&sslrootcert=${caFile()}`);
     expect([code, said]).toEqual([1, expect.stringMatching(reason)]);
@@ -88,7 +88,7 @@ describe(`TLS to the database${NO_POSTGRES}`, () => {
   });
 });
 
-describe(`a pool of connections before the database${NO_POSTGRES || NO_POOLER}`, () => {
+describe(`a connection pool in front of the database${NO_POSTGRES || NO_POOLER}`, () => {
   const itPooled = test.skipIf(!hasPostgres || !hasPooler);
 
   async function withPooler<T>(

@@ -33,7 +33,7 @@ class Seen {
   }
 }
 
-it('loses no line of fifty services that print at once, and shows none twice', {
+it('a followed log loses no line of fifty services that print at once, and shows none twice', {
   timeout: 120_000,
 }, async () => {
   const daemon = await startDaemon();

@@ -63,7 +63,7 @@ const commandsOf = async (daemon: Daemon): Promise<Map<string, string>> => {
 };
 
 it(
-  `a disk that fills and empties costs no acknowledged change and no daemon (seed ${SEED})`,
+  `a disk that fills and empties loses no acknowledged change and ends no daemon (seed ${SEED})`,
   async ({ skip }) => {
     const disk = smallDisk('12m');
     if (disk === undefined) return skip('no right to mount a small file system');
@@ -107,7 +107,7 @@ it(
   LENGTH_MS + 60_000,
 );
 
-it('the cloud part is refused while its first key finds no room, and starts once there is room', async ({
+it('the cloud part is refused while there is no room for its first key, and starts once there is', async ({
   skip,
 }) => {
   const disk = smallDisk('12m');

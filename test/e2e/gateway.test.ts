@@ -36,7 +36,7 @@ const doctor = ({ stateDir, configFile }: Daemon): string =>
 const threadsOf = ({ pid }: Daemon): string[] =>
   readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim());
 
-it('serves services by name, from the first request on, which may come in pieces', async () => {
+it('the gateway serves services by name, from the first request, which may arrive in pieces', async () => {
   const daemon = await startDaemon();
   const port = must(await gatewayPort(daemon));
   const own = freePort();
@@ -68,7 +68,7 @@ it('serves services by name, from the first request on, which may come in pieces
   await eventually(async () => (await both()).body.code === 'not_running');
 });
 
-it('keeps the names of services away from the API', async () => {
+it('the gateway does not serve the API under the names of services', async () => {
   const daemon = await startDaemon();
   const port = must(await gatewayPort(daemon));
   const spec = { name: 'api', cmd: 'exec sleep 600', port: daemon.port };
@@ -85,7 +85,7 @@ it('keeps the names of services away from the API', async () => {
   expect((await send(port, 'GET', '/', { headers: page })).body.code).toBe('forbidden_origin');
 });
 
-it('holds its port on both addresses from the start, and says that there is no agent', async () => {
+it('the gateway holds its port on both addresses from the start, and reports an unknown agent', async () => {
   const daemon = await startDaemon();
   const port = must(await gatewayPort(daemon));
   for (const host of ['127.0.0.1', '::1']) expect(await occupy(host, port)).toBe('EADDRINUSE');
@@ -103,7 +103,7 @@ it('holds its port on both addresses from the start, and says that there is no a
   expect(doctor(daemon)).toContain(`agents are served by host name on port ${port}`);
 });
 
-it('wakes an agent that sleeps, whose server has the requests that came meanwhile', async () => {
+it('the gateway wakes a sleeping agent, whose server gets the requests that arrived meanwhile', async () => {
   const daemon = await startDaemon();
   const port = must(await gatewayPort(daemon));
   const cwd = newFolder();
@@ -121,7 +121,7 @@ it('wakes an agent that sleeps, whose server has the requests that came meanwhil
   expect(events).toHaveLength(1);
 });
 
-it('keeps its port while its thread is restarted, and serves on it again', async () => {
+it('the gateway keeps its port while its thread is restarted, and serves on it again', async () => {
   const daemon = await startDaemon({ env: INSPECTABLE });
   const port = must(await gatewayPort(daemon));
   await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec sleep 600' });
@@ -143,7 +143,7 @@ it('keeps its port while its thread is restarted, and serves on it again', async
 });
 
 it.each(['127.0.0.1', '::1'])(
-  'is none where somebody has its port on %s, and hands out no address',
+  'the gateway is off when another program has its port on %s, and there are no gateway URLs',
   async (host) => {
     const port = freePort();
     expect(await occupy(host, port)).toBe(port);
@@ -164,7 +164,7 @@ it.each(['127.0.0.1', '::1'])(
 );
 
 it.runIf(canBecomeOthers)(
-  'a service on whose port another user listens is not ready, and says who it is',
+  'a service on whose port another user listens is not ready, and names the user',
   async () => {
     const daemon = await startDaemon();
     const [port, gate] = [freePort(), join(newFolder(), 'gate')];
@@ -193,7 +193,7 @@ it.runIf(canBecomeOthers)(
   },
 );
 
-it('starts and serves after more connections than there are descriptors', async () => {
+it('the gateway starts and serves after more connections than there are descriptors', async () => {
   const maxFiles = 256;
   const daemon = await startDaemon({ maxFiles });
   const port = must(await gatewayPort(daemon));

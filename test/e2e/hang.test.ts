@@ -32,7 +32,7 @@ async function daemonWithService(): Promise<{
   };
 }
 
-it('a services thread that hangs is replaced, readyz says so, and services run on', async () => {
+it('a services thread that hangs is replaced, /readyz reports it, and services continue', async () => {
   const { daemon, pid, hang } = await daemonWithService();
   await hang('services');
   await eventually(async () => {
@@ -65,7 +65,7 @@ it('SIGTERM ends a daemon whose services thread hangs, and its services with it'
   expect(isAlive(pid)).toBe(false);
 }, 60_000);
 
-it('a daemon that was stopped as a whole for longer goes on', async () => {
+it('a daemon that was suspended as a whole continues', async () => {
   const { daemon, pid } = await daemonWithService();
   daemon.signal('SIGSTOP');
   await pause(STOPPED_MS);

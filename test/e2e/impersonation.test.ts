@@ -68,7 +68,7 @@ describe.each([
   ],
   ['that knows no such path', () => ({ status: 404, body: '<html>' })],
   ['that answers no JSON', () => ({ status: 200, body: 'hello' })],
-])('a stranger %s', (_what, answer) => {
+])('an impostor %s', (_what, answer) => {
   it.each([
     ['Node', nodeTransport],
     ['browsers', createFetchTransport()],
@@ -107,7 +107,7 @@ describe.each([
   });
 });
 
-it('refuses the proof that a stranger gets from the daemon on another port', async () => {
+it('a client refuses a proof that an impostor gets from the daemon on another port', async () => {
   const daemon = await daemonOn(0);
   const port = freePort();
   const stranger = await invade(port, async (path) => {
@@ -119,7 +119,7 @@ it('refuses the proof that a stranger gets from the daemon on another port', asy
   expectNothingLearnt(stranger.heard());
 });
 
-it('a stream outlives the stranger: it asks him for a proof alone, and goes on with the daemon', async () => {
+it('a stream outlives an impostor: it requests only a proof, and continues with the daemon', async () => {
   const port = freePort();
   const first = await daemonOn(port);
   const states: string[] = [];
@@ -149,7 +149,7 @@ it('a stream outlives the stranger: it asks him for a proof alone, and goes on w
 });
 
 it.runIf(hasChromium)(
-  `the page asks the stranger for a proof alone, and goes on with the daemon${hasChromium ? '' : ' (skipped: chromium is not installed)'}`,
+  `the page requests only a proof from an impostor, and continues with the daemon${hasChromium ? '' : ' (skipped: chromium is not installed)'}`,
   async () => {
     const port = freePort();
     const first = await daemonOn(port);

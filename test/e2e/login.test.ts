@@ -33,7 +33,7 @@ function holdersOf(path: string): number {
 }
 
 describe('berth login', () => {
-  it('takes a person to the clusters of the team, until berth logout', async () => {
+  it('gives a user access to the clusters of the team, until berth logout', async () => {
     const { url, issuer, run, admin, loginFile, state } = await team();
     expect((await run('k8s', 'clusters')).code, 'no daemon runs').toBe(5);
     const first = await run('login', `${url}/`);
@@ -70,7 +70,7 @@ describe('berth login', () => {
     expect([existsSync(loginFile), issuer.polls]).toEqual([false, []]);
   });
 
-  it('asks less often when the issuer says so, and again where it fails for a moment', async () => {
+  it('polls less often when the issuer requests it, and retries after a temporary failure', async () => {
     const { url, issuer, run } = await team();
     const polledAt: number[] = [];
     const exchange = issuer.routes.get('/token');
@@ -85,7 +85,7 @@ describe('berth login', () => {
     expect(second - first).toBeGreaterThan(5_500);
   });
 
-  it('leaves nothing when it is interrupted or killed', async () => {
+  it('leaves nothing behind when it is interrupted or killed', async () => {
     const { url, issuer, env, loginFile } = await team();
     issuer.isConfirmed = false;
     for (const signal of ['SIGINT', 'SIGKILL'] as const) {
@@ -106,7 +106,7 @@ describe('berth login', () => {
     }
   });
 
-  it('is for https, for a Berth with an issuer, and for people', async () => {
+  it('requires https, a Berth with an issuer, and a user', async () => {
     const { url, run, env } = await team({ hasIssuer: false });
     const none = await run('login', url);
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('has no issuer of logins')]);
@@ -145,7 +145,7 @@ describe('a login', () => {
     expect(statSync(loginFile).mode & 0o777).toBe(0o600);
   });
 
-  it('is what it was when a renewal is killed', async () => {
+  it('is unchanged when a renewal is killed', async () => {
     const here = await loggedIn();
     const { issuer, env, run, loginFile, state } = here;
     makeDue(here);
@@ -165,7 +165,7 @@ describe('a login', () => {
     expect(readdirSync(state).sort()).toEqual(['login.json', 'login.lock']);
   });
 
-  it('asks for a new one when the issuer refuses to renew it, and stays', async () => {
+  it('reports that a new one is needed when the issuer refuses to renew it, and remains', async () => {
     const here = await loggedIn();
     const { url, issuer, run, loginFile } = here;
     const exchange = issuer.routes.get('/token');
@@ -184,7 +184,7 @@ describe('a login', () => {
     expect(await run('k8s', 'clusters')).toMatchObject({ code: 0 });
   });
 
-  it('goes on while the issuer is away, until its token expires', async () => {
+  it('continues while the issuer is unreachable, until its token expires', async () => {
     const here = await loggedIn();
     const { issuer, run } = here;
     issuer.routes.set('/token', () => ({
@@ -201,7 +201,7 @@ describe('a login', () => {
     expect(out.code).toBe(0);
   });
 
-  it('is refused where others could read it, or a link leads to it', async () => {
+  it('is refused if others can read it, or if it is a link', async () => {
     const { run, loginFile, state } = await loggedIn();
     chmodSync(loginFile, 0o644);
     const wide = await run('k8s', 'clusters');
@@ -217,7 +217,7 @@ describe('a login', () => {
     expect((await run('logout')).stderr).toContain('others can write to the state directory');
   });
 
-  it('is that of the daemon with cloud.remote', async () => {
+  it('is used by the daemon with cloud.remote', async () => {
     const here = await loggedIn();
     const { url, issuer, env, state } = here;
     const daemon = await startDaemon({
@@ -241,7 +241,7 @@ describe('a login', () => {
 });
 
 describe('an API token in place of a login', () => {
-  it('is read from a private file or stdin, and is good for what it may do', async () => {
+  it('is read from a private file or stdin, and gives its own rights', async () => {
     const { url, run, admin, env, loginFile } = await team({ hasIssuer: false });
     const made = await admin('k8s', 'tokens', 'create', 'ci', '--role', 'viewer');
     const token = made.stdout.trim();
@@ -324,7 +324,7 @@ const HOSTILE: readonly [what: string, change: Change][] = [
 ];
 
 describe('a hostile issuer', () => {
-  it('gets nobody logged in, and nothing of what was asked', async () => {
+  it('logs nobody in, and gets no token', async () => {
     const { url, issuer, run, loginFile } = await team();
     const other = await startIssuer();
     const { document, routes } = issuer;

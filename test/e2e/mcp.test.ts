@@ -185,7 +185,7 @@ describe('the official client', () => {
     expect(await failure(byHttp, 'stack_up', {})).toContain('invalid_spec: stack is missing');
   });
 
-  it('speaks the version before, too', async () => {
+  it('also speaks the previous version', async () => {
     const daemon = await daemonOf();
     const byHttp = await overHttp(daemon, '2025-11-25');
     const byStdio = await overStdio(daemon, '2025-11-25', folder());
@@ -221,7 +221,7 @@ describe('a request over HTTP', () => {
   });
   const LIST = message('tools/list');
 
-  it('passes the same checks as every other', async () => {
+  it('passes the same checks as any other request', async () => {
     const daemon = await daemonOf({ config: '[auth]\ntoken = "secret"\n' });
     const post = (headers: Record<string, string>) =>
       send(daemon.port, 'POST', '/mcp', { body: LIST.body, headers: { ...LIST.headers, ...headers } });
@@ -248,7 +248,7 @@ describe('a request over HTTP', () => {
     expect(await failure(client, 'workloads', {})).toContain('unauthorized');
   });
 
-  it('answers garbage, and goes on', async () => {
+  it('with garbage is answered, and the next one works', async () => {
     const daemon = await daemonOf();
     const post = (body: string | object, headers: Record<string, string> = HEADERS) =>
       send(daemon.port, 'POST', '/mcp', { body, headers });
@@ -325,7 +325,7 @@ describe('a request over HTTP', () => {
     }
   });
 
-  it('tells of changes of a log that is subscribed to', async () => {
+  it('notifies subscribers of changes of a log', async () => {
     const daemon = await daemonOf();
     await daemon.request('POST', '/v1/services', {
       name: 'web',

@@ -51,7 +51,7 @@ const crash = async (daemon: Daemon, name: string): Promise<void> => {
 
 const parsed = (got: readonly Got[]) => got.map(({ body }) => JSON.parse(body));
 
-it('sends notices that nobody can forge or hold up, and says how the targets fare', async () => {
+it('notices cannot be forged or delayed by others, and the state of their targets is reported', async () => {
   const good = await receiver((count) => (count === 1 ? 302 : 204));
   const hanging = await receiver(() => null);
   const file = join(folder(), 'notice.json');
@@ -92,7 +92,7 @@ to = { exec = "cat > ${file}.new && mv ${file}.new ${file}" }
   expect(everything).not.toMatch(new RegExp(`${SECRET}|/hangs|/in\\b`));
 });
 
-it('keeps a notice over a kill of the daemon, and tries every target when asked to', async () => {
+it('notices survive a kill of the daemon, and every target can be tested', async () => {
   const late = await receiver((count) => (count === 1 ? 500 : 200));
   const config = `
 [[notify]]
@@ -129,14 +129,14 @@ it.each([
   ['to = { exec = "SECRETcommand", desktop = true }', 'notify[0].to must have one of'],
   ['to = { ntfy = "https://ntfy.sh/SECRET/topic" }', 'notify[0].to.ntfy must be the URL of a topic'],
   ['to = { desktop = true }\nSECRETkey = 1', 'notify[0] has an unknown key'],
-])('refuses %s without showing what is secret', async (line, message) => {
+])('notices with %s are refused without showing what is secret', async (line, message) => {
   const config = `[[notify]]\nwhen = { types = ["service.crashed"] }\n${line}\n`;
   const error = await daemonOf({ config }).catch((caught: Error) => caught);
   expect(String(error)).toContain(message);
   expect(String(error).replace('"SECRETkey"', '')).not.toContain('SECRET');
 });
 
-it('leaves no command behind that was under way when the daemon ended', async () => {
+it('notices leave no command behind that was running when the daemon ended', async () => {
   const file = join(folder(), 'pid');
   const command = `echo $$ > ${file}.new && mv ${file}.new ${file} && exec sleep 1000`;
   const daemon = await daemonOf({

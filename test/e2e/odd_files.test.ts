@@ -16,7 +16,7 @@ it.each([
     'is a FIFO',
   ],
   ['host/ledger', (path: string) => mkdirSync(path), 'is a folder'],
-])('%s that is no file ends the start with one line', async (name, make, said) => {
+])('%s that is not a file ends the start with one line', async (name, make, said) => {
   const state = join(newFolder(), 'state');
   const path = join(state, name);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -32,7 +32,7 @@ it('too few open files end the start with one line', async () => {
   );
 });
 
-it('a FIFO in the place of a log holds up nothing', async () => {
+it('a FIFO in the place of a log delays nothing', async () => {
   const daemon = await startDaemon();
   const folder = join(daemon.stateDir, 'logs', 'web');
   mkdirSync(folder, { recursive: true });

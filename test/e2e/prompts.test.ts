@@ -52,7 +52,7 @@ describe('a prompt', { timeout: 60_000 }, () => {
     expect(answers[0]?.body.lines).toEqual(['moved']);
   });
 
-  it('is answered by a shell and by an interpreter with what has appeared', async () => {
+  it('returns the new lines of a shell and of an interpreter', async () => {
     const daemon = await startDaemon({ config: CONFIG });
     const file = join(newFolder(), 'out');
     await idle(daemon, { sh: 'exec bash --norc -i', py: 'exec python3 -q', cat: `exec cat > ${file}` });
@@ -72,7 +72,7 @@ describe('a prompt', { timeout: 60_000 }, () => {
     expect(refused.map(({ body }) => body.code)).toEqual(['invalid_spec', 'invalid_spec']);
   });
 
-  it('of fifty at once is typed alone', async () => {
+  it('of fifty at once is the only one that is typed', async () => {
     const daemon = await startDaemon({ config: CONFIG });
     const file = join(newFolder(), 'out');
     await idle(daemon, { bot: composing(file) });
@@ -85,7 +85,7 @@ describe('a prompt', { timeout: 60_000 }, () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]));
   });
 
-  it('is typed once at most when the daemon is killed in the middle', async () => {
+  it('is typed at most once when the daemon is killed meanwhile', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const below = random(seed);
     const stateDir = newFolder();

@@ -146,7 +146,7 @@ describe('one service', () => {
     expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
   });
 
-  it('tells the next time of its schedule in the answer to its registration', async () => {
+  it('has the next time of its schedule in the response to its registration', async () => {
     const daemon = await startDaemon();
     const task = { name: 'nightly', kind: 'task', cmd: 'true', port: null };
     const nextOf = async (schedule: unknown): Promise<number> => {
@@ -159,7 +159,7 @@ describe('one service', () => {
     expect(body).not.toHaveProperty('nextRunAt');
   });
 
-  it('is awaited while it becomes ready late, and refused when it never does', async () => {
+  it('is awaited while it becomes ready late, and fails to start if it never does', async () => {
     const daemon = await startDaemon();
     const port = freePort();
     await register(daemon, 'late', { port, cmd: server(400), ready: `http://localhost:${port}/` });
@@ -244,7 +244,7 @@ describe('one service', () => {
     expect(await get(daemon, 'web')).toMatchObject({ port: second, url: `http://localhost:${second}` });
   });
 
-  it("gets its environment and no variable of the daemon's own", async () => {
+  it('gets its environment and no variable of the daemon itself', async () => {
     const daemon = await startDaemon({ env: { npm_config_x: '1', FROM_USER: 'yes', BERTH_AUTH_TOKEN: '' } });
     const port = freePort();
     await register(daemon, 'web', { port, cmd: 'exec sleep 600', env: { OWN: 'ä b', PORT_NOT: '1' } });

@@ -88,7 +88,7 @@ async function untilHeld(server: Daemon): Promise<number> {
 }
 
 describe(`two servers on one database${NO_POSTGRES}`, () => {
-  it('run the cloud part in one of them; the other says that it stands by', async () => {
+  it('run the cloud part in one of them, and the other reports that it stands by', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     expect((await ask(first, 'GET', '/readyz')).status).toBe(200);
@@ -102,7 +102,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await second.request('GET', '/livez')).status).toBe(200);
   });
 
-  it('answer alike: what asks the other one is passed on, with its events', async () => {
+  it('answer alike: the standby forwards requests, and passes events back', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -141,7 +141,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     ).toEqual(after.map((_: unknown, index: number) => after.length - index));
   });
 
-  it('hand over at SIGTERM, with every row', async () => {
+  it('hand over at SIGTERM, with all rows', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -158,7 +158,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(second.stderr()).toContain('this Berth has the clusters now');
   });
 
-  it('hand over at kill -9, and whoever comes back stands by', async () => {
+  it('hand over at kill -9, and the killed one stands by after its restart', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -170,7 +170,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect((await askAlone(third, '/k8s/workloads')).body).toMatchObject({ code: 'standing_by' });
   });
 
-  it('take the tokens and grants that were made at any of them, also after a takeover', async () => {
+  it('accept tokens and grants that were created at either, also after a takeover', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -202,7 +202,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(await may(third), 'revoked for the next one too').toEqual([401, 401]);
   });
 
-  it('let a stopped one change nothing when it goes on: it has lost the lease, and stands by', async () => {
+  it('refuse changes of a suspended lease holder when it continues: it has lost the lease, and stands by', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -228,7 +228,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(first.stderr()).toContain('this replica has lost the lease of the shared database');
   });
 
-  it('let a change that is still on its way come too late, once the next one has told that it was not made', async () => {
+  it('refuse a late change once the next lease holder has reported that it was not made', async () => {
     const team = await newTeam();
     const first = await startServer(team);
     const second = await startServer(team);
@@ -254,7 +254,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     expect(double.get('Deployment', 'web', 'late').spec.replicas).toBe(0);
   });
 
-  it('go on after the database was killed, one of them with the clusters', async () => {
+  it('continue after the database was killed, with one lease holder', async () => {
     const team = await newTeam();
     const servers = [await startServer(team), await startServer(team)] as const;
     const id = await addWorkload(servers[0], 'crashed');
@@ -266,7 +266,7 @@ describe(`two servers on one database${NO_POSTGRES}`, () => {
     );
   });
 
-  it('agree on one key, and refuse another', async () => {
+  it('require the same key', async () => {
     const team = await newTeam();
     const [first, second] = await Promise.all([startServer(team), startServer({ ...team, key: newKey() })]);
     const codes = async (): Promise<unknown[]> =>
@@ -291,8 +291,8 @@ const migrate = (url: string): { code: number | null; out: string; said: string 
   return { code: status, out: stdout, said: stderr };
 };
 
-describe(`a database that does not fit${NO_POSTGRES}`, () => {
-  it('is refused with the reason by the command and by the server, which serves it once it fits', async () => {
+describe(`an unsuitable database${NO_POSTGRES}`, () => {
+  it('is refused with the reason by the command and by the server, which uses it once it is suitable', async () => {
     const team = await newTeam();
     expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 now\n' });
     expect(migrate(team.url)).toMatchObject({ code: 0, out: 'the schema has format 1 already\n' });
@@ -321,7 +321,7 @@ describe(`a database that does not fit${NO_POSTGRES}`, () => {
     ['of another user', (url: string) => url.replace('postgres@', 'nobody@'), /role "nobody" does not exist/],
     ['read-only', (url: string) => url, /it is read-only/],
     ['of another encoding', (url: string) => `${url}_latin1`, /its encoding is LATIN1; UTF8 is needed/],
-  ])('is named when it is %s, without a password', async (kind, change, reason) => {
+  ])('is reported when it is %s, without its password', async (kind, change, reason) => {
     const url = await must(postgres).createDatabase();
     if (kind === 'read-only')
       await must(postgres).run(
@@ -338,7 +338,7 @@ describe(`a database that does not fit${NO_POSTGRES}`, () => {
     expect(said).not.toContain('geheim');
   });
 
-  it('is no setting when it is no proper URL', () => {
+  it('is refused as a setting when it is not a valid URL', () => {
     for (const url of [
       'mysql://a:geheim@b/c',
       'postgresql://u:geheim@h/d?sslmode=require',
@@ -352,7 +352,7 @@ describe(`a database that does not fit${NO_POSTGRES}`, () => {
 });
 
 describe(`berth cloud move${NO_POSTGRES}`, () => {
-  it('brings the clusters of a state directory into the database, as often as it is given', async () => {
+  it('copies the clusters of a state directory into the database, also repeatedly', async () => {
     const team = await newTeam();
     const config = `[cloud]\ntoken = "cloud"\nport = 0\nrelay_port = -1\nkey_file = "${team.key}"\n`;
     const alone = await startDaemon({ config, command: ['cloud', 'serve'] });

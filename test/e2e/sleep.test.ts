@@ -118,7 +118,7 @@ const refused = async (port: number): Promise<boolean> =>
     (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
   );
 
-it('sleeps when nothing moves, and is woken by a connection, its name and the API', async () => {
+it('a service sleeps without traffic, and is woken by a connection, its host name and the API', async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port, sleep: { afterMinutes: 1 / 60 } });
@@ -167,7 +167,7 @@ it('sleeps when nothing moves, and is woken by a connection, its name and the AP
   await eventually(() => refused(port));
 });
 
-it('stays awake while bytes move, and when a person has started it so', async () => {
+it('a service stays awake while bytes move, and when it was started with --awake', async () => {
   const daemon = await startDaemon();
   const [port, other] = [freePort(), freePort()];
   const sleep = { afterMinutes: 1 / 60 };
@@ -191,7 +191,7 @@ it('stays awake while bytes move, and when a person has started it so', async ()
   await eventually(async () => (await status(daemon, 'kept')) === 'sleeping');
 });
 
-it('wakes a stack of three once for 50 connections, and serves each its bytes in order', async () => {
+it('50 connections wake a stack of three once, and each gets its bytes in order', async () => {
   const daemon = await startDaemon();
   const [web, api, db] = [freePort(), freePort(), freePort()];
   const group = 'shop';
@@ -217,7 +217,7 @@ it('wakes a stack of three once for 50 connections, and serves each its bytes in
   expect(after.filter((one) => one.endsWith('woke')).sort()).toEqual(['api woke', 'db woke', 'web woke']);
 });
 
-it('carries a WebSocket and server-sent events, and wakes for each', async () => {
+it('the door forwards a WebSocket and server-sent events, which wake the service', async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port });
@@ -229,7 +229,7 @@ it('carries a WebSocket and server-sent events, and wakes for each', async () =>
   expect((await send(port, 'GET', '/events', {})).text).toBe('data: 1\n\ndata: 2\n\n');
 });
 
-it('is open again after kill -9 of the daemon and of the host, asleep or awake', async () => {
+it('the door is open again after kill -9 of the daemon and of the host, asleep or awake', async () => {
   const stateDir = join(newFolder(), 'state');
   const first = await startDaemon({ stateDir });
   const [sleeping, awake] = [freePort(), freePort()];
@@ -257,7 +257,7 @@ it('is open again after kill -9 of the daemon and of the host, asleep or awake',
   expect(await exchange(awake, ['again'])).toBe('echo again');
 });
 
-it('serves who comes first after the daemon and the host were killed while a client waited', async () => {
+it('the first client is served after the daemon and the host were killed while a client waited', async () => {
   const stateDir = join(newFolder(), 'state');
   const first = await startDaemon({ stateDir });
   const [port, gate] = [freePort(), join(newFolder(), 'gate')];
@@ -296,7 +296,7 @@ it('serves who comes first after the daemon and the host were killed while a cli
   await eventually(() => now === pid || !isAlive(pid));
 });
 
-it('wakes a group in order, with what its members need, and each once', async () => {
+it('the wake of a group wakes its members and their dependencies in order, each once', async () => {
   const daemon = await startDaemon();
   const [db, api, other] = [freePort(), freePort(), freePort()];
   await register(daemon, 'db', { port: db });
@@ -325,7 +325,7 @@ it('wakes a group in order, with what its members need, and each once', async ()
   expect([unknown.status, unknown.body.code]).toEqual([404, 'unknown_group']);
 });
 
-it('resets who waits for a service that cannot start, and refuses without a rule for sleep', async () => {
+it('a client of a service that cannot start is reset, and a sleep without a sleep rule is refused', async () => {
   const daemon = await startDaemon();
   const port = freePort();
   const spec = { name: 'bad', cmd: 'sleep 0.1; exit 3', port, cwd: '/', ready: `tcp://localhost:${port}` };
@@ -356,7 +356,7 @@ async function openThings(daemon: Daemon): Promise<unknown> {
   }));
 }
 
-it(`leaks nothing in ${CYCLES} cycles of sleep and wake`, { timeout: 30_000 + CYCLES * 1_000 }, async () => {
+it(`${CYCLES} cycles of sleep and wake leak nothing`, { timeout: 30_000 + CYCLES * 1_000 }, async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port });
@@ -386,7 +386,7 @@ const postgresBin = existsSync(POSTGRES)
   : undefined;
 const run = promisify(execFile);
 
-it.skipIf(!postgresBin)('wakes a real Postgres for psql (needs postgresql from Debian)', async () => {
+it.skipIf(!postgresBin)('psql wakes a real Postgres (needs postgresql from Debian)', async () => {
   const daemon = await startDaemon();
   const [port, folder] = [freePort(), newFolder()];
   const isRoot = process.getuid?.() === 0;
@@ -414,7 +414,7 @@ it.skipIf(!postgresBin)('wakes a real Postgres for psql (needs postgresql from D
   expect(await eventually(query)).toBe('2');
 });
 
-it('is asleep, or woken by who waits, after the host was killed in the middle of a sleep', async () => {
+it('a service is asleep, or woken by a waiting client, after the host was killed during its sleep', async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port, env: { SLOW: '1' } });
@@ -438,7 +438,7 @@ it('is asleep, or woken by who waits, after the host was killed in the middle of
   }
 });
 
-it('holds a client that comes while it is put to sleep', async () => {
+it('a client that connects while the service is put to sleep is held', async () => {
   const daemon = await startDaemon();
   const port = freePort();
   await register(daemon, 'web', { port, env: { SLOW: '1' } });

@@ -62,7 +62,7 @@ const urlIn = async (run: (line: string) => Promise<Ran>, name: string): Promise
 const variable = async (url: string, name: string): Promise<string> => (await fetch(`${url}/${name}`)).text();
 
 describe('two checkouts of one project', () => {
-  it('are up at once, each with its own names, ports and agent, and end apart', async () => {
+  it('run at the same time, each with its own names, ports and agent, and end separately', async () => {
     const { daemon, main, linked, port, inMain, inLinked, listed } = await twoCheckouts();
     const [one, two] = await Promise.all([inMain('up'), inLinked('up')]);
     expect([one.code, one.stderr, two.code, two.stderr]).toEqual([0, '', 0, '']);
@@ -127,7 +127,7 @@ describe('two checkouts of one project', () => {
     expect((await inMain('rm --stack shop')).stderr).toContain('there is no stack shop');
   });
 
-  it('takes over what an earlier version registered under plain names', async () => {
+  it('take over services that an earlier version registered under plain names', async () => {
     const { daemon, main, inMain, listed } = await twoCheckouts();
     const before = {
       name: 'web',
@@ -147,7 +147,7 @@ describe('two checkouts of one project', () => {
     expect((await listed()).map(({ name }) => name)).not.toContain('web');
   });
 
-  it('have names of their own where two branches or two folders give the same', async () => {
+  it('have different names if two branches or two folders have the same name', async () => {
     const { daemon } = await twoCheckouts();
     const claim = async (path: string, worktree: string | null) => {
       const { status, body } = await daemon.request('POST', '/v1/stacks', {
@@ -194,7 +194,7 @@ const NEIGHBOURS = `services:
   lost: { cmd: "echo \${url.queue}", port: null }
 `;
 
-it('services know what their neighbours speak, and nothing of a port behind a door', async () => {
+it('services know the protocols of other services of the stack, and no port behind a door', async () => {
   const daemon = await daemonOf();
   const home = folder();
   const path = join(home, 'shop');
@@ -237,7 +237,7 @@ describe('the hooks of a stack', () => {
     return { daemon, path, write, run, lines, goOn: () => writeFileSync(`${done}.go`, '') };
   }
 
-  it('run once, before its first start and after its last stop, though the folder is gone by then', async () => {
+  it('run once, before its first start and after its last stop, although the folder is gone by then', async () => {
     const { run, path, lines } = await withHooks('echo create ${slug} | tee -a DONE');
     const first = await run('up');
     expect([first.code, first.stderr]).toEqual([
@@ -257,7 +257,7 @@ describe('the hooks of a stack', () => {
     expect((await run('ps -A -q')).stdout).toBe('');
   });
 
-  it('that fail start nothing and keep the stack, until they do not', async () => {
+  it('that fail prevent the start or removal of the stack, until they succeed', async () => {
     const { run, write, daemon, lines } = await withHooks('echo no database; exit 3');
     const failed = await run('up');
     expect([failed.code, failed.stdout]).toEqual([1, '']);
@@ -283,7 +283,7 @@ describe('the hooks of a stack', () => {
     expect(lines()).toEqual([]);
   });
 
-  it('are not repeated when the daemon is killed in the middle of one', async () => {
+  it('are not repeated when the daemon is killed during one', async () => {
     const hook = 'echo create >> DONE; while ! test -e DONE.go; do sleep 0.05; done';
     const { run, daemon, lines, goOn } = await withHooks(hook);
     const first = run('up');

@@ -108,7 +108,7 @@ const body = async (run: (line: string) => Promise<Ran>, name: string, path = ''
 const note = missing.length === 0 ? '' : ` (skipped: no ${missing.join(', ')})`;
 
 it.skipIf(missing.length > 0)(
-  `two projects are up beside each other, and say what they do${note}`,
+  `two projects run next to each other, and report what they do${note}`,
   async () => {
     const { blog, inShop, inBlog } = twoProjects();
     try {

@@ -67,7 +67,7 @@ describe('kill -9 of the daemon', () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it('loses no line of a service that prints on, and doubles none', async () => {
+  it('loses no line of a service that keeps printing, and duplicates none', async () => {
     const first = await startDaemon({ config: '[logs]\nmax_bytes = 200000\nkeep = 100\n' });
     const script = join(newFolder(), 'count.sh');
     const total = 50_000;
@@ -98,7 +98,7 @@ describe('kill -9 of the daemon', () => {
     expect(body.lines).toEqual(Array.from({ length: 1000 }, (_, index) => `line ${total - 999 + index}`));
   });
 
-  it('loses no line for who follows many services, and shows none twice', async () => {
+  it('loses no line for a follower of many services, and shows none twice', async () => {
     const first = await startDaemon();
     const names = ['one', 'two', 'three'];
     const total = 3_000;
@@ -219,7 +219,7 @@ describe('kill -9 of the daemon', () => {
       );
   });
 
-  it('loses no answered registration', async () => {
+  it('loses no acknowledged registration', async () => {
     const first = await startDaemon();
     const names = Array.from({ length: 500 }, (_, index) => `s${index}`);
     const answers = await Promise.all(
@@ -249,8 +249,8 @@ describe('kill -9 of the daemon', () => {
   });
 });
 
-describe('the death of the services thread', () => {
-  it('touches no service, and ends the daemon with 1 when it repeats', async () => {
+describe('a crash of the services thread', () => {
+  it('affects no service, and ends the daemon with 1 when it repeats', async () => {
     const first = await startDaemon({ env: INSPECTABLE });
     const pid = await run(first, 'web', 'exec sleep 600');
     let ended: object | undefined;
@@ -297,7 +297,7 @@ describe('kill -9 of the process host', () => {
 });
 
 describe('a process host that is slow to return', () => {
-  it('is found as soon as it listens, by a daemon that has tried in vain', async () => {
+  it('is found as soon as it listens, by a daemon that has already tried', async () => {
     const daemon = await startDaemon();
     const pid = await run(daemon, 'web', 'exec sleep 600');
     const folder = join(daemon.stateDir, 'host');
@@ -315,7 +315,7 @@ describe('a process host that is slow to return', () => {
 });
 
 describe('the daemon', () => {
-  it('refuses to be the second on a state directory, naming the first', async () => {
+  it('refuses to run as the second on a state directory, naming the first', async () => {
     const first = await startDaemon();
     await expect(startDaemon({ stateDir: first.stateDir })).rejects.toThrow(
       new RegExp(`\\(1\\).*${first.pid}`, 's'),
@@ -347,7 +347,7 @@ describe('the daemon', () => {
     );
   });
 
-  it('stops all services, in reverse order of dependence, and leaves nothing', async () => {
+  it('stops all services, in reverse dependency order, and leaves nothing behind', async () => {
     const daemon = await startDaemon();
     const stream = await daemon.events();
     const db = await run(daemon, 'db', 'exec sleep 600');
@@ -365,7 +365,7 @@ describe('the daemon', () => {
     await eventually(() => !isAlive(host));
   });
 
-  it('says what happens, also while it ends, when it is verbose', async () => {
+  it('prints events with --verbose, also while it shuts down', async () => {
     const daemon = await startDaemon({ args: ['--verbose'] });
     const pid = await run(daemon, 'web', 'exec sleep 600');
     daemon.signal('SIGINT');
@@ -396,7 +396,7 @@ describe('the daemon', () => {
     await eventually(async () => (await get(second, 'stubborn')).status === 'stopped');
   });
 
-  it('prints once why it does not start, although a signal asked it to end before', async () => {
+  it('prints once why it does not start, also after an earlier signal to end', async () => {
     const stateDir = newFolder();
     const config = join(stateDir, 'fifo.toml');
     execFileSync('mkfifo', ['-m', '600', config]);
@@ -416,7 +416,7 @@ describe('the daemon', () => {
     ]);
   });
 
-  it('reads its settings from a pipe at its start alone', async () => {
+  it('reads its settings from a pipe only at its start', async () => {
     const config = join(newFolder(), 'fifo.toml');
     execFileSync('mkfifo', ['-m', '600', config]);
     const starting = startDaemon({ args: ['--config', config] });
@@ -429,7 +429,7 @@ describe('the daemon', () => {
     expect(await status()).toBe(401);
   });
 
-  it('leaves a crash a crash', async () => {
+  it('keeps the status of a crashed service when it shuts down', async () => {
     const first = await startDaemon();
     await first.request('POST', '/v1/services', { name: 'bad', port: freePort(), cmd: 'exit 3' });
     await first.request('POST', '/v1/services/bad/start');
@@ -477,7 +477,7 @@ describe('the daemon', () => {
     expect(c.status).toBe('stopped');
   });
 
-  it('warns in one line at its start that no token keeps others out, where others can log in', async () => {
+  it('warns in one line at its start if it has no token and other users can log in', async () => {
     const warnings = async (config: string): Promise<number> => {
       const daemon = await startDaemon({ config });
       const closed = once(daemon.process, 'close');
@@ -509,7 +509,7 @@ describe('the daemon', () => {
     await stopDaemon(daemon);
   });
 
-  it('lives on when it cannot write its address, and writes it as soon as it can', async () => {
+  it('continues when it cannot write its address, and writes it as soon as it can', async () => {
     const stateDir = join(newFolder(), 'state');
     // As on a full disk: the file cannot be created.
     mkdirSync(join(stateDir, 'daemon.json.new'), { recursive: true, mode: 0o700 });

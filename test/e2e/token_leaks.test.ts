@@ -41,7 +41,7 @@ const procFile = (pid: string, name: string): Buffer => {
   }
 };
 
-it('leaves no token behind', async () => {
+it('no token is left in files, logs or processes', async () => {
   // The tokens come by the environment, which services must not inherit.
   const daemon = await daemonOf({ env: { BERTH_AUTH_TOKEN: TOKEN, BERTH_CLOUD_TOKEN: CLOUD_TOKEN } });
   const env = cleanEnv(folder(), {

@@ -75,7 +75,7 @@ describe('files that a service watches', () => {
     expect((await read(daemon)).restarts).toBe(0);
   });
 
-  it('restart it when they have changed while the daemon was dead', async () => {
+  it('restart it when they changed while no daemon was running', async () => {
     const root = newFolder();
     put(root, 'a.ts', '');
     const first = await startDaemon();
@@ -98,7 +98,7 @@ describe('files that a service watches', () => {
     expect(await changes(third)).toEqual([['a.ts']]);
   });
 
-  it('send it a signal where that is wanted', async () => {
+  it('send it a signal if that is configured', async () => {
     const root = newFolder();
     put(root, 'app.conf', '');
     const daemon = await startDaemon();
@@ -114,7 +114,7 @@ describe('files that a service watches', () => {
     expect((await read(daemon)).pid).toBe(body.pid);
   });
 
-  it('are refused where they can be none', async () => {
+  it('are refused in an invalid watch field', async () => {
     const daemon = await startDaemon();
     const spec = { name: 'web', port: null, cmd: 'x' };
     const wrong = [{}, { paths: [] }, { paths: ['a['] }, { paths: ['!a'] }, { paths: ['a'], action: 'stop' }];

@@ -18,7 +18,7 @@ const pty = { cols: 120, rows: 32 };
 const type = (daemon: Daemon, { service, run }: { service: string; run: string }, text: string) =>
   daemon.host.tell('write', { service, run, data: Buffer.from(text) });
 
-test('an agent has a terminal of its size, which follows', async () => {
+test('an agent has a terminal of its size, which can be changed', async () => {
   const daemon = await connectDaemon(newState());
   const agent = await daemon.spawn(
     'agent',

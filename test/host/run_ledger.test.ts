@@ -37,7 +37,7 @@ const row = (run: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
 });
 const runs = () => [...new RunLedger(path).rows.keys()];
 
-test('returns what was put, the newest row of each run, without dropped runs', () => {
+test('the ledger returns the newest row of each run, without dropped runs', () => {
   const ledger = new RunLedger(path);
   expect(ledger.put(row('a'))).toBe(true);
   ledger.put(row('b'));
@@ -78,7 +78,7 @@ test('a row with a missing or mistyped part is dropped', () => {
   expect(runs()).toEqual(['a']);
 });
 
-test('a line torn anywhere is ignored, and lines after it count', () => {
+test('a line truncated anywhere is ignored, and lines after it count', () => {
   const ledger = new RunLedger(path);
   ledger.put(row('a'));
   const before = statSync(path).size;
@@ -103,7 +103,7 @@ test('garbage of any kind is skipped', () => {
   expect(runs()).toEqual(['a']);
 });
 
-test('stays small while runs come and go', () => {
+test('the ledger stays small while runs start and end', () => {
   const ledger = new RunLedger(path);
   ledger.put(row('kept'));
   for (let index = 0; index < 3_000; index += 1) {

@@ -98,7 +98,7 @@ test('exit codes, signals and all output are reported, and kept until they are a
   expect(await rows()).toEqual([]);
 });
 
-test('the FIFOs of a run are reused, but not while somebody still writes to them', async () => {
+test('the FIFOs of a run are reused, but not while a process still writes to them', async () => {
   const daemon = await connectDaemon(newState());
   const runs = join(daemon.stateDir, 'runs');
   const inodesOf = ({ run }: { run: string }) =>
@@ -134,7 +134,7 @@ test('the FIFOs of a run are reused, but not while somebody still writes to them
   expect([daemon.tail('third'), daemon.tail('fourth')]).toEqual([['third'], ['fourth']]);
 });
 
-test('a FIFO is not reused while somebody still reads it', async () => {
+test('a FIFO is not reused while a process still reads it', async () => {
   const daemon = await connectDaemon(newState());
   const runs = join(daemon.stateDir, 'runs');
   const gate = join(daemon.stateDir, 'gate');
@@ -172,7 +172,7 @@ test.each([null, { cols: 80, rows: 24 }])('a query during a start sees its proce
   expect(all.runs).toEqual([one.run]);
 });
 
-test('notes of the daemon are returned', async () => {
+test('the memo that the daemon stores with a run is returned', async () => {
   const daemon = await connectDaemon(newState());
   const { run, service } = await daemon.spawn('web', 'exec sleep 60');
   const memo = { revision: 7, port: 1, ready: 'http://x', passed: true, deadline: 5, restarts: 3 };

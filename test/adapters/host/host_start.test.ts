@@ -63,7 +63,7 @@ async function killHosts(stateDir: string): Promise<void> {
   }
 }
 
-test('on a new state directory the host may come later, for one daemon at a time', async () => {
+test('on a new state directory the host may start after the daemon, for one daemon at a time', async () => {
   const stateDir = newFolder();
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     const one = await asks(stateDir);
@@ -79,7 +79,7 @@ test('on a new state directory the host may come later, for one daemon at a time
   }
 });
 
-test.runIf(process.getuid?.() === 0)('another user who has the place blocks nobody', async () => {
+test.runIf(process.getuid?.() === 0)('an abstract socket of another user blocks no daemon', async () => {
   const [foreign, own] = [newFolder(), newFolder()];
   const nobody = 65_534;
   const { dev, ino } = statSync(foreign, { bigint: true });
@@ -109,7 +109,7 @@ test('a live host is ready', async () => {
   expect(await hostStartOf(stateDir)).toBe('running');
 });
 
-test('a killed host comes first while its ledger has a run, also an ended one', async () => {
+test('a killed host is replaced before the daemon starts while its ledger has a run, also an ended one', async () => {
   const stateDir = newFolder();
   const one = await connectDaemon(stateDir);
   const lives = await one.spawn('lives', 'exec sleep 60');

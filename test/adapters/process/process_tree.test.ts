@@ -61,7 +61,7 @@ test('group, session, parents and marks lead to a run', () => {
   expect(next([root('a', 10)])).toEqual({ a: [10, 11, 12, 13, 14, 15, 16] });
 });
 
-test('a mark of a known run wins over all but an earlier membership; an unknown mark is ignored', () => {
+test('a mark of a known run takes precedence over all but an earlier membership, and an unknown mark is ignored', () => {
   const { next } = scans([
     { pid: 10 },
     { pid: 20 },
@@ -71,7 +71,7 @@ test('a mark of a known run wins over all but an earlier membership; an unknown 
   expect(next([root('a', 10), root('b', 20)])).toEqual({ a: [10, 12], b: [11, 20] });
 });
 
-test('a process once seen in a tree stays in it when it leaves everything', () => {
+test('a process once seen in a tree stays in it when it leaves group, session and parent', () => {
   const child = { pid: 11, pgid: 10, session: 10, ppid: 10 };
   const { next } = scans([{ pid: 10 }, child], [{ pid: 11, pgid: 11, session: 11, ppid: 1 }]);
   const roots = [root('a', 10)];

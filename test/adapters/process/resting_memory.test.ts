@@ -36,7 +36,7 @@ function restingThread() {
   return thread;
 }
 
-test('a thread that rests after work gives its garbage back, then what libc keeps', async () => {
+test('a thread that rests after work releases its garbage, then the memory that libc keeps', async () => {
   const thread = restingThread();
   const used = work();
   const grown = heapBytes();
@@ -50,7 +50,7 @@ test('a thread that rests after work gives its garbage back, then what libc keep
   expect(used).not.toBeNull();
 });
 
-test('a thread that works on collects nothing', async () => {
+test('a thread that continues to work does not collect garbage', async () => {
   const thread = restingThread();
   const used = work();
   for (let look = 0; look < 20; look += 1) {
@@ -61,7 +61,7 @@ test('a thread that works on collects nothing', async () => {
   expect(used).not.toBeNull();
 });
 
-test('libc gives freed memory back, or has no call for it', async () => {
+test('libc returns freed memory, or has no call for it', async () => {
   const libc = await loadLibc();
   expect(() => {
     libc.trim();

@@ -93,7 +93,7 @@ test('a name with parentheses and spaces does not shift the fields', () => {
     .toMatchObject({ comm: 'a) R 1 (b', ppid: process.pid, pgid: pid });
 });
 
-test('a process is its pid and its start; a zombie does not run', async () => {
+test('a process is identified by its pid and start, and a zombie does not run', async () => {
   const parent = child('sh', ['-c', 'sleep 0 & exec sleep 60']);
   const row = processRow(parent.pid);
   expect(row).toBeDefined();
@@ -179,7 +179,7 @@ test('listeners of both families are found with address, port, user and holder',
   expect(await socketHolder(1)).toBeUndefined();
 });
 
-test('a search for the holder of a socket lets others in between', async () => {
+test('a search for the holder of a socket lets other work run', async () => {
   const server = await listen('127.0.0.1');
   const inodes = ownSockets();
   const row = listeningSockets().find(({ inode, port }) => inodes.has(inode) && port === portOf(server));

@@ -62,7 +62,7 @@ function project(files: Readonly<Record<string, string>> = {}): Project {
 const ALL = SETUP_PROGRAMS.map((name) => `--${name}`);
 
 describe('berth agent init', () => {
-  it('keeps what is there, writes once, and takes exactly that back', async () => {
+  it('keeps existing content, writes once, and removes exactly what it wrote', async () => {
     const { root, init } = project(OWN);
     const before = tree(root);
     const first = await init(...ALL, '--yes');
@@ -80,7 +80,7 @@ describe('berth agent init', () => {
     expect(tree(root)).toEqual(before);
   });
 
-  it('leaves what was changed since, and needs no record of its own', async () => {
+  it('keeps what was changed since, and needs no record of its own', async () => {
     const { root, state, init } = project({ 'AGENTS.md': '# Rules\n' });
     await init('--claude', '--codex', '--yes');
     const skill = join(root, '.claude/skills/berth/SKILL.md');
@@ -92,7 +92,7 @@ describe('berth agent init', () => {
     expect(Object.keys(tree(root)).filter((path) => /json|toml|SKILL/.test(path))).toEqual([]);
   });
 
-  it('writes nothing unasked, and nothing into what it cannot read', async () => {
+  it('writes nothing without confirmation, and nothing into files that it cannot parse', async () => {
     const { root, init } = project({ '.mcp.json': '{ "mcpServers": ', '.claude/x': '' });
     const before = tree(root);
     expect(await init('--codex')).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
@@ -111,7 +111,7 @@ describe('berth agent init', () => {
 describe('every edit', () => {
   const plans = SETUP_PROGRAMS.flatMap((name) => setupPlan(name).map((planned) => ({ name, ...planned })));
 
-  it('is done once, and undone', () => {
+  it('is applied once, and can be undone', () => {
     for (const { name, paths, edit } of plans) {
       const once = withEdit(null, edit);
       expect(withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
@@ -119,7 +119,7 @@ describe('every edit', () => {
     }
   });
 
-  it('leaves an entry of the user of that name', () => {
+  it('keeps an entry of the user with the same name', () => {
     const mine = '{"mcpServers":{"berth":{"command":"/opt/berth","args":["mcp"]}}}';
     const [planned] = setupPlan('claude');
     expect(planned && withEdit(mine, planned.edit)).toBe(mine);

@@ -17,8 +17,8 @@ async function project(text: string) {
   return { daemon, run: (line: string) => berth(line.split(' '), { cwd, env }) };
 }
 
-describe('commands at once', () => {
-  it('up three times tells each of them why a service failed', async () => {
+describe('simultaneous commands', () => {
+  it('three calls of up each report why a service failed', async () => {
     const bad = `services:\n  bad: { cmd: "sleep 0.7; echo no database; exit 3", port: auto, ready: tcp }\n`;
     const { run } = await project(bad);
     for (const { code, stderr } of await Promise.all(['up', 'up', 'up'].map(run))) {
@@ -28,7 +28,7 @@ describe('commands at once', () => {
     }
   });
 
-  it('down twice stops and removes everything, and fails for none', async () => {
+  it('two calls of down stop and remove everything, and both succeed', async () => {
     const slow = `exec ${process.execPath} -e 'process.on("SIGTERM", () => setTimeout(process.exit, 400)); setInterval(() => {}, 1e6)'`;
     const row = (name: string, needs: string) =>
       `  ${name}: { cmd: ${JSON.stringify(slow)}, port: null, depends_on: [${needs}] }\n`;
@@ -41,7 +41,7 @@ describe('commands at once', () => {
     expect((await daemon.request('GET', '/v1/services')).body.services).toEqual([]);
   });
 
-  it('a start with join is answered by the one under way, and by a service that runs', async () => {
+  it('a start with join gets the result of the start under way, or of a running service', async () => {
     const { daemon } = await project('services: {}\n');
     const spec = { name: 'web', port: null, cmd: 'exec sleep 1000', ready: { exec: 'sleep 0.5' } };
     await daemon.request('POST', '/v1/services', spec);
@@ -53,7 +53,7 @@ describe('commands at once', () => {
     expect(await start('')).toMatchObject({ status: 409, body: { code: 'already_running' } });
   });
 
-  it('leaves out what another command removes between two questions, or says so', async () => {
+  it('leave out or report what another command removes meanwhile', async () => {
     const { daemon } = await project('services: {}\n');
     await daemon.request('POST', '/v1/services', { name: 'web', port: null, cmd: 'true' });
     const client = createClient(nodeTransport, { url: `http://127.0.0.1:${daemon.port}` });

@@ -25,7 +25,7 @@ function makeProject(home: string, name: string, text: string): string {
   return path;
 }
 
-it('is that of the shell of `up`, is kept secret, and only a restart applies a change of it', async () => {
+it('the environment of a service is that of the shell of `up`, is kept secret, and changes with a restart only', async () => {
   const home = folder();
   const bin = join(home, 'venv', 'bin');
   mkdirSync(bin, { recursive: true });

@@ -25,7 +25,7 @@ const offered = async (line: string, state: string): Promise<string[]> => {
   return (await completionsOf(COMMAND_TABLE, line.split(' ').slice(1), globals)).map(([word]) => word);
 };
 
-describe('a Tab', () => {
+describe('shell completion', () => {
   it('offers commands, families once, and the commands of a family', async () => {
     const state = folder();
     expect(await offered('berth st', state)).toEqual(['stacks', 'status', 'start', 'stop']);
@@ -44,7 +44,7 @@ describe('a Tab', () => {
     ]);
   });
 
-  it('offers names that fit: services to start, services to stop, and none twice', async () => {
+  it('offers matching names: services to start, services to stop, and none twice', async () => {
     const state = stateOf((await fake()).port);
     expect(await offered('berth start ', state)).toEqual(['worker', 'db']);
     expect(await offered('berth stop ', state)).toEqual(['web']);
@@ -96,7 +96,7 @@ describe.each([
     ['--no-config', '-c'],
     'berth completion fish | source; complete -C "berth $argv[2..-1]" | string split -f1 \\t',
   ],
-] as const)('in %s', (shell, flags, script) => {
+] as const)('the completion of %s', (shell, flags, script) => {
   it('offers the names of services', async ({ skip }) => {
     if (spawnSync(shell, ['--version']).error) skip(`${shell} is not installed`);
     const { port } = await fake();

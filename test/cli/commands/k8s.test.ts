@@ -8,7 +8,7 @@ import { bearerOf } from '../../kit/server_proof.ts';
 import { berth, cleanEnv, daemonOf, folder } from '../berth_process.ts';
 import { ANSWERS, CLUSTERS, cloud, ID, TETHER, WORKLOADS } from '../k8s_answers.ts';
 
-it('lists clusters and workloads', async () => {
+it('berth k8s lists clusters and workloads', async () => {
   const { run, asked } = await cloud();
   expect((await run('k8s clusters')).stdout).toMatch(
     /\ndev +active +kind +2026-11-20T10:00:00.000Z +A+ +-\n$/,
@@ -26,7 +26,7 @@ it('lists clusters and workloads', async () => {
   expect(asked.every(({ headers }) => headers.authorization === `Bearer ${bearerOf('cloudy')}`)).toBe(true);
 });
 
-it('says why a cluster is unreachable', async () => {
+it('berth k8s reports why a cluster is unreachable', async () => {
   const reason = '10.0.0.1:6443 cannot be reached: no answer in 10000 ms';
   const path = `GET /k8s/clusters/${ID('A')}`;
   const [status, detail] = ANSWERS[path] ?? [];
@@ -37,7 +37,7 @@ it('says why a cluster is unreachable', async () => {
   expect((await run('k8s clusters')).stdout).toMatch(/\ndev +unreachable .* 10\.0\.0\.1:6443 cannot be/);
 });
 
-it('names the cluster of each workload where there are several', async () => {
+it('berth k8s names the cluster of each workload if there are several', async () => {
   const prod = { ...CLUSTERS[0], id: ID('P'), name: 'prod' };
   const both = [WORKLOADS[0], { ...WORKLOADS[0], id: ID('E'), cluster_id: ID('P') }];
   const { run } = await cloud({
@@ -57,7 +57,7 @@ it('names the cluster of each workload where there are several', async () => {
   expect((await wide.run('k8s workloads -o wide')).stdout).toMatch(/^CLUSTER .*\ndev /);
 });
 
-it('reports in doctor a cluster that refuses its account', async () => {
+it('berth doctor reports a cluster that refuses its account', async () => {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
   const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });
@@ -80,7 +80,7 @@ it('reports in doctor a cluster that refuses its account', async () => {
   );
 });
 
-it('finds workloads by name, namespace and kind, and asks when several match', async () => {
+it('berth k8s finds workloads by name, namespace and kind, and requires more when several match', async () => {
   const { run } = await cloud();
   for (const name of ['shop/web', 'shop/deployment/web', 'shop/deploy/web', ID('B')]) {
     expect((await run(`k8s sleep ${name}`)).stdout).toBe(`✓ ${name} sleeps (had 2 replicas)\n`);
@@ -96,7 +96,7 @@ it('finds workloads by name, namespace and kind, and asks when several match', a
   expect(JSON.parse(refused.stderr)).toMatchObject({ name: 'sts/db', code: 'sleep_refused' });
 });
 
-it('wakes, and configures auto-sleep', async () => {
+it('berth k8s wakes workloads, and configures auto-sleep', async () => {
   const { run, asked } = await cloud();
   expect((await run('k8s wake shop/web --timeout 1m')).stdout).toBe('✓ shop/web is awake with 2 replicas\n');
   expect((await run('k8s wake shop/web --no-wait')).stdout).toBe('✓ shop/web is waking with 2 replicas\n');
@@ -112,7 +112,7 @@ it('wakes, and configures auto-sleep', async () => {
   expect(await run('k8s auto-sleep shop/web maybe')).toMatchObject({ code: 2, stdout: '' });
 });
 
-it('opens a tether and prints only its address, and closes it by its port', async () => {
+it('berth k8s opens a tether and prints only its address, and closes it by its port', async () => {
   const { run, asked } = await cloud();
   const opened = await run('k8s tether shop/web 8080 --label shop --no-wake');
   expect(opened.stdout).toBe('localhost:20001\n');
@@ -141,7 +141,7 @@ it('opens a tether and prints only its address, and closes it by its port', asyn
   expect((await run('k8s untether blog/web')).stderr).toContain('there is no tether blog/web');
 });
 
-it('finds the token that the daemon has made', async () => {
+it('berth k8s finds the token that the daemon has generated', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
   const { stdout } = await berth(['cloud', 'token'], { env });
@@ -161,7 +161,7 @@ it('finds the token that the daemon has made', async () => {
   expect(none.stderr).toContain('there is no cloud token yet');
 });
 
-it('puts many to sleep by namespace and labels, with a line for each', async () => {
+it('berth k8s puts many workloads to sleep by namespace and labels, with a line for each', async () => {
   const { run, asked } = await cloud();
   const ran = await run('k8s sleep -n shop,blog -l app --cluster dev --hold 1m');
   expect(ran.stdout).toBe('✓ deployment/shop/web sleeps\n');

@@ -21,7 +21,7 @@ const kubeconfig = (more: object = {}): string =>
     ...more,
   });
 
-it('registers a context from a file or stdin, syncs and forgets', async () => {
+it('berth k8s add registers a context from a file or stdin, and syncs it', async () => {
   const { run, asked } = await cloud({ ...ANSWERS, 'GET /k8s/clusters': [200, []] });
   const file = join(folder(), 'kubeconfig');
   writeFileSync(file, kubeconfig());
@@ -47,7 +47,7 @@ it('registers a context from a file or stdin, syncs and forgets', async () => {
   expect(nowhere.stderr).toContain('berth: /nowhere cannot be read: ENOENT');
 });
 
-it('does not ask for a login that it could not use', async () => {
+it('berth k8s add does not request a login that it could not use', async () => {
   const { run, asked } = await cloud();
   const taken = await run('k8s add dev --kubeconfig -', kubeconfig());
   expect(taken).toMatchObject({ code: 2, stdout: '' });
@@ -69,7 +69,7 @@ it('does not ask for a login that it could not use', async () => {
   expect(printed.stdout).not.toContain('kind: Cluster');
 });
 
-it('syncs and removes clusters', async () => {
+it('berth k8s syncs and removes clusters', async () => {
   const { run } = await cloud();
   expect(await run('k8s sync')).toMatchObject({
     code: 0,
@@ -84,7 +84,7 @@ it('syncs and removes clusters', async () => {
   ]);
 });
 
-it('gives a cluster new credentials', async () => {
+it('berth k8s renew gives a cluster new credentials', async () => {
   const { run, asked } = await cloud();
   const renewed = await run('k8s renew dev --kubeconfig -', kubeconfig());
   expect(renewed).toMatchObject({
@@ -97,7 +97,7 @@ it('gives a cluster new credentials', async () => {
   expect((await run('k8s renew prod --kubeconfig -', 'x')).stderr).toContain('there is no cluster prod');
 });
 
-it('shows rights, and ends with 1 if one is missing', async () => {
+it('berth k8s rights shows rights, and exits with 1 if one is missing', async () => {
   const right = { namespace: null, verb: 'list', resource: 'pods', allowed: true, optional: false };
   const rights = [
     { ...right, without: 'tethers find no pod' },
@@ -142,7 +142,7 @@ function inTerminal(args: string[], env: Record<string, string>) {
   };
 }
 
-it('asks on a terminal: for the account, in the login command, and for its removal', async () => {
+it('berth k8s add asks on a terminal: for the account, in the login command, and before its removal', async () => {
   const double = await kubeDouble();
   afterThisTest(() => double.stop());
   const daemon = await daemonOf({ config: '[cloud]\ntoken = "cloudy"\n' });

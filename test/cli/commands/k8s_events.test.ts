@@ -45,7 +45,7 @@ const withEvents = (events: unknown[]) =>
     ),
   );
 
-it('shows what has happened with the day, on one line each, and says that there is nothing', async () => {
+it('berth k8s events shows events with their day, on one line each, or that there are none', async () => {
   const { run } = await withEvents([DONE, EVENT]);
   const shown = (await run('k8s events --since 1d --limit 5 --type conflict,done')).stdout.split('\n');
   const time = '2026-01-0[123] \\d\\d:\\d\\d:05';
@@ -71,7 +71,7 @@ it('shows what has happened with the day, on one line each, and says that there 
   expect(await nothing.run('k8s events --json')).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 
-it('shows who has asked for what', async () => {
+it('berth k8s history shows who requested what', async () => {
   const { run } = await withEvents([DONE]);
   const rows = (await run('k8s history')).stdout.trimEnd().split('\n');
   expect(rows.map((row) => row.split(/ {2,}/))).toEqual([

@@ -46,7 +46,7 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   'GET /k8s/policies/nights/preview': [200, PREVIEW],
 };
 
-it('sets, lists and removes a policy', async () => {
+it('berth k8s policy sets, lists and removes a policy', async () => {
   const { run, asked } = await cloud(ANSWERS);
   const set =
     'k8s policy set nights -n shop -l app=web --window weekends --timezone Europe/Berlin --after 30m';
@@ -69,7 +69,7 @@ it('sets, lists and removes a policy', async () => {
   expect((await run('k8s policy rm nights')).stdout).toBe('nights is removed\n');
 });
 
-it('previews each switch on a line of its own, and warns of faults', async () => {
+it('berth k8s policy previews each switch on a line of its own, and warns of faults', async () => {
   const { run } = await cloud(ANSWERS);
   const { stdout, stderr } = await run('k8s policy preview nights');
   const rows = stdout.trimEnd().split('\n');
@@ -85,7 +85,7 @@ it('previews each switch on a line of its own, and warns of faults', async () =>
   expect(JSON.parse((await run('k8s policy preview nights --json')).stdout)).toEqual(PREVIEW.workloads);
 });
 
-it('refuses an unknown action, an unknown policy and an invalid exception', async () => {
+it('berth k8s policy refuses an unknown action, an unknown policy and an invalid exception', async () => {
   const { run, asked } = await cloud(ANSWERS);
   for (const line of [
     'k8s policy drop nights',

@@ -13,7 +13,7 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   [`GET /k8s/savings${QUERY}`]: [200, []],
 };
 
-it('shows hours, or what it was told as JSON or CSV', async () => {
+it('berth k8s savings shows hours, or the response as JSON or CSV', async () => {
   const { run } = await cloud(ANSWERS);
   const lines = (await run('k8s savings')).stdout.trimEnd().split('\n');
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
@@ -26,7 +26,7 @@ it('shows hours, or what it was told as JSON or CSV', async () => {
   expect(csv[1]).toBe(`2026-11,${ID('A')},dev,shop,5400,720000,${1_800 * 2 ** 30}`);
 });
 
-it('requests the selected rows, and refuses an invalid month', async () => {
+it('berth k8s savings requests the selected rows, and refuses an invalid month', async () => {
   const { run, asked } = await cloud(ANSWERS);
   const given = await run('k8s savings --cluster dev -n shop,web --from 2026-10 --to 2026-11');
   expect(given).toMatchObject({ code: 0, stdout: '' });

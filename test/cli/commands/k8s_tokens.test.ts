@@ -29,7 +29,7 @@ const ANSWERS: Record<string, [status: number, body: unknown]> = {
   [`DELETE /k8s/grants/${ID('G')}`]: [200, { removed: true, id: ID('G') }],
 };
 
-it('makes a token with a role, and prints the token alone', async () => {
+it('berth k8s tokens creates a token with a role, and prints only the token', async () => {
   const { run, asked } = await cloud(ANSWERS);
   const made = await run('k8s tokens create ci --role waker --cluster dev -n shop,web --expires 1h');
   expect(made).toMatchObject({ code: 0, stdout: 'brt_secret\n', stderr: '' });
@@ -45,7 +45,7 @@ it('makes a token with a role, and prints the token alone', async () => {
   expect(bare.stderr).toContain('may do nothing yet');
 });
 
-it('lists and revokes tokens, adds, lists and removes grants', async () => {
+it('berth k8s lists and revokes tokens, and adds, lists and removes grants', async () => {
   const { run, asked } = await cloud(ANSWERS);
   const table = async (command: string) =>
     (await run(command)).stdout
@@ -73,7 +73,7 @@ it('lists and revokes tokens, adds, lists and removes grants', async () => {
   expect((await run(`k8s grants rm ${ID('G')}`)).code).toBe(0);
 });
 
-it('creates no token with an invalid role or an unknown cluster', async () => {
+it('berth k8s tokens creates no token with an invalid role or an unknown cluster', async () => {
   const { run, asked } = await cloud(ANSWERS);
   expect((await run('k8s tokens create ci --role king')).stderr).toContain('none of viewer');
   expect((await run('k8s tokens create ci --role viewer --cluster nowhere')).code).not.toBe(0);

@@ -20,7 +20,7 @@ const writingEnd = (fifo: string): Promise<number> =>
     }
   });
 
-it('waits for who writes to a FIFO, and ends by a signal meanwhile', async () => {
+it('a command waits for the writer of a FIFO, and a signal ends it meanwhile', async () => {
   const home = folder();
   for (const name of ['berth.yaml', 'web.env']) execFileSync('mkfifo', [join(home, name)]);
   const run = () => {
@@ -42,7 +42,7 @@ it('waits for who writes to a FIFO, and ends by a signal meanwhile', async () =>
   expect(await read.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('KEY: from-a-pipe') });
 });
 
-it('reads a FIFO once that is the .env and the env_file of several services', async () => {
+it('a FIFO that is the .env and the env_file of several services is read once', async () => {
   const home = folder();
   execFileSync('mkfifo', [join(home, 'fifo')]);
   symlinkSync('fifo', join(home, '.env'));
@@ -58,7 +58,7 @@ it('reads a FIFO once that is the .env and the env_file of several services', as
   expect(stdout).toContain('cmd: run of-both');
 });
 
-it('refuses a name that has no room behind the prefix of its stack, before it registers anything', async () => {
+it('a name that is too long with the prefix of its stack is refused before anything is registered', async () => {
   const home = folder();
   const long = 'a'.repeat(60);
   const file = `name: shop\nservices:\n  web: { cmd: run, depends_on: [${long}] }\n  ${long}: { cmd: run }\n`;
@@ -69,7 +69,7 @@ it('refuses a name that has no room behind the prefix of its stack, before it re
   expect(ran.stderr).toContain(`services.${long}: the name is too long: ${counts}\n`);
 });
 
-it('reads what the shell names as a pipe, as if it stood in this folder', async () => {
+it('a pipe that the shell names is read as a file in this folder', async () => {
   const home = folder();
   writeFileSync(join(home, 'web.env'), 'KEY=of-the-folder\n');
   const command = `printf '${FILE}' | "$0" "$1" config -f /dev/stdin; "$0" "$1" config -f <(printf '${FILE}')`;
@@ -79,7 +79,7 @@ it('reads what the shell names as a pipe, as if it stood in this folder', async 
   expect(stdout.match(/cwd: (.*)/g)).toEqual([`cwd: ${home}`, `cwd: ${home}`]);
 });
 
-it('says what is in the place of the file', async () => {
+it('something else in the place of the file is named', async () => {
   const home = folder();
   mkdirSync(join(home, 'berth.yaml'));
   const ran = await berth(['config'], { cwd: home });

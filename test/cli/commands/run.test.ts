@@ -32,7 +32,7 @@ async function isQuiet(daemon: Daemon): Promise<void> {
   await eventually(() => readdirSync(logs).every((name) => !name.startsWith('run-')));
 }
 
-it('runs in the environment and folder of a service, and passes on what it says and how it ends', async () => {
+it('berth run runs in the environment and folder of a service, and passes on output and exit code', async () => {
   const { cwd, daemon, home, run } = await setting();
   const before = left();
   const told = await run(['-s', 'db', '--', 'echo "$SECRET $BERTH_SERVICE $PWD"; echo no >&2; exit 7']);
@@ -59,7 +59,7 @@ it('runs in the environment and folder of a service, and passes on what it says 
   expect(left()).toEqual(before);
 });
 
-it('carries redirected input and output as they are, with an end', async () => {
+it('berth run passes on redirected input and output unchanged, with their end', async () => {
   const { env, home } = await setting();
   const bytes = randomBytes(1_000_000);
   writeFileSync(join(home, 'in'), bytes);
@@ -76,7 +76,7 @@ it('carries redirected input and output as they are, with an end', async () => {
   expect(readFileSync(join(home, 'err'), 'utf8')).toBe('end\n');
 });
 
-it('ends when its input is not read, and when its output is not', async () => {
+it('berth run ends when its input is not read, and when its output is not', async () => {
   const { env, home } = await setting();
   const berthRun = `'${process.execPath}' '${BIN}' run`;
   const pipes = `yes | ${berthRun} -- true; echo "code $?"; ${berthRun} -- 'while :; do echo y; done' | head -1`;
@@ -87,7 +87,7 @@ it('ends when its input is not read, and when its output is not', async () => {
   expect(text).toBe('code 0\ny\n');
 });
 
-it('is a terminal where its caller is one: size, keys, signals, and no echo of its own', async () => {
+it('berth run has a terminal if its caller has one: size, keys, signals, and no extra echo', async () => {
   const { env, home } = await setting();
   const program =
     'stty size; trap "echo got INT" INT; trap "stty size" WINCH; echo ready; while :; do sleep 0.05; done';
@@ -120,7 +120,7 @@ it('is a terminal where its caller is one: size, keys, signals, and no echo of i
   expect((await ended).exitCode).toBe(131);
 });
 
-it('ends with its caller', async () => {
+it('berth run ends with its caller', async () => {
   const { daemon, env, home } = await setting();
   const child = spawn(process.execPath, [BIN, 'run', '--', 'echo $$; exec sleep 1000'], { cwd: home, env });
   let text = '';
@@ -133,7 +133,7 @@ it('ends with its caller', async () => {
   await isQuiet(daemon);
 });
 
-it('starts no process for an unattached command, and lets only one client attach to each', async () => {
+it('an unattached command starts no process, and only one client can attach to it', async () => {
   const { daemon } = await setting();
   expect(await daemon.request('POST', '/v1/commands', { cmd: 'true', service: 'nope' })).toMatchObject({
     status: 404,
@@ -148,7 +148,7 @@ it('starts no process for an unattached command, and lets only one client attach
   expect((await daemon.request('GET', '/v1/commands/web/attach')).status).toBeGreaterThanOrEqual(400);
 });
 
-it('leaves nothing when it is killed', async () => {
+it('berth run leaves nothing when it is killed', async () => {
   const { env, home } = await setting();
   const own = folder();
   let kill = (_signal: NodeJS.Signals): void => {};

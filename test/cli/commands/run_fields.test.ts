@@ -33,7 +33,7 @@ services:
     stop: { command: sleep 0.2; touch quit, grace: 3s }
 `;
 
-it('a project file says how a run is checked, limited, restarted and stopped', async () => {
+it('a project file sets how a run is checked, limited, restarted and stopped', async () => {
   const daemon = await daemonOf();
   const { put, run } = project(daemon, FILE);
   const first = await run('up');
@@ -81,7 +81,7 @@ it('a project file says how a run is checked, limited, restarted and stopped', a
   expect(await run('kill web')).toMatchObject({ code: 1, stderr: expect.stringContaining('has no process') });
 });
 
-it.skipIf(!hasNotify)('a program that says so by systemd-notify is ready', async () => {
+it.skipIf(!hasNotify)('a program that calls systemd-notify is ready', async () => {
   const daemon = await daemonOf();
   const cmd = 'sleep 0.2; systemd-notify --ready --status=serving; exec sleep 1000';
   const { run } = project(

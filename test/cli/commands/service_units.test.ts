@@ -20,7 +20,7 @@ const lines = (text: string, key: string): string[] =>
     .filter((line) => line.startsWith(`${key}=`))
     .map((line) => line.slice(key.length + 1));
 
-it('is a unit that ends only the daemon and leaves the rest of its group alone', () => {
+it('the systemd unit ends only the daemon and leaves the rest of its group alone', () => {
   const unit = systemdUnit(PROGRAM);
   expect(lines(unit, 'KillMode')).toEqual(['process']);
   expect(lines(unit, 'Restart')).toEqual(['on-failure']);
@@ -33,7 +33,7 @@ it('is a unit that ends only the daemon and leaves the rest of its group alone',
   ]);
 });
 
-it('is a unit that systemd accepts, where its checker is installed', ({ skip }) => {
+it('the systemd unit is accepted by systemd-analyze, if that is installed', ({ skip }) => {
   if (spawnSync('systemd-analyze', ['--version']).error) skip('systemd-analyze is not installed');
   const folder = mkdtempSync(join(tmpdir(), 'berth-unit-'));
   try {
@@ -56,7 +56,7 @@ it('is a unit that systemd accepts, where its checker is installed', ({ skip }) 
   }
 });
 
-it('is a property list with the same meaning for launchd', () => {
+it('the launchd property list has the same meaning', () => {
   const read = 'import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))';
   const plist = JSON.parse(
     execFileSync('python3', ['-c', read], { input: launchdPlist(PROGRAM), encoding: 'utf8' }),

@@ -161,7 +161,7 @@ describe('services on the command line', () => {
     expect(both.stderr).toContain('✗ unknown: there is no service unknown');
   });
 
-  it('have a status: 0 running, 3 not, 4 unknown', async () => {
+  it('have a status as exit code: 0 running, 3 not, 4 unknown', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     await register(daemon, { name: 'web', cmd: 'echo "last words"; exit 7', group: 'site' });
@@ -189,7 +189,7 @@ describe('services on the command line', () => {
     });
   });
 
-  it('are waited for', async () => {
+  it('can be waited for', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     const port = freePort();
@@ -260,7 +260,7 @@ describe('logs and events', () => {
     expect(rows.map(({ name, line }) => [name, line])).toContainEqual(['bb', '2 \u202etxt']);
   });
 
-  it('show what stands around the lines that are found, as grep does', async () => {
+  it('show the context of found lines, as grep does', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     const isFound = [3, 4, 9, 16];
@@ -275,7 +275,7 @@ describe('logs and events', () => {
       );
   });
 
-  it('are followed until Ctrl-C, and end quietly when the reader is gone', async () => {
+  it('are followed until Ctrl-C, and end silently when the reader has exited', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     const gate = join(folder(), 'gate');
@@ -352,7 +352,7 @@ describe('logs and events', () => {
     expect((await events).stdout).toContain('"service.stopped"');
   });
 
-  it('are shown as they happen, and from the past', async () => {
+  it('are shown as they happen, and past ones on request', async () => {
     const daemon = await daemonOf();
     const run = against(daemon);
     // Before the command follows, which may be at once or only later.
@@ -444,7 +444,7 @@ describe('a call that fails', () => {
   });
 });
 
-it('shows what uses the machine', async () => {
+it('berth top shows the use of the machine', async () => {
   const daemon = await daemonOf();
   await register(daemon, { name: 'idle', cmd: 'exec sleep 100' });
   await daemon.request('POST', '/v1/services/idle/start');
@@ -453,7 +453,7 @@ it('shows what uses the machine', async () => {
   await eventually(async () => line.test((await against(daemon)('top --no-stream')).stdout));
 });
 
-it('prints help on stdout, with a summary of every command', async () => {
+it('berth --help prints help on stdout, with a summary of every command', async () => {
   const env = cleanEnv(folder());
   const help = await berth(['--help'], { env });
   expect(help).toMatchObject({ code: 0, stderr: '' });
@@ -470,7 +470,7 @@ it('prints help on stdout, with a summary of every command', async () => {
   });
 });
 
-it('prints the same help for `help`', async () => {
+it('berth help prints the same help', async () => {
   const env = cleanEnv(folder());
   const run = (line: string) => berth(line.split(' '), { env });
   expect((await run('help')).stdout).toBe((await run('--help')).stdout);
@@ -488,7 +488,7 @@ it('prints the same help for `help`', async () => {
   });
 });
 
-it("names commands in hints for people, and leaves the daemon's hints to programs", async () => {
+it('hints for people name commands, and programs get the hints of the daemon', async () => {
   const run = against(await daemonOf());
   expect((await run('url nothing')).stderr).toContain('`berth ps` lists the services.');
   expect(JSON.parse((await run('url nothing --json')).stderr)).toMatchObject({
@@ -497,7 +497,7 @@ it("names commands in hints for people, and leaves the daemon's hints to program
   expect((await run('start nothing')).stderr).toContain('`berth ps` lists the services.');
 });
 
-it('checks the machine', async () => {
+it('berth doctor checks the machine', async () => {
   const daemon = await daemonOf();
   const ran = await against(daemon)('doctor --json');
   const states = new Map(
@@ -532,7 +532,7 @@ describe('doctor', () => {
     return all.filter(({ about }) => about.includes('token')).map(({ state, about }) => `${state}: ${about}`);
   };
 
-  it('asks the daemon whether it asks for a token', async () => {
+  it('asks the daemon whether it requires a token', async () => {
     const open = await daemonOf();
     expect(await findings(open, { BERTH_AUTH_TOKEN: TOKEN })).toEqual([
       'wrong: the daemon asks for no token, although the configuration has one: anybody here can use it',
@@ -546,7 +546,7 @@ describe('doctor', () => {
     );
   });
 
-  it('warns of a token that is short, or that others can read, as the daemon does', async () => {
+  it('warns of a short token, or one that others can read, as the daemon does', async () => {
     const daemon = await daemonOf({ config: '[auth]\ntoken = "short"\n' });
     chmodSync(daemon.configFile, 0o644);
     const short = 'auth.token has fewer than 22 characters: others can find it by trying';
@@ -561,7 +561,7 @@ describe('doctor', () => {
   });
 });
 
-it('takes an address without http://', async () => {
+it('an address without http:// is accepted', async () => {
   const daemon = await daemonOf();
   const ran = await berth(['ps', '--url', `localhost:${daemon.port}`], { env: cleanEnv(folder()) });
   expect(ran).toMatchObject({ code: 0, stdout: '' });
@@ -569,7 +569,7 @@ it('takes an address without http://', async () => {
   expect(wrong.code).toBe(2);
 });
 
-it('says that a daemon runs already, not that something has its port', async () => {
+it('a second daemon start reports the running daemon, not its port', async () => {
   const daemon = await daemonOf();
   const args = ['daemon', '--state-dir', daemon.stateDir, '--config', daemon.configFile];
   const second = await berth(args, { env: cleanEnv(folder(), { BERTH_PORT: String(daemon.port) }) });
@@ -579,7 +579,7 @@ it('says that a daemon runs already, not that something has its port', async () 
   ]);
 });
 
-it('opens the dashboard with a single-use code, hidden from other users and servers', async () => {
+it('berth open opens the dashboard with a single-use code, hidden from other users and servers', async () => {
   const daemon = await daemonOf({ config: '[auth]\ntoken = "se/cret"\n' });
   const address = new RegExp(`^http://127\\.0\\.0\\.1:${daemon.port}/#code=code-[\\w-]{16}\\.[\\w-]{43}\n$`);
   expect((await against(daemon)('open --print')).stdout).toMatch(address);
@@ -608,7 +608,7 @@ it('opens the dashboard with a single-use code, hidden from other users and serv
   expect(readFileSync(join(at, 'opened'), 'utf8')).toBe('http://localhost:4567');
 });
 
-it('writes the unit of this platform and removes it', async () => {
+it('berth daemon install writes the unit of this platform, and uninstall removes it', async () => {
   const env = cleanEnv(folder());
   const printed = await berth(['service', 'install', '--print'], { env });
   expect(printed.stdout).toContain('KillMode=process');

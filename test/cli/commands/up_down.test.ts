@@ -105,7 +105,7 @@ describe('config', () => {
     expect(services).toEqual({ web: { cmd: 'serve', cwd: at, port: 'auto', env: { A: 'y' } } });
   });
 
-  it('names every mistake with its place', async () => {
+  it('reports every mistake with its place', async () => {
     const { run } = await project('services:\n  web: { cmdd: x }\n');
     const { code, stdout, stderr } = await run('config -q');
     expect([code, stdout]).toEqual([2, '']);
@@ -240,7 +240,7 @@ describe('up', () => {
     expect((await get('web')).status).toBe('stopped');
   });
 
-  it('looks for two seconds at what has no ready-check, and says what became of it', async () => {
+  it('watches services without a ready-check for two seconds, and reports what happened', async () => {
     const text =
       "services:\n  dies:\n    cmd: 'sleep 0.8; echo no database; exit 3'\n    port: null\n" +
       '  lives:\n    cmd: exec sleep 1000\n    port: null\n' +
@@ -315,7 +315,7 @@ describe('up', () => {
     expect((await get('web')).cmd).toBe(SERVER);
   });
 
-  it('keeps an automatic port over down --keep and up, and fills in the shell', async () => {
+  it('keeps an automatic port across down --keep and up, and fills in variables of the shell', async () => {
     const { run, get } = await project(
       `services:\n${service('web', '    env: { WHO: "${WHO:-nobody}" }\n')}`,
     );
@@ -444,14 +444,14 @@ describe('init and import', () => {
     expect(readFileSync(join(home, '.config/berth/config.toml'), 'utf8')).toBe(config);
   });
 
-  it('make a running daemon require the token from now on', async () => {
+  it('make a running daemon require the new token', async () => {
     const { run, daemon } = await project('');
     expect((await run('init')).stdout).toContain('has a token now');
     await expect.poll(async () => (await daemon.request('GET', '/v1/services')).status).toBe(401);
     expect((await run('ps')).code).toBe(0);
   });
 
-  it('take over what is up from the file of another tool, without a restart', async () => {
+  it('take over running services from the file of another tool, without a restart', async () => {
     const { run, folder: at, file, pids } = await project('');
     rmSync(file);
     const procfile = join(at, 'Procfile');
@@ -472,7 +472,7 @@ describe('init and import', () => {
     expect((await run('down')).stdout).toMatch(/^✓ web is stopped and removed/);
   });
 
-  it('write a working example where there is nothing to import', async () => {
+  it('write a working example if there is nothing to import', async () => {
     const { run, folder: at, file } = await project('');
     rmSync(file);
     expect((await run('init --no-token')).stdout).toContain('with a first service to change');

@@ -28,7 +28,9 @@ const FILE = `services:
   web: { cmd: exec node server.mjs, port: auto, ready: tcp, depends_on: [api, migrate] }
 `;
 
-it(`is right ${ROUNDS} times of ${ROUNDS}`, { timeout: 30_000 + ROUNDS * 15_000 }, async () => {
+it(`berth up with tasks succeeds ${ROUNDS} times of ${ROUNDS}`, {
+  timeout: 30_000 + ROUNDS * 15_000,
+}, async () => {
   const daemon = await daemonOf();
   const home = folder();
   const app = join(home, 'app');
@@ -55,7 +57,7 @@ it(`is right ${ROUNDS} times of ${ROUNDS}`, { timeout: 30_000 + ROUNDS * 15_000 
   }
 });
 
-it('starts nothing that needs a task that failed, and prints its last lines', async () => {
+it('berth up starts nothing that depends on a failed task, and prints its last lines', async () => {
   const daemon = await daemonOf();
   const home = folder();
   const app = join(home, 'app');

@@ -14,7 +14,7 @@ function typed(keys: string, chunks: readonly string[]): { typed: string; isLeav
   return { typed: text, isLeaving: false };
 }
 
-it('reads keys as docker writes them', () => {
+it('detach keys are written as in Docker', () => {
   expect(DEFAULT_DETACH_KEYS.text).toBe('Ctrl-]');
   expect(parseDetachKeys('ctrl-p,Ctrl-Q,x,-').text).toBe('Ctrl-P Ctrl-Q x -');
   for (const wrong of ['', 'ctrl-', 'ctrl-1', 'ctrl', 'alt-x', 'ctrl-p,', 'é', ' '])
@@ -28,17 +28,17 @@ it.each([
   ['kitty with the event, other codes and text', '\x1b[93:125;5:1;29u'],
   ['kitty, whose key repeats', '\x1b[93;5:2u'],
   ['xterm', '\x1b[27;5;93~'],
-])('leaves by the key as it is told by %s', (_, key) => {
+])('the detach key is recognized as encoded by %s', (_, key) => {
   expect(typed('ctrl-]', [`ab${key}cd`])).toEqual({ typed: 'ab', isLeaving: true });
 });
 
-it('leaves by no other key', () => {
+it('no other key detaches', () => {
   const others =
     ']\x1b[93u\x1b[93;5:3u\x1b[93;6u\x1b[94;5u\x1b[27;6;93~\x1b[A\x1b[3~\x1b[1;5C\x1b\x1b[\xff\x00';
   expect(typed('ctrl-]', [others])).toEqual({ typed: others, isLeaving: false });
 });
 
-it('holds back the first keys of several until the next ones tell', () => {
+it('the first keys of a detach sequence are held back until the next ones decide', () => {
   expect(typed('ctrl-p,ctrl-q', ['a\x10', '\x11'])).toEqual({ typed: 'a', isLeaving: true });
   expect(typed('ctrl-p,ctrl-q', ['a\x10', 'b\x11'])).toEqual({ typed: 'a\x10b\x11', isLeaving: false });
   expect(typed('ctrl-p,ctrl-q', ['\x10\x10', '\x11'])).toEqual({ typed: '\x10', isLeaving: true });

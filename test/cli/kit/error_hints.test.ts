@@ -17,7 +17,7 @@ describe('the hint of the command line', () => {
     expect(hint).not.toMatch(/\b(GET|POST|PATCH|DELETE|PUT) \/|\/v1|\/k8s\/|\b(header|request|body)\b/);
   });
 
-  it('for an agent that asks begins with the lines of its question', () => {
+  it('for an agent that asks a question begins with the lines of the question', () => {
     const details = ['May I?', '1. Yes'].map((message) => ({ path: 'question', message }));
     const hint = hintOf(new BerthError('agent_blocked', 'message', { details, hint: 'see details' }));
     expect(hint.split('\n').slice(0, 2)).toEqual(['May I?', '1. Yes']);
@@ -25,6 +25,6 @@ describe('the hint of the command line', () => {
   });
 });
 
-it('counts what the daemon finds wrong in a call as a wrong call', () => {
+it('an error of the daemon about the arguments of a call exits like a usage error', () => {
   expect(exitCodeOf(new BerthError('invalid_spec', 'since must be a time'))).toBe(EXIT_CODE.usage);
 });

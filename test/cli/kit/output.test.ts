@@ -23,7 +23,7 @@ describe('a table', () => {
     expect(offsets).toEqual([6, 6, 6, 6]);
   });
 
-  it('cuts the cells that may be cut, so that a row fits the terminal', () => {
+  it('truncates the cells that may be truncated, so that a row fits the terminal', () => {
     const rows = [{ name: `a${'b'.repeat(60)}`, url: URL }];
     const [, line = ''] = formatTable(rows, COLUMNS, plain, 50).split('\n');
     expect(line).toBe(`a${'b'.repeat(25)}…  ${URL}`);
@@ -36,14 +36,14 @@ describe('a table', () => {
   });
 });
 
-describe('text that is cut', () => {
-  it('keeps whole characters', () => {
+describe('truncated text', () => {
+  it('contains whole characters', () => {
     expect(truncateText('👩‍👩‍👧‍👦👩‍👩‍👧‍👦', 3)).toBe('👩‍👩‍👧‍👦…');
     expect(truncateText('网关网关', 4)).toBe('网…');
     expect(truncateText('web', 3)).toBe('web');
   });
 
-  it('keeps both ends of a name', () => {
+  it('contains both ends of a name', () => {
     const names = ['shop--login--hook-create', 'shop--login--hook-remove'];
     expect(names.map((name) => truncateMiddle(name, 12))).toEqual(['shop--…reate', 'shop--…emove']);
     for (const width of [0, 1, 2, 3, 5, 8]) {
@@ -55,14 +55,14 @@ describe('text that is cut', () => {
   });
 });
 
-it('the memory of a service is shown once its program was measured', () => {
+it('the memory of a service is shown once it was measured', () => {
   const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
   expect(formatServiceMemory({ rssMB: 2, startedAt: ago(0) })).toBe('');
   expect(formatServiceMemory({ rssMB: 55, startedAt: ago(EVENTS.statsIntervalMs) })).toBe('55 MB');
   expect(formatServiceMemory({})).toBe('');
 });
 
-it('lets no text but colours reach the terminal', () => {
+it('only colours of a text reach the terminal as control sequences', () => {
   let written = '';
   const stream = () => ({ write: (text: string) => (written += text) }) as unknown as NodeJS.WriteStream;
   const out = createOutput('table', { stdout: stream, stderr: stream });

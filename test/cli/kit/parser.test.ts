@@ -15,7 +15,7 @@ const parsed = (argv: string[], one: LoadedCommand | undefined): ParsedCall =>
   parseCommandLine(argv, COMMAND_TABLE, one);
 
 describe.each(COMMAND_TABLE.rows.map(({ name }) => name))('berth %s', (name) => {
-  it('has the same result parsed and unparsed', async () => {
+  it('is parsed the same way by the fast path', async () => {
     const one = await called(name);
     const takes = one.command.args ?? [];
     const least = takes.filter(({ syntax }) => syntax.startsWith('<')).length;
@@ -64,7 +64,7 @@ it.each(['start', 'stop', 'restart', 'status'])('berth agent %s is described for
   for (const [line] of command.examples ?? []) expect(line).toContain('berth agent ');
 });
 
-it('takes everything after -- as arguments', async () => {
+it('everything after -- counts as arguments', async () => {
   const one = await called('add');
   const argv = ['add', 'web', '--', 'run', '-p', '--', 'x'];
   expect(readPlainCall(argv, one)?.args).toEqual(['web', 'run', '-p', '--', 'x']);
@@ -72,7 +72,7 @@ it('takes everything after -- as arguments', async () => {
   expect(readPlainCall(['add', 'web', '-p', '1', '--', 'x'], one)).toBeUndefined();
 });
 
-it('takes global options before and behind the command', async () => {
+it('global options may be before and after the command', async () => {
   const one = await called('ps');
   const globals = { format: 'jsonl', url: 'http://x', stateDir: '/s', config: '/c' };
   const given = ['-o', 'jsonl', '--url', 'http://x', '--state-dir=/s', '--config', '/c'];
@@ -92,13 +92,13 @@ it('takes global options before and behind the command', async () => {
   expect(parsed(['ps', 'web', ...given], one)).toMatchObject({ globals, args: ['web'] });
 });
 
-it.each(['-v', '-V', '--version'])('takes %s as the version', (flag) => {
+it.each(['-v', '-V', '--version'])('%s prints the version', (flag) => {
   expect(parsed([flag], undefined)).toMatchObject({ version: true });
   const elsewhere = parsed(['--state-dir', '/elsewhere', flag], undefined);
   expect(elsewhere).toMatchObject({ version: true, globals: { stateDir: '/elsewhere' } });
 });
 
-it('takes ps -a, and logs --tail as logs -n', async () => {
+it('ps -a is accepted, and logs --tail as logs -n', async () => {
   expect(parsed(['ps', '-a'], await called('ps'))).toMatchObject({ options: { everyState: true } });
   for (const name of ['logs', 'agent logs']) {
     const argv = [...name.split(' '), 'web', '--tail', '5'];
@@ -120,7 +120,7 @@ describe.each([
   });
 });
 
-it('says in sentences what a family of commands is for, and how to learn more', async () => {
+it('the help of a command family explains the family, and how to learn more', async () => {
   const outcome = parseCommandLine(
     ['k8s'],
     COMMAND_TABLE,
@@ -132,7 +132,7 @@ it('says in sentences what a family of commands is for, and how to learn more', 
   expect(help).toContain('`berth help k8s <command>` describes a command.');
 });
 
-it('lists every command with its arguments', async () => {
+it('the help lists every command with its arguments', async () => {
   const listed = await loadListedCommands(COMMAND_TABLE);
   const outcome = parseCommandLine(['--help'], COMMAND_TABLE, undefined, listed);
   const help = 'help' in outcome ? outcome.help : '';
@@ -146,7 +146,7 @@ it.each([
   ['nothing', '--help'],
   ['-h', 'nothing'],
   ['k8s', 'nothing', '--help'],
-])('the help of a command that does not exist is a mistake: berth %s %s', async (...argv) => {
+])('the help of a command that does not exist is a usage error: berth %s %s', async (...argv) => {
   const listed = await loadListedCommands(COMMAND_TABLE);
   expect(() => parseCommandLine(argv, COMMAND_TABLE, undefined, listed)).toThrow(
     /unknown command 'nothing'|too many arguments/,
@@ -156,13 +156,13 @@ it.each([
   });
 });
 
-it('says what stands in for a command of other tools', async () => {
+it('a command of other tools is answered with the one of Berth', async () => {
   const listed = await loadListedCommands(COMMAND_TABLE);
   const wrong = (): unknown => parseCommandLine(['scale', 'web=3'], COMMAND_TABLE, undefined, listed);
   expect(wrong).toThrow(expect.objectContaining({ hint: expect.stringContaining('one process') }));
 });
 
-it('names the commands of a family for a word that is none of them', async () => {
+it('an unknown word after a command family is answered with its commands', async () => {
   const listed = await loadListedCommands(COMMAND_TABLE);
   const wrong = (): unknown => parseCommandLine(['agent', 'nothing'], COMMAND_TABLE, undefined, listed);
   expect(wrong).toThrow(

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createOutput } from '../../../src/cli/kit/output.ts';
 import { safeJson, sanitize, sanitizeLine } from '../../../src/cli/kit/sanitize.ts';
 
-it('replaces characters that move the cursor, set colours or turn the writing direction', () => {
+it('characters that move the cursor, set colours or change the writing direction are replaced', () => {
   expect(sanitize('a\tb\nc ü ✓ 漢字 🚢')).toBe('a\tb\nc ü ✓ 漢字 🚢');
   expect(sanitize('\x1b[2Jx\x07\r\x00')).toBe('␛[2Jx␇␍␀');
   expect(sanitize('\x7f\x9b31m')).toBe('␡\ufffd31m');
@@ -14,7 +14,7 @@ it('replaces characters that move the cursor, set colours or turn the writing di
   expect(sanitizeLine('one\ntwo')).toBe('one␊two');
 });
 
-it('escapes in JSON what a terminal obeys, and nothing else', () => {
+it('JSON has control characters escaped, and nothing else', () => {
   const value = { line: 'a\x9b31m\x7f\u202eb\u2028c\x1b[0m\n\t✓ 漢字 🚢', '\u2066': [1, null] };
   for (const indent of [0, 2]) {
     const text = safeJson(value, indent);
@@ -53,7 +53,7 @@ describe('a table', () => {
     return [out, err];
   };
 
-  it('aligns columns, shows nothing as a dash, and is safe', () => {
+  it('aligns columns, shows empty values as a dash, and contains no control characters', () => {
     expect(printed('table')).toEqual([
       ['NAME        SIZE', 'web            3', 'a␛[31mlong     -', ''].join('\n'),
       '',

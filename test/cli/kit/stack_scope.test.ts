@@ -25,7 +25,7 @@ function clientOf(...names: string[]) {
   return { stacks: async () => stacks };
 }
 
-it('is the one that is named by its name, by project and slug, or by a slug that one alone has', async () => {
+it('a stack is selected by its name, by project and slug, or by a unique slug', async () => {
   const client = clientOf('shop', 'shop--login', 'blog--login', 'blog--draft');
   expect(await chosenStack(client, { stack: 'shop' })).toBe('shop');
   expect(await chosenStack(client, { stack: 'draft' })).toBe('blog--draft');
@@ -35,7 +35,7 @@ it('is the one that is named by its name, by project and slug, or by a slug that
   );
 });
 
-it('is an error where it does not exist, unless it may be new', async () => {
+it('a stack that does not exist is an error, unless it may be new', async () => {
   const client = clientOf('shop');
   await expect(chosenStack(client, { stack: 'shpo' })).rejects.toMatchObject({
     message: 'there is no stack shpo',
@@ -45,7 +45,7 @@ it('is an error where it does not exist, unless it may be new', async () => {
   expect(await chosenStack(client, { stack: 'new', mayBeNew: true })).toBe('new');
 });
 
-it('is taken as it is named from a daemon that shows no stacks', async () => {
+it('a stack is used as named with a daemon that lists no stacks', async () => {
   const client = {
     stacks: () => Promise.reject(new BerthError('forbidden_token', 'this token does not reach that far')),
   };

@@ -38,11 +38,11 @@ describe("the user's terminal", () => {
     ['a reset', '\x1bc'],
     ['reversed wrapping', '\x1b[?45h'],
     ['strings without an end', '\x1b]0;title'],
-  ])('is as it was after %s', async (_, output) => {
+  ])('is restored after %s', async (_, output) => {
     expect(await shown(`${session(filtered(output))}${PROBE}`)).toBe(await shown(`${BEFORE}${PROBE}`));
   });
 
-  it(`is as it was after anything (BERTH_FUZZ_SEED=${FUZZ_SEED})`, async () => {
+  it(`is restored after any output (BERTH_FUZZ_SEED=${FUZZ_SEED})`, async () => {
     const random = seededRandom(FUZZ_SEED);
     const corpus = hostileSequences();
     const expected = await shown(`${BEFORE}${PROBE}`);
@@ -52,7 +52,7 @@ describe("the user's terminal", () => {
     }
   });
 
-  it('leaves every mode that may be set', () => {
+  it('leaves every mode that can be set', () => {
     for (const mode of [1, 5, 6, 7, 9, 45, 66, 69, 1000, 1002, 1003, 1005, 1006, 1015, 2004]) {
       expect(filtered(`\x1b[?${mode}h`)).toBe(`\x1b[?${mode}h`);
       expect(leaveScreen(COLS)).toMatch(new RegExp(`\\x1b\\[\\?${mode}[hl]`));
@@ -101,7 +101,7 @@ describe('the filter', () => {
     expect([...Buffer.from(output)].map((byte) => filter.filter(Uint8Array.of(byte))).join('')).toBe(output);
   });
 
-  it('keeps what is left of combined modes, and of sequences that are broken off', () => {
+  it('keeps the allowed part of combined modes, and of sequences that are interrupted', () => {
     expect(filtered('\x1b[?3;25;1000h')).toBe('\x1b[?25h\x1b[?1000h');
     expect(filtered('\x1b[31\x1b[32mgreen')).toBe('\x1b[32mgreen');
     expect(filtered('\x1b[3\n1mred')).toBe('\n\x1b[31mred');
@@ -109,7 +109,7 @@ describe('the filter', () => {
     expect(filtered('\x1b[3\x18text')).toBe('\x18text');
   });
 
-  it('holds back little, however long a sequence is', () => {
+  it('buffers little, however long a sequence is', () => {
     const filter = new TerminalFilter();
     for (const start of ['\x1b]0;', '\x1bP', '\x1b[', '\x1b((']) {
       expect(filter.filter(Buffer.from(start + '0'.repeat(100_000))).length).toBeLessThan(100_000);

@@ -16,14 +16,14 @@ const TYPED: readonly [string, readonly TypedInput[]][] = [
   ['\x1b\x1b[Aj', [key('Escape'), key('Up'), key('j')]],
 ];
 
-it.each(TYPED)('reads %j', (text, expected) => {
+it.each(TYPED)('the key reader reads %j', (text, expected) => {
   expect(new KeyReader().read(bytes(text))).toEqual(expected);
   // In pieces of one byte.
   const reader = new KeyReader();
   expect([...bytes(text)].flatMap((byte) => reader.read(Uint8Array.of(byte)))).toEqual(expected);
 });
 
-it('takes a lone escape for the key only when nothing follows', () => {
+it('the key reader treats a lone escape as the key only when nothing follows', () => {
   const reader = new KeyReader();
   expect(reader.read(bytes('\x1b'))).toEqual([]);
   expect(reader.isWaiting).toBe(true);
@@ -31,7 +31,7 @@ it('takes a lone escape for the key only when nothing follows', () => {
   expect(reader.isWaiting).toBe(false);
 });
 
-it('takes input that is too fast to be typed for a paste, and cuts a paste that is too long', () => {
+it('the key reader treats input that is too fast to be typed as a paste, and truncates a long paste', () => {
   const flood = 'xyq'.repeat(MAX_PASTE);
   expect(new KeyReader().read(bytes(flood))).toEqual([
     { kind: 'paste', text: flood.slice(0, MAX_PASTE), isCut: true },

@@ -104,7 +104,7 @@ async function withServices(): Promise<Daemon> {
 /** What leaving must have written last: colours, wrapping, pastes, cursor and screen as they were. */
 const LEFT = '\x1b[0m\x1b[?7h\x1b[?2004l\x1b[?25h\x1b[?1049l';
 
-it('lists, starts, restarts, logs, stops, resizes, and leaves the terminal as it was', async () => {
+it('berth ui lists, starts, restarts and stops services, shows logs, resizes, and restores the terminal', async () => {
   const daemon = await withServices();
   const screen = openUi(daemon);
   await screen.until(/^› ○ broken +stopped/);
@@ -141,7 +141,7 @@ it('lists, starts, restarts, logs, stops, resizes, and leaves the terminal as it
   expect(screen.lines().join('').trim()).toBe('');
 });
 
-it('attaches to an agent, comes back, and prompts it', async () => {
+it('berth ui attaches to an agent, comes back, and prompts it', async () => {
   const daemon = await daemonOf();
   await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'exec cat', cwd: newFolder() });
   const screen = openUi(daemon);
@@ -169,7 +169,7 @@ it('attaches to an agent, comes back, and prompts it', async () => {
   expect(screen.raw().endsWith(LEFT)).toBe(true);
 });
 
-it('says that the daemon is gone, waits, and continues with the next one', async () => {
+it('berth ui reports that the daemon is gone, waits, and continues with the next one', async () => {
   const daemon = await withServices();
   const screen = openUi(daemon, [], { NO_COLOR: '1' });
   await screen.until(/^› ○ broken/);
@@ -200,7 +200,7 @@ const numbersOf = (screen: Screen, pattern: RegExp): number[] =>
 const areInOrder = (numbers: readonly number[]): boolean =>
   numbers.every((number, at) => number === (numbers[0] ?? 0) + at);
 
-it('shows each line of a log once, whatever the daemon dies of', async () => {
+it('berth ui shows each line of a log once, however the daemon ends', async () => {
   const daemon = await withServices();
   await daemon.request('POST', '/v1/services/worker/start');
   const screen = openUi(daemon, ['worker']);
@@ -219,7 +219,7 @@ it('shows each line of a log once, whatever the daemon dies of', async () => {
   await screen.until(/Nothing matches worker/);
 });
 
-it('searches a log and pages back in it beyond the lines that it holds', async () => {
+it('berth ui searches a log, and pages back beyond the lines that it holds', async () => {
   const daemon = await daemonOf();
   // A burst: thousands of lines are of the same millisecond.
   const cmd = 'seq -f "row %g" 1 8000; echo "ERROR: at the end"; exec sleep 1000';
@@ -248,7 +248,7 @@ it('searches a log and pages back in it beyond the lines that it holds', async (
   await screen.until(/● following warn and worse/);
 });
 
-it('says that a token is not accepted, and continues once one is', async () => {
+it('berth ui reports that a token is not accepted, and continues once one is', async () => {
   const config = (token: string): string => `[auth]\ntoken = "${token}"\n`;
   const daemon = await daemonOf({ config: config('a-token-of-before') });
   const wrong = openUi(daemon, [], { BERTH_AUTH_TOKEN: 'a-wrong-token' });
@@ -273,7 +273,7 @@ function openShell(daemon: Daemon): Screen {
   return shell;
 }
 
-it('goes to the shell and back, however it is stopped, and fits what was resized meanwhile', async () => {
+it('berth ui goes to the shell and back, however it is suspended, and adapts to a resize meanwhile', async () => {
   const daemon = await withServices();
   const screen = openShell(daemon);
   const isSettled = (): boolean => !screen.isAlternate() && screen.lines().some((line) => /^@@$/.test(line));
@@ -298,7 +298,7 @@ it('goes to the shell and back, however it is stopped, and fits what was resized
   await screen.until(/^1$/);
 });
 
-it('follows workloads, shows one and its policy, and copies by the key alone', async () => {
+it('berth ui follows workloads, shows one with its policy, and copies with a single key', async () => {
   const cluster = await kubeDouble();
   open.push(() => cluster.stop());
   cluster.put('Deployment', workload('shop', 'web', 2));
@@ -345,7 +345,7 @@ it('follows workloads, shows one and its policy, and copies by the key alone', a
   expect(await screen.ended).toMatchObject({ exitCode: 0 });
 });
 
-it('ends when its terminal is closed, and fits every size', async () => {
+it('berth ui ends when its terminal is closed, and fits every size', async () => {
   const daemon = await withServices();
   const screen = openUi(daemon);
   await screen.until(/^› ○ broken/);
@@ -359,7 +359,7 @@ it('ends when its terminal is closed, and fits every size', async () => {
   expect(screen.raw().endsWith(LEFT)).toBe(true);
 });
 
-it('needs a terminal that can be drawn on, and says so', async () => {
+it('berth ui requires a terminal with cursor control, and says so', async () => {
   const state = ['--state-dir', join(folder(), 'state')];
   const ran = await berth(['ui', ...state], { env: cleanEnv(folder()) });
   expect(ran).toMatchObject({ code: 2, stdout: '' });

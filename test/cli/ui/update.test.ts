@@ -37,7 +37,7 @@ const ORDER = ['head', 'alone', 'head', 'shop--db', 'shop--web', 'head', 'bot'];
 const toRow = (name: string): Message[] =>
   pressed('g', ...Array.from({ length: ORDER.indexOf(name) }, () => 'j'));
 
-it('begins at the first service, whatever comes first', () => {
+it('the selection begins at the first service, whatever row comes first', () => {
   const lists: Message = { kind: 'lists', services: SHOP, agents: [] };
   const begun = initialModel({ columns: 80, rows: 12 }, NOW, '', '');
   const first = told(begun, lists)[0].selected;
@@ -79,7 +79,7 @@ describe('actions', () => {
     expect(dialog).toBe(question);
   });
 
-  it('asks before a whole group is stopped, and does it after y alone', () => {
+  it('ask before a whole group is stopped, and need y as confirmation', () => {
     const head = toRow('shop--db').slice(0, -1);
     const [asked, ...none] = told(withBot(), ...head, ...pressed('x'));
     expect(none).toEqual([]);
@@ -90,7 +90,7 @@ describe('actions', () => {
     expect(effect).toMatchObject({ kind: 'act', action: 'stop', target: { kind: 'group', name: 'shop' } });
   });
 
-  it('marks several, asks once, does it to each, and forgets the marks', () => {
+  it('on several marked services ask once, apply to each, and clear the marks', () => {
     const [marked] = told(withBot(), ...toRow('shop--db'), ...pressed(' ', ' '));
     expect(marked.marked.size).toBe(2);
     expect(screenOf(marked).filter((line) => /^.\+/.test(line))).toHaveLength(2);
@@ -111,7 +111,7 @@ describe('actions', () => {
     expect(shown).toMatchObject([{ kind: 'act', action: 'start', target: { name: 'shop--web' } }]);
   });
 
-  it('copies and opens what is in sight, and copies the line that was found or the last one', () => {
+  it('copy and open what is in view, and copy the line that was found or the last one', () => {
     const lastEffect = (...keys: string[]) => told(withBot(), ...toRow('shop--web'), ...pressed(...keys))[1];
     expect(lastEffect('y')).toEqual({ kind: 'copy', text: 'http://localhost:3000' });
     expect(lastEffect('u')).toEqual({ kind: 'openUrl', url: 'http://localhost:3000' });
@@ -128,7 +128,7 @@ describe('actions', () => {
     expect(found).toEqual({ kind: 'copy', text: 'red error' });
   });
 
-  it('does nothing while the daemon is gone, and nothing twice at once', () => {
+  it('do nothing while the daemon is gone, and nothing twice at once', () => {
     const lost = {
       kind: 'connection',
       connection: { state: 'lost', detail: 'no daemon is running' },
@@ -153,7 +153,7 @@ describe('the list', () => {
     expect(screenOf(grown)[lineOf(grown)]).toBe(selected);
   });
 
-  it('selects what stands in the place of a removed row', () => {
+  it('selects the row that takes the place of a removed one', () => {
     const model = told(showing(SHOP), ...toRow('shop--db'))[0];
     expect(model.selected).toBe('service shop--db');
     const without = SHOP.filter(({ name }) => name !== 'shop--db');
@@ -163,7 +163,7 @@ describe('the list', () => {
     expect(told(model, { kind: 'lists', services: [], agents: [] })[0].selected).toBe('');
   });
 
-  it('filters while it is typed; Escape takes the filter back', () => {
+  it('filters while text is typed, and Escape restores the earlier filter', () => {
     const typing = told(withBot(), ...pressed('/', 'w', 'e', 'b'))[0];
     expect(typing.rows.map(({ key }) => key)).toEqual(['0shop', 'service shop--web']);
     expect(told(typing, ...pressed('Enter'))[0]).toMatchObject({ filter: 'web', dialog: null });
@@ -171,7 +171,7 @@ describe('the list', () => {
     expect(screenOf(told(typing, ...pressed('x', 'Enter'))[0]).join('\n')).toContain('Nothing matches webx');
   });
 
-  it('selects what a filter finds, and never its section by itself', () => {
+  it('selects a row that a filter finds, and never a section heading by itself', () => {
     const filtered = told(withBot(), ...pressed('g', '/', ...'db', 'Enter'))[0];
     expect(filtered.selected).toBe('service shop--db');
     const [, effect] = told(filtered, ...pressed('s'));
@@ -222,7 +222,7 @@ describe('the list', () => {
     expect(told(found, ...pressed('Escape'))[0].rows).toHaveLength(folded.rows.length);
   });
 
-  it('goes to what needs a person, and folds sections', () => {
+  it('jumps to what needs attention, and folds sections', () => {
     const model = withBot();
     expect(told(model, ...pressed('g', 'n'))[0].selected).toBe('service shop--db');
     expect(told(model, ...pressed('g', 'n', 'n'))[0].selected).toBe('service bot');
@@ -241,15 +241,15 @@ describe('the list', () => {
   });
 });
 
-describe('what is pasted', () => {
+describe('pasted text', () => {
   const paste = (text: string, isCut = false): Message => ({ kind: 'paste', text, isCut });
-  it('is no key', () => {
+  it('is not read as keys', () => {
     const [model, ...effects] = told(withBot(), ...toRow('bot'), paste('xyq\n'));
     expect(effects).toEqual([]);
     expect(screenOf(model).join('\n')).toContain('nothing was done');
   });
 
-  it('is the text of a prompt, with its lines, and never half of it', () => {
+  it('becomes the text of a prompt with all its lines', () => {
     const asked = told(withBot(), ...toRow('bot'), ...pressed('p'))[0];
     const [, effect] = told(asked, ...pressed('a'), paste('b\r\nc'), ...pressed('Enter'));
     expect(effect).toEqual({ kind: 'prompt', name: 'bot', text: 'ab\nc' } satisfies Effect);
@@ -285,13 +285,13 @@ describe('a log', () => {
     expect(body(told(again, logged(150, 1))[0]).at(-1)).toContain('line 150 of many');
   });
 
-  it('keeps what is in sight in its place when the oldest lines are dropped', () => {
+  it('keeps the visible lines in place when the oldest lines are dropped', () => {
     const paused = told(open(), logged(100, MAX_LOG_ENTRIES - 100), ...pressed('PageUp', 'PageUp'))[0];
     const grown = told(paused, logged(MAX_LOG_ENTRIES, 500))[0];
     expect(body(grown)).toEqual(body(paused));
   });
 
-  it('finds what is searched, from match to match', () => {
+  it('finds a text, from match to match', () => {
     const found = told(open(), ...pressed('g', '/', ...'LINE 7', 'Enter'))[0];
     expect(body(found).find((text) => text.startsWith('›'))).toContain('line 7 of');
     expect(body(told(found, ...pressed('n'))[0]).find((text) => text.startsWith('›'))).toContain(
@@ -338,7 +338,7 @@ describe('a log', () => {
     expect(screenOf(told(asking, missed)[0]).join('\n')).toContain('No older line has of old');
   });
 
-  it('reads older lines at its beginning, once at a time, and never shows one twice', () => {
+  it('loads older lines at its beginning, one request at a time, and shows no line twice', () => {
     const [top, effect] = told(open(), ...pressed('g'));
     expect(effect).toMatchObject({ kind: 'readLog', reading: { kind: 'older', cursor: null } });
     expect(told(top, ...pressed('k', 'PageUp')).slice(1)).toEqual([]);
@@ -355,7 +355,7 @@ describe('a log', () => {
     expect(told(grown, ...pressed('g'), readOf(grown, end), ...pressed('g')).slice(1)).toEqual([]);
   });
 
-  it('drops what is far from what is in sight, and attaches again at the end', () => {
+  it('drops lines far from the visible ones, and follows again at the end', () => {
     const full = told(open(), logged(100, MAX_LOG_ENTRIES - 100), ...pressed('g'))[0];
     const older = { kind: 'older', entries: lines(-1_000, 1_000), cursor: null } as const;
     const [back, detach] = told(full, readOf(full, older));
@@ -370,7 +370,7 @@ describe('a log', () => {
     expect(body(told(ahead, ...pressed('G'))[0]).at(-1)).toContain(`line ${MAX_LOG_ENTRIES + 498} of`);
   });
 
-  it('keeps what is in sight while it is paused, however much comes', () => {
+  it('keeps the visible lines while it is paused, however many lines arrive', () => {
     const paused = told(open(), ...pressed('g'))[0];
     const [flooded, effect] = told(paused, logged(100, MAX_LOG_ENTRIES));
     expect(effect).toEqual({ kind: 'detachLog' });
@@ -395,7 +395,7 @@ describe('a log', () => {
     expect(all?.kind === 'openLog' && all.selection.q).toBeUndefined();
   });
 
-  it('ends with its view', () => {
+  it('is closed with its view', () => {
     expect(told(open(), ...pressed('Escape')).slice(1)).toEqual([{ kind: 'closeLog' }]);
   });
 });

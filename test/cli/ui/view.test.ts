@@ -79,12 +79,12 @@ describe('the list', () => {
     ]);
   });
 
-  it('tells states without colours, and writes none', () => {
+  it('shows states without colours, and writes none', () => {
     for (const line of written(model(80), false)) expect(line).not.toMatch(/\x1b\[[0-9;]*3\dm/);
     expect(written(model(80)).join('')).toMatch(/\x1b\[1;31m✗/);
   });
 
-  it('leaves everything in its column when a value changes', () => {
+  it('keeps everything in its column when a value changes', () => {
     const [before, now] = [
       model(120),
       told(model(120), { kind: 'usages', usages: new Map([['web', { cpu: 12, rssMB: 12_000 }]]) })[0],
@@ -104,7 +104,7 @@ describe('the list', () => {
   });
 });
 
-describe('text of others', () => {
+describe('text from other programs', () => {
   const LINE = {
     name: 'web',
     run: 'r',
@@ -118,7 +118,7 @@ describe('text of others', () => {
   const HARMLESS = /\x1b\[(?:[0-9;:]*m|\d+G|K)/g;
   const evil = hostileSequences().map((text) => Buffer.from(text, 'latin1').toString('utf8'));
 
-  it('is shown and never obeyed, in names, titles, states, reasons and logs', () => {
+  it('is shown without its control sequences, in names, titles, states, reasons and logs', () => {
     const agents = evil.map((text, at) => agentOf(`bot-${at}`, { title: text, question: [text] }));
     const services = [
       ...evil.map((text) =>

@@ -80,7 +80,7 @@ describe.each(SERVERS)('%s', (server) => {
         expect((await front.request('GET', path)).status).toBe(200);
     });
 
-    it('accepts a new token and a new list of extensions while it runs', async () => {
+    it('takes a new token and a new list of extensions at run time', async () => {
       const front = await withServices({ token: 'old' });
       const get = (token: string, origin?: string) =>
         front.request('GET', '/v1/services', {
@@ -161,7 +161,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('is the only origin that is ever echoed', async () => {
+    it('is the only origin that is ever returned', async () => {
       const front = await withServices();
       for (const headers of [
         {},
@@ -178,7 +178,7 @@ describe.each(SERVERS)('%s', (server) => {
   describe('an allowed page', () => {
     const page = 'http://localhost:5173';
 
-    it('may send a preflight and read every answer, with the token in the header alone', async () => {
+    it('may send a preflight and read every response, with the token only in the header', async () => {
       const front = await withServices({ token: 'secret', allowedOrigins: [page] });
       const preflight = await front.request('OPTIONS', '/v1/services', {
         headers: { origin: page, 'access-control-request-method': 'POST' },
@@ -226,7 +226,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(daemon, 'unauthorized');
     });
 
-    it('on an address of its own is served there alone', async () => {
+    it('on an address of its own is served only there', async () => {
       const own = { bind: '127.0.0.1', port: 0 };
       const front = await start({ cloud: cloudFront({ ownListener: own }) });
       const port = front.cloudPort ?? 0;

@@ -40,7 +40,7 @@ describe('a proof', () => {
     (nonce) => expect(() => prove(keysOf('secret').keys, null, nonce)).toThrow('nonce must be'),
   );
 
-  it('says when there is no token, and does not know just any key', () => {
+  it('is null without a token, and refused for an unknown key', () => {
     expect(prove(keysOf('').keys).proof).toBeNull();
     const { keys } = keysOf('secret');
     for (const id of ['', 'code-x', 'page-x', 'live-token', 'live-page-x', '__proto__', 'page-zzzzzz-x'])
@@ -49,7 +49,7 @@ describe('a proof', () => {
 });
 
 describe('a bearer', () => {
-  it('of the token is accepted in its life alone', () => {
+  it('of the token is accepted only in the life of the daemon', () => {
     const { keys } = keysOf('secret');
     const key = { id: 'token', secret: 'secret' };
     expect(keys.accepts('secret')).toBe(true);
@@ -65,7 +65,7 @@ describe('a bearer', () => {
       expect(keys.accepts(given)).toBe(false);
   });
 
-  it('of an empty token is worth nothing', () => {
+  it('of an empty token is refused', () => {
     const { keys } = keysOf('');
     expect(keys.accepts('')).toBe(false);
     expect(keys.accepts(bearer(keys, { id: 'token', secret: '' }))).toBe(false);
@@ -74,8 +74,8 @@ describe('a bearer', () => {
   });
 });
 
-describe('a code', () => {
-  it('is valid once, and only for a session', () => {
+describe('a dashboard code', () => {
+  it('can be used once, and only for a session', () => {
     const { keys } = keysOf('secret');
     const gone: string[] = [];
     const code = codeOf(keys, gone);
@@ -90,7 +90,7 @@ describe('a code', () => {
     expect(() => prove(keys, code.id)).toThrow('unknown key');
   });
 
-  it('ends after five minutes, with a new token, and when there are too many', async () => {
+  it('expires after five minutes, with a new token, and when there are too many', async () => {
     const { keys, clock } = keysOf('secret');
     const gone: string[] = [];
     const late = codeOf(keys, gone);
@@ -106,7 +106,7 @@ describe('a code', () => {
   });
 });
 
-describe('the key of a page', () => {
+describe('the key of a dashboard session', () => {
   const pageOf = (keys: AccessKeys) => keys.openSession(bearer(keys, codeOf(keys)));
 
   it('outlives the daemon, and ends with the token or after seven days', async () => {

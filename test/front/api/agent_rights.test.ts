@@ -36,7 +36,7 @@ async function asAgent() {
   return { ask, living };
 }
 
-it('holds an agent to its stack', async () => {
+it('an agent is limited to its stack', async () => {
   const { ask } = await asAgent();
   const listed = (await ask('GET', '/v1/services')).body.services.map(({ name }: { name: string }) => name);
   expect(listed).toEqual(['shop--bot', 'shop--web']);
@@ -51,13 +51,13 @@ it('holds an agent to its stack', async () => {
     expectError(await ask(method, path, body), 'forbidden_owner');
 });
 
-it('lets an agent report for itself alone, and share no terminal', async () => {
+it('an agent may report only its own state, and share no terminal', async () => {
   const { ask } = await asAgent();
   expectError(await ask('POST', '/v1/agents/shop--web/state', { state: 'idle' }), 'forbidden_owner');
   expectError(await ask('POST', '/v1/agents/shop--bot/share', { minutes: 5 }), 'forbidden_owner');
 });
 
-it('knows the token of a process that has ended no more', async () => {
+it('the token of a process that has ended is refused', async () => {
   const { ask, living } = await asAgent();
   living('f'.repeat(16));
   await settle();

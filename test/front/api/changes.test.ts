@@ -131,7 +131,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.defects).toEqual([]);
     });
 
-    it('that reach a busy, ended or broken part say so', async () => {
+    it('that reach a busy, ended or broken part return that error', async () => {
       const front = await withServices();
       expectError(await front.request('POST', '/v1/services/web/start'), 'daemon_busy');
       const service = await front.stand<ServiceProtocol>('service:web');

@@ -158,7 +158,7 @@ describe('clusters', () => {
     expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
   });
 
-  it('that answer with nonsense or not at all give 502', async () => {
+  it('that return garbage or do not respond give 502', async () => {
     const { call, double } = await api();
     const { id } = (await call('POST', '/k8s/clusters', { name: 'a', kubeconfig: double.kubeconfig })).body;
     for (const plural of ['deployments', 'statefulsets', 'namespaces']) double.denied.add(`list ${plural}`);
@@ -232,7 +232,7 @@ describe('workloads', () => {
       });
   });
 
-  it('are put to sleep and woken many at once', async () => {
+  it('are put to sleep and woken in bulk', async () => {
     const { call, clusterId } = await synced();
     const changed = async (path: string, body: unknown): Promise<unknown> =>
       (await call('POST', `/k8s/workloads/${path}`, body)).body.results.map((row: Json) => [
@@ -384,7 +384,7 @@ describe('workloads', () => {
     }
   });
 
-  it('have tethers, which their owner handles', async () => {
+  it('have tethers, which the tethers actor handles', async () => {
     const { call, here, id } = await synced();
     here.tethers.answer({
       create: () => ({ tether_id: NOBODY, local_port: 20_000 }),
@@ -452,7 +452,7 @@ describe('workloads', () => {
 });
 
 describe('the cloud part', () => {
-  it('is started by the first request, whatever it is', async () => {
+  it('is started by the first request of any kind', async () => {
     const { call, ensured } = await api();
     expect(ensured()).toBe(0);
     await Promise.all([call('GET', '/k8s/clusters'), call('GET', '/k8s/workloads')]);
@@ -471,7 +471,7 @@ describe('the cloud part', () => {
     expect(await call('GET', '/k8s/clusters')).toMatchObject({ status: 200 });
   });
 
-  it('gives every request the reason when it is closed', async () => {
+  it('answers every request with the reason when it is closed', async () => {
     const { call, here } = await api();
     await call('GET', '/k8s/clusters');
     here.views.markUnavailable(

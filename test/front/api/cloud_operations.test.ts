@@ -46,7 +46,7 @@ const append = ({ here }: Api, count: number) =>
   });
 
 describe('an Idempotency-Key', () => {
-  it('makes a change once, also when it is asked for twice at once', async () => {
+  it('makes a change once, also when it is requested twice at once', async () => {
     const made = await api();
     const sleep = () => made.call('POST', `/k8s/workloads/${made.id}/sleep`, { key: 'one' });
     const answers = await Promise.all([sleep(), sleep(), sleep()]);
@@ -72,7 +72,7 @@ describe('an Idempotency-Key', () => {
     });
   });
 
-  it('registers one cluster, and leaves a removed one removed', async () => {
+  it('registers one cluster, and does not register it again after its removal', async () => {
     const made = await api();
     const body = { name: 'other', kubeconfig: made.double.kubeconfig };
     const add = () => made.call('POST', '/k8s/clusters', { body, key: 'add' });
@@ -112,7 +112,7 @@ describe('an Idempotency-Key', () => {
     expect(patches(made)).toBe(0);
   });
 
-  it('answers an error as it was, and tries again what may pass', async () => {
+  it('repeats a permanent error, and retries after a temporary one', async () => {
     const made = await api();
     const unknown = () => made.call('POST', '/k8s/workloads/nobody/wake', { key: 'unknown' });
     const [first, second] = [await unknown(), await unknown()];
@@ -130,7 +130,7 @@ describe('an Idempotency-Key', () => {
     expect(results).toEqual(['unknown_workload', 'cluster_denied', 'ok']);
   });
 
-  it('is not needed, and a dry run is no operation', async () => {
+  it('is optional, and a dry run is no operation', async () => {
     const made = await api();
     const dry = await made.call('POST', '/k8s/workloads/sleep', {
       body: { cluster_id: made.clusterId, dry_run: true },
@@ -145,7 +145,7 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-describe('the history', () => {
+describe('the history of the cloud', () => {
   it('comes in pages that the header Link names', async () => {
     const made = await api();
     await append(made, 5);
@@ -178,7 +178,7 @@ describe('the history', () => {
     });
   });
 
-  it('does not know operations that nobody requested, and is shown only to the token', async () => {
+  it('returns 404 for an unknown operation, and 401 without a token', async () => {
     const { call, port } = await api();
     expect(await call('GET', '/k8s/operations/x')).toMatchObject({
       status: 404,
@@ -189,7 +189,7 @@ describe('the history', () => {
   });
 });
 
-describe('the stream', () => {
+describe('the stream of cloud events', () => {
   const idsOf = (frames: readonly { id: number | null }[]) => frames.map(({ id }) => id);
 
   it('replays more than is in memory, and continues with new events', async () => {
@@ -215,7 +215,7 @@ describe('the stream', () => {
     expect(idsOf(await client.until(2))).toEqual([4, 6]);
   });
 
-  it('says that events are missing for an id that was never given', async () => {
+  it('reports missing events for an id that was never assigned', async () => {
     const made = await api();
     await append(made, 2);
     const client = await sse(made.port, '/k8s/events?after=999', TOKEN);
@@ -227,7 +227,7 @@ describe('the stream', () => {
     ]);
   });
 
-  it('sends nothing of the past without an id', async () => {
+  it('sends no past events without an id', async () => {
     const made = await api();
     await append(made, 2);
     const client = await sse(made.port, '/k8s/events', TOKEN);

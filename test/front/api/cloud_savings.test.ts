@@ -5,7 +5,7 @@ import { cloud, doubleWith } from '../../kit/cloud.ts';
 import type { Json } from '../../kit/kube_double.ts';
 import { cloudFront, startFront } from '../kit.ts';
 
-it('are read as JSON or CSV, of what is selected', async () => {
+it('savings are returned as JSON or CSV, for the selected rows', async () => {
   const double = await doubleWith('hello');
   double.change('Deployment', 'web', 'hello', (object: Json) => {
     object.spec.replicas = 0;

@@ -33,7 +33,7 @@ describe.each(SERVERS)('%s', (server) => {
       });
     });
 
-    it('shows nothing before it is ready, except that it is alive', async () => {
+    it('responds only to liveness checks before it is ready', async () => {
       const front = await start({ ready: false });
       expect((await front.request('GET', '/livez')).status).toBe(200);
       expect((await front.request('GET', '/v1/version')).status).toBe(200);
@@ -64,7 +64,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('GET', '/readyz'), 'daemon_busy');
     });
 
-    it('answers open requests before it closes', async () => {
+    it('answers open requests before it shuts down', async () => {
       const front = await withServices();
       let finish = (): void => {};
       const service = await front.stand<ServiceProtocol>('service:web', {
@@ -93,7 +93,7 @@ describe.each(SERVERS)('%s', (server) => {
       await closed;
     });
 
-    it('answers requests that it cannot wait for', async () => {
+    it('answers requests at its shutdown that take too long', async () => {
       const clock = virtualClock();
       const front = await start({ clock });
       front.views.tell('specs', { rows: [specRow('web')] });
@@ -115,7 +115,7 @@ describe.each(SERVERS)('%s', (server) => {
       end();
     });
 
-    it('does not wait for bodies whose senders have left', async () => {
+    it('does not wait for bodies whose senders have disconnected', async () => {
       // On this clock the longest wait of a close never ends.
       const clock = virtualClock();
       const front = await start({ clock });

@@ -41,7 +41,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     });
   });
 
-  it.each(PAGES)('has a policy that permits its own needs and nothing else: %s', async (path) => {
+  it.each(PAGES)('has a content security policy that permits only what it needs: %s', async (path) => {
     const front = await start();
     const options = await front.request('OPTIONS', path);
     expect([options.status, options.text, options.headers.allow]).toEqual([204, '', 'GET, HEAD, OPTIONS']);
@@ -53,7 +53,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
     ]);
   });
 
-  it('is the only kind of response with a policy, beside schemas and documents', async () => {
+  it('is the only kind of response with its own policy, besides schemas and documents', async () => {
     const front = await startFront({ server, pageLookup: schemaPage });
     for (const path of ['/schema/berth.json', '/openapi.json', '/livez']) {
       const { status, headers } = await front.request('OPTIONS', path);
@@ -63,7 +63,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
       expect((await front.request('OPTIONS', path)).body.code).toBe('not_found');
   });
 
-  it('opens nothing else without a token', async () => {
+  it('gives access to nothing else without a token', async () => {
     const front = await start();
     for (const path of ['/dashboard/', '/dashboard/page.ts', '/dashboard/..%2fbin.js', '/index.html'])
       expect((await front.request('GET', path)).status).toBe(401);
@@ -72,7 +72,7 @@ describe.each(SERVERS)('the page, from %s', (server) => {
       expect((await front.request('GET', path, { headers })).body.code).toBe('not_found');
   });
 
-  it("is not shown by the cloud's own listener", async () => {
+  it("is not served by the cloud's own listener", async () => {
     const front = await startFront({
       server,
       pageLookup: dashboardPages(dashboardUrl()),
@@ -85,14 +85,14 @@ describe.each(SERVERS)('the page, from %s', (server) => {
   });
 });
 
-it('loads nothing from elsewhere and has no script or style of its own', () => {
+it('the page loads nothing from elsewhere and contains no inline script or style', () => {
   const html = readFileSync(new URL('index.html', dashboardUrl()), 'utf8');
   const addresses = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address]) => address);
   expect(addresses.sort()).toEqual(['/dashboard/page.js', '/dashboard/style.css', 'data:,']);
   expect(html).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]*\ssrc=)/);
 });
 
-it('never makes markup or script of text', () => {
+it('the page never turns text into markup or script', () => {
   const folder = new URL('../../../src/dashboard/', import.meta.url);
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
     if (/\.tsx?$/.test(name))

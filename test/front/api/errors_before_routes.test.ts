@@ -16,7 +16,7 @@ vi.mock('../../../src/front/server/listen.ts', async (original) => {
   return { ...real, listenOnAll };
 });
 
-it.each(SERVERS)('a request before the port is known is daemon_busy on %s', async (server) => {
+it.each(SERVERS)('a request before the port is known gets daemon_busy on %s', async (server) => {
   early.length = 0;
   await startFront({ server });
   const [answer] = early;
@@ -24,7 +24,7 @@ it.each(SERVERS)('a request before the port is known is daemon_busy on %s', asyn
   expectError(answer, 'daemon_busy');
 });
 
-it.each(SERVERS)('a defect of the guard is internal on %s', async (server) => {
+it.each(SERVERS)('a defect of the guard causes internal on %s', async (server) => {
   const front = await startFront({ server });
   const check = vi.spyOn(Guard.prototype, 'check').mockImplementation(() => {
     throw new Error('a defect');

@@ -84,7 +84,7 @@ describe('the peer', () => {
     ['127.0.0.1.evil.example', false],
   ])('%s is loopback: %s', (address, expected) => expect(isLoopback(address)).toBe(expected));
 
-  it('is checked by the guard where the kernel does not do it', () => {
+  it('is checked by the guard if the kernel does not check it', () => {
     for (const bind of ['0.0.0.0', '::', '192.168.0.4']) {
       expect(code(guard({ bind }), { peer: '192.168.0.9' })).toBe('forbidden_origin');
       expect(code(guard({ bind }), { peer: '127.0.0.1' })).toBe('passes');
@@ -259,7 +259,7 @@ describe('an allowed origin', () => {
     'https://localhost:5173',
     'http://localhost:5173/',
     'http://LOCALHOST:5173',
-  ])('%s is another one', (origin) =>
+  ])('does not include %s', (origin) =>
     expect(code(open, { headers: { origin, authorization: 'Bearer secret' } })).toBe('forbidden_origin'),
   );
 
@@ -288,7 +288,7 @@ describe('Sec-Fetch-Site', () => {
         );
   });
 
-  it.each(['cross-site', 'same-site'])('%s lets a link lead to a page, and to nothing else', (site) => {
+  it.each(['cross-site', 'same-site'])('%s allows links to pages, and to nothing else', (site) => {
     const visit = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
     for (const path of ['/', '/openapi.json', '/schema/berth.json'])
       expect(code(guard({ token: 'x' }), { path, headers: visit })).toBe('passes');
@@ -342,7 +342,7 @@ describe('the token', () => {
     expect(code(guard(), {})).toBe('passes');
   });
 
-  it('of the cloud is the only one for /k8s', () => {
+  it('of the cloud is the only one accepted for /k8s', () => {
     for (const path of ['/k8s', '/k8s/', '/k8s/clusters', '/k8s/nothing']) {
       for (const token of ['', 'correct horse']) {
         const both = guard({ token });
@@ -374,7 +374,7 @@ describe('the token', () => {
     expect(code(locked(), { method: 'POST', headers: preflight })).toBe('unauthorized');
   });
 
-  it('may come as a subprotocol of a WebSocket, but of nothing else', () => {
+  it('may be a subprotocol of a WebSocket only', () => {
     const protocol = (token: string) =>
       `berth.v1, base64url.bearer.authorization.berth.${Buffer.from(token).toString('base64url')}`;
     const with_ = (token: string, handshake: boolean) =>
@@ -399,7 +399,7 @@ describe('the token', () => {
     expect(code(changing, {})).toBe('passes');
   });
 
-  it('names in a refusal the extension that may read it', () => {
+  it('that is wrong causes a refusal that an allowed extension can read', () => {
     const verdict = locked().check(asked({ headers: { origin: EXTENSION } }));
     expect([verdict.refusal?.code, verdict.origin]).toEqual(['unauthorized', EXTENSION]);
   });

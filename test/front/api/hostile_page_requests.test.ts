@@ -62,7 +62,7 @@ const SESSIONS = [
 ];
 
 describe.each(SERVERS)('hostile requests for the page, to %s', (server) => {
-  it('get neither page nor file, and do not hurt', async () => {
+  it('get neither page nor file, and do no harm', async () => {
     const front = await startFront({ server, token: 'secret', pageLookup: dashboardPages(dashboardUrl()) });
     const host = `Host: 127.0.0.1:${front.port}`;
     const requests = [

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SERVERS, startFront } from '../kit.ts';
 
 describe.each(SERVERS)('%s', (server) => {
-  it('gives up bodies that never arrive after 8 seconds, and slow heads after 10', async () => {
+  it('drops bodies that never arrive after 8 seconds, and slow heads after 10', async () => {
     const front = await startFront({ server });
     const head = `POST /v1/services HTTP/1.1\r\nHost: localhost:${front.port}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n`;
     const bodies = Promise.all([front.raw(head), front.raw(`${head}{"name":`)]);

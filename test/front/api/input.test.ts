@@ -159,7 +159,7 @@ describe.each(SERVERS)('%s', (server) => {
       }
     });
 
-    it('is one for another Host: nothing that follows it is handled', async () => {
+    it('for another Host is refused, and its connection closed', async () => {
       const front = await withServices();
       const { text, closed } = await front.raw('GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n');
       expect([text.slice(0, 12), closed]).toEqual(['HTTP/1.1 403', true]);
@@ -193,7 +193,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(service.received).toEqual([]);
     });
 
-    it('may come with a body that says nothing', async () => {
+    it('may have an empty body', async () => {
       const front = await withServices();
       const service = await front.stand<ServiceProtocol>('service:web', {
         stop: () => {

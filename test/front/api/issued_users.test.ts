@@ -58,7 +58,7 @@ const claimsOf = ({ url }: Issuer, more: Json = {}): Json => ({
 
 const names = (rows: Json[]): string[] => rows.map(({ name }) => name).sort();
 
-describe('a person with a token of the issuer', () => {
+describe('a user with a token of the issuer', () => {
   it.each(['ES256', 'RS256'] as const)('has the grants of their name and groups (%s)', async (alg) => {
     const key = newKey('one', alg);
     const { issuer, call, grant } = await api(key);
@@ -84,7 +84,7 @@ describe('a person with a token of the issuer', () => {
     expect(issuer.asked).toEqual(['/.well-known/openid-configuration', '/keys']);
   });
 
-  it('loses what is open with the grant, and when the token expires', async () => {
+  it('loses open streams with the grant, and when the token expires', async () => {
     const { issuer, port, call, grant } = await api();
     const id = await grant({ group: 'dev', role: 'viewer' });
     await grant({ user: 'anna@example.com', role: 'viewer', namespace: 'web' });
@@ -101,7 +101,7 @@ describe('a person with a token of the issuer', () => {
     expect((await call('GET', '/k8s/workloads', short)).status).toBe(401);
   });
 
-  it('keeps what it opens at the same time with a token that nobody has seen before', async () => {
+  it('keeps streams that are opened at the same time with a new token', async () => {
     const { issuer, port, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'viewer' });
     const headers = { Authorization: `Bearer ${jwt(KEY, claimsOf(issuer))}` };
@@ -113,7 +113,7 @@ describe('a person with a token of the issuer', () => {
     await eventually(() => streams.every(isTold));
   });
 
-  it('is not answered with what somebody else was, whatever their names and keys', async () => {
+  it('does not get the stored response of another user, whatever their names and keys', async () => {
     const { here, issuer, port, call, front, grant } = await api();
     const sleep = async (email: string, key: string) => {
       await grant({ user: email, role: 'sleeper' });
@@ -132,7 +132,7 @@ describe('a person with a token of the issuer', () => {
     expect(await sleep('anna/b', 'c')).toBe('true');
   });
 
-  it('may not have the keys of the issuer read again and again', async () => {
+  it('cannot cause the keys of the issuer to be read repeatedly', async () => {
     const { issuer, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'viewer' });
     expect((await call('GET', '/k8s/clusters', jwt(KEY, claimsOf(issuer)))).status).toBe(200);
@@ -143,7 +143,7 @@ describe('a person with a token of the issuer', () => {
     expect(issuer.asked).toHaveLength(2);
   });
 
-  it('is told to try again while the issuer does not answer, and others continue', async () => {
+  it('is told to retry while the issuer does not respond, and others continue', async () => {
     const { issuer, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'viewer' });
     issuer.isBroken = true;
@@ -195,7 +195,7 @@ const WRONG: readonly [what: string, make: (issuer: Issuer) => string][] = [
 ];
 
 describe('a token', () => {
-  it('of any of these kinds is refused, with a body and without', async () => {
+  it('that is invalid is refused, with a body and without', async () => {
     const { issuer, call, grant } = await api();
     await grant({ user: 'anna@example.com', role: 'admin' });
     expect((await call('GET', '/k8s/clusters', jwt(KEY, claimsOf(issuer)))).status).toBe(200);

@@ -64,7 +64,7 @@ describe('GET /v1/logs', () => {
     expect(await texts('?q=NEW')).toEqual(['new']);
   });
 
-  it('knows no stack that nobody has, and one without services', async () => {
+  it('refuses an unknown stack, and accepts one without services', async () => {
     const { stand, request } = await frontWithLogs();
     const empty = { name: 'empty', project: 'empty', path: '/', worktree: null, branch: null };
     await stand<StacksProtocol>('stacks', {
@@ -78,7 +78,7 @@ describe('GET /v1/logs', () => {
       });
   });
 
-  it('goes back page by page', async () => {
+  it('returns older lines page by page', async () => {
     print('web', Date.now(), ...Array.from({ length: 10 }, (_, at) => `line ${at}`));
     const { request } = await frontWithLogs();
     const pages: string[][] = [];
@@ -96,7 +96,7 @@ describe('GET /v1/logs', () => {
     ]);
   });
 
-  it('names every wrong value', async () => {
+  it('reports every wrong value', async () => {
     const { request } = await frontWithLogs();
     expectError(await request('GET', '/v1/logs?names=nobody'), 'unknown_service');
     const wrong = ['since=yesterday', 'until=-5m', 'run=first', 'q=', 'level=loud', 'before=x', 'regex=('];
@@ -110,14 +110,14 @@ describe('GET /v1/logs', () => {
   });
 });
 
-describe('the answers about parts of the logs', () => {
+describe('the results of parts of the logs', () => {
   const answer = (name: string, times: number[], bound: number | null): LogSearchAnswer => ({
     entries: times.map((time) => ({ name, key: 2 * time + 1, time, json: `${name} ${time}`, isLine: true })),
     taken: [{ name, key: 0 }],
     bound,
   });
 
-  it('are merged down to what has been searched in every part', () => {
+  it('are merged as far back as every part has been searched', () => {
     const page = mergeAnswers([answer('a', [9, 5, 3], null), answer('b', [8], 6)], 10);
     expect(page.entries.map(({ json }) => json)).toEqual(['a 9', 'b 8']);
     expect(page.bound).toBe(6);
@@ -129,7 +129,7 @@ describe('the answers about parts of the logs', () => {
     );
   });
 
-  it('go on from the first line that a page has no room for', () => {
+  it('continue from the first line that a page has no room for', () => {
     const page = mergeAnswers([answer('a', [9, 5], null), answer('b', [8, 7], null)], 3);
     expect(page.entries.map(({ json }) => json)).toEqual(['a 9', 'b 8', 'b 7']);
     expect(page.taken.get('a')).toBe(12);

@@ -141,12 +141,12 @@ const TARGETS = ['hello', 'plain', 'pay', 'far'] as const;
 const UNKNOWN_QUERY = '?no_such_query=1';
 
 describe('every route of the cloud part', () => {
-  it('has a row here', () => {
+  it('has a row in this test', () => {
     const served = ROUTES.filter(({ path, isPublic }) => isCloudPath(path) && !isPublic);
     expect(served.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(NEEDED).sort());
   });
 
-  it.each(ROLES)('does for a %s of each scope what it may, and nothing else', async (role) => {
+  it.each(ROLES)('allows a %s of each scope exactly what its role allows', async (role) => {
     const made = await api();
     const ofHello = { cluster_id: made.one, selector: 'app=shop' };
     const scopes: Readonly<Record<ScopeName, Json>> = {
@@ -218,8 +218,8 @@ describe('every route of the cloud part', () => {
 
 const names = (rows: Json[]): string[] => rows.map(({ name }) => name).sort();
 
-describe('whoever may see one namespace', () => {
-  it('learns of no other: not in lists, pages, counts, details, metrics, savings and policies', async () => {
+describe('a principal that may see one namespace', () => {
+  it('sees no other in lists, pages, counts, details, metrics, savings and policies', async () => {
     const made = await api();
     const token = await made.token('web', { role: 'viewer', cluster_id: made.one, namespace: 'web' });
     const put = (name: string, selector: Json) =>
@@ -263,7 +263,7 @@ describe('whoever may see one namespace', () => {
     expect(text).toContain('hello');
   });
 
-  it('hears in stream and history of its namespace alone, and reads operations of it', async () => {
+  it('sees events of its namespace only, in stream and history, and its operations', async () => {
     const made = await api();
     const token = await made.token('web', { role: 'viewer', cluster_id: made.one, namespace: 'web' });
     const stream = await sse(made.front.port, '/k8s/events', { Authorization: `Bearer ${token}` });
@@ -288,7 +288,7 @@ describe('whoever may see one namespace', () => {
     expect([await status(woken), await status(slept)]).toEqual([200, 404]);
   });
 
-  it('changes many workloads within its grants, and learns of no others', async () => {
+  it('changes workloads in bulk within its grants, and sees no others', async () => {
     const made = await api();
     const token = await made.token('web', { role: 'sleeper', cluster_id: made.one, namespace: 'web' });
     const body = { selector: 'app' };
@@ -375,7 +375,7 @@ describe('an API token', () => {
     expect((await made.call('GET', '/k8s/workloads', { token: again })).body.code).toBe('forbidden');
   });
 
-  it('whose grant is removed may do no more, and its streams end', async () => {
+  it('whose grant is removed loses its rights, and its streams end', async () => {
     const made = await api();
     const token = await made.token('ci', { role: 'viewer', cluster_id: made.one }, { role: 'viewer' });
     const stream = await sse(made.front.port, '/k8s/events', { Authorization: `Bearer ${token}` });
@@ -387,7 +387,7 @@ describe('an API token', () => {
     expect((await made.call('GET', `/k8s/clusters/${made.two}`, { token })).status).toBe(404);
   });
 
-  it('answers nobody with what another was answered for the same Idempotency-Key', async () => {
+  it('never gets the response of another token for the same Idempotency-Key', async () => {
     const made = await api();
     const tokens = [await made.token('a', { role: 'sleeper' }), await made.token('b', { role: 'sleeper' })];
     const headers = { 'Idempotency-Key': 'same' };
@@ -406,7 +406,7 @@ describe('an API token', () => {
     ['a role that is none', '/k8s/grants', { token: 'ci', role: 'king' }],
     ['a selector that is none', '/k8s/grants', { token: 'ci', role: 'viewer', selector: 'a=b=c,,' }],
     ['a namespace that is none', '/k8s/grants', { token: 'ci', role: 'viewer', namespace: 'A b' }],
-  ])('is not made with %s', async (_, path, body) => {
+  ])('is not created with %s', async (_, path, body) => {
     const made = await api();
     await made.token('ci');
     expect(await made.call('POST', path, { body })).toMatchObject({

@@ -95,7 +95,7 @@ describe('wrong values', () => {
     ['other=1&other=2&timeout=x', ['other', 'timeout']],
     ['__proto__=1&constructor=2&toString', ['__proto__', 'constructor', 'toString']],
     ['=5', ['']],
-  ])('%s names what nobody asks for', (raw, paths) => expect(wrong(raw).paths).toEqual(paths));
+  ])('%s names unknown parameters', (raw, paths) => expect(wrong(raw).paths).toEqual(paths));
 
   it('name unknown values, at most 32 of them', () => {
     expect(wrong('dryRun=All').message).toBe('dryRun is not a query value of this request');

@@ -31,7 +31,7 @@ async function api(options: CloudOptions) {
   return { double, clock, here, call, token, sleepAll, wake };
 }
 
-it('a token wakes so many workloads within an hour and no more; the cloud token has no quota', async () => {
+it('a token wakes a limited number of workloads within an hour, unlike the cloud token', async () => {
   const { clock, call, token, sleepAll, wake, double } = await api({ wakesPerHour: 2 });
   const [ci, other] = [await token('ci'), await token('other')];
   await sleepAll();

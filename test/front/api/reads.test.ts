@@ -38,7 +38,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.events.received.map(({ kind }) => kind)).toEqual(['subscribe']);
     });
 
-    it('see the effects of a change before it was answered', async () => {
+    it('show the effects of a change as soon as it is answered', async () => {
       const front = await start();
       await front.stand<RegistryProtocol>('registry', {
         register: ({ input }) => {
@@ -262,7 +262,7 @@ describe.each(SERVERS)('%s', (server) => {
     });
   });
 
-  it('a thousand bad requests neither stop it nor change anything', async () => {
+  it('survives a thousand bad requests, which change nothing', async () => {
     const front = await withServices();
     const registry = await front.stand<RegistryProtocol>('registry');
     const before = (await front.request('GET', '/v1/services')).text;
@@ -305,7 +305,7 @@ describe.each(SERVERS)('%s', (server) => {
   });
 });
 
-it('has no two rows with the same path and method', () => {
+it('the route table has no two rows with the same path and method', () => {
   const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect(new Set(keys).size).toBe(keys.length);
 });

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { RedirectPages } from '../../../src/front/api/redirect_pages.ts';
 import { fillDisk, smallDisk } from '../../kit/small_disk.ts';
 
-it('a page that finds no room is storage_full, and leaves no half of it behind', ({ skip }) => {
+it('a redirect page on a full disk fails with storage_full, and leaves no partial file', ({ skip }) => {
   const disk = smallDisk('64k');
   if (disk === undefined) return skip('no right to mount a small file system');
   const pages = new RedirectPages(disk);

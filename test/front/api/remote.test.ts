@@ -26,8 +26,8 @@ async function both(token?: string) {
   return { views, there, here };
 }
 
-describe('another Berth', () => {
-  it('answers for its workloads, and this one for its tethers', async () => {
+describe('the Berth of cloud.remote', () => {
+  it('answers requests for workloads, and the local one those for tethers', async () => {
     const { views, there, here } = await both();
     const begun: unknown[] = [];
     await there.stand<CloudOperationsProtocol>('operations', {
@@ -71,7 +71,7 @@ describe('another Berth', () => {
   it.each([
     ['a wrong token', 'other'],
     ['the token of this Berth', 'here'],
-  ])('is shown nothing with %s', async (_, token) => {
+  ])('gets no request with %s', async (_, token) => {
     const { here } = await both(token);
     const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
     expect([status, body.code]).toEqual([502, 'remote_denied']);
@@ -79,7 +79,7 @@ describe('another Berth', () => {
     expect(direct.status, 'its own callers use its own token').toBe(401);
   });
 
-  it('has a limit for each answer, also of what waits', async () => {
+  it('has a time limit for each response, also of waiting requests', async () => {
     const { here } = await both();
     const limits = vi.spyOn(systemClock, 'after');
     afterThisTest(() => limits.mockRestore());
@@ -94,7 +94,7 @@ describe('another Berth', () => {
     expect(deadlines).toEqual(expect.arrayContaining([10_000, 250_000, 790_000, 1_930_000]));
   });
 
-  it('may be away', async () => {
+  it('may be unreachable', async () => {
     const here = await near(`http://127.0.0.1:${freePort()}`);
     const { status, body } = await here.request('GET', '/k8s/clusters', { headers: HEADERS });
     expect([status, body.code]).toEqual([502, 'remote_unreachable']);
@@ -102,7 +102,7 @@ describe('another Berth', () => {
     expect(tethers).toMatchObject({ status: 200, body: [] });
   });
 
-  it('may be the page of another server', async () => {
+  it('may be replaced by the page of another server', async () => {
     const server = createServer((_, response) =>
       response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Log in</h1>'),
     );
@@ -117,7 +117,7 @@ describe('another Berth', () => {
 });
 
 describe('POST /k8s/relay', () => {
-  it('answers with a ticket, or with an error if there is no relay', async () => {
+  it('returns a ticket, or an error if there is no relay', async () => {
     const { there, here } = await both();
     const until = Date.UTC(2030, 0, 1);
     await there.stand<RelayProtocol>('relay', { admit: () => ({ ticket: 'T', until, port: 4 }) });

@@ -66,7 +66,7 @@ describe('a path', () => {
   ])('%s is unknown', (path) => expect(router.find(path)).toBeUndefined());
 });
 
-it('accepts no row twice, and a parameter in the third segment only', () => {
+it('the router refuses duplicate rows, and parameters outside the third segment', () => {
   const row: RoutePattern = { method: 'DELETE', path: '/k8s/clusters/{id}' };
   expect(() => new Router([row, row])).toThrow('two rows');
   expect(() => new Router<RoutePattern>([{ method: 'GET', path: '/x/{id}' }])).toThrow('third segment');

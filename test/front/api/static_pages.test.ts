@@ -51,7 +51,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(front.defects).toHaveLength(1);
     });
 
-    it('may be the document of the API, made from all rows', async () => {
+    it('include the document of the API, made from all rows', async () => {
       const seen: string[] = [];
       const front = await start({
         openapi: async (rows: readonly Operation[]) => {
@@ -64,7 +64,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(seen).toEqual(ALL_OPERATIONS.map(({ path }) => path));
     });
 
-    it('may be the document of the API, built once, and again only after a failure', async () => {
+    it('include the document of the API, built once, and again only after a failure', async () => {
       let made = 0;
       const front = await start({
         openapi: async () => {

@@ -13,7 +13,7 @@ const workload = (name: string, namespace = 'shop'): WorkloadCounts => ({
   ...{ replicas: 2, ready_replicas: 1, desired_replicas: null, asleep_seconds: null },
 });
 
-it('escapes what a label may contain, and names families by the format', () => {
+it('the metrics escape labels, and name families by the format', () => {
   const metric = {
     name: 'berth_things',
     type: 'counter' as const,
@@ -29,12 +29,12 @@ it('escapes what a label may contain, and names families by the format', () => {
   );
 });
 
-it('has no metric twice', () => {
+it('the metrics contain each metric once', () => {
   const names = [...DAEMON_METRICS, ...CLOUD_METRICS].map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
 });
 
-it('counts starts by the time they took', () => {
+it('the metrics count starts by their duration', () => {
   const times = new StartTimes();
   const state = (run: string, status: ServiceState['status'] = 'running'): ServiceState => ({
     ...{ name: 'web', status, restarts: 0, end: null, isDoorOpen: false },
@@ -53,7 +53,7 @@ it('counts starts by the time they took', () => {
   expect(times.of('web')).toBeNull();
 });
 
-it('adds up workloads per namespace where there are too many', () => {
+it('the metrics sum workloads per namespace if there are too many', () => {
   const few = metricsText(
     CLOUD_METRICS,
     { workloads: [workload('a'), workload('b')], wakes: [], tethers: [], savings: [] },
@@ -75,7 +75,7 @@ it('adds up workloads per namespace where there are too many', () => {
   expect(many.split('\n').filter((text) => text.startsWith('berth_workload_replicas{'))).toHaveLength(2);
 });
 
-it('adds up savings of all months, per cluster where there are too many namespaces', () => {
+it('the metrics sum savings of all months, per cluster if there are too many namespaces', () => {
   const saved = (namespace: string, month: string) => ({
     ...{ clusterId: 'c1', namespace, month, until: 1, podSeconds: 2, cpuSeconds: 0.5, memorySeconds: 1 },
   });
@@ -90,7 +90,7 @@ it('adds up savings of all months, per cluster where there are too many namespac
   expect(many.split('\n').filter((line) => line.startsWith('berth_saved_pod_seconds_total'))).toHaveLength(1);
 });
 
-it('counts answers by operation and status, and says who asked for what', async () => {
+it('the metrics count responses by operation and status', async () => {
   const front = await startWithServices({});
   await front.request('GET', '/v1/services');
   await front.request('GET', '/v1/services/none');
@@ -107,7 +107,7 @@ it('counts answers by operation and status, and says who asked for what', async 
   expect(plain.text).not.toContain('# EOF');
 });
 
-it('needs the token', async () => {
+it('the metrics require the token', async () => {
   const front = await startWithServices({ token: 'a-token-of-some-length' });
   for (const path of ['/metrics', '/v1/system'])
     expect((await front.request('GET', path, { headers: { authorization: '' } })).status).toBe(401);

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { WorkloadTimes } from '../../../src/front/metrics/workload_times.ts';
 
-it('adds up the sleep of a workload, and measures wakes that it has seen begin', () => {
+it('the sleep of a workload is summed, and wakes are measured from their start', () => {
   const times = new WorkloadTimes();
   const seen = (state: 'awake' | 'sleeping' | 'asleep' | 'waking', now: number): void =>
     times.observe({ id: 'w', clusterId: 'c', state }, now);

@@ -25,7 +25,7 @@ function receive(budget: BodyBudget) {
 }
 
 describe('a body', () => {
-  it('takes memory for what has arrived, and none when it has ended', () => {
+  it('takes memory for what has arrived, and releases it at its end', () => {
     const budget = new BodyBudget(10_000);
     const { body, ended } = receive(budget);
     expect(budget.heldBytes).toBe(0);
@@ -37,7 +37,7 @@ describe('a body', () => {
     expect([ended, budget.heldBytes]).toEqual([['abcdefg'], 0]);
   });
 
-  it('of one byte at a time takes no more than it is long', () => {
+  it('that arrives byte by byte takes no more memory than its length', () => {
     const budget = new BodyBudget(10_000);
     const { body, ended } = receive(budget);
     for (let count = 0; count < LIMITS.bytes; count += 1) body.add(Buffer.from('x'));
@@ -48,7 +48,7 @@ describe('a body', () => {
     expect(ended).toEqual(['payload_too_large']);
   });
 
-  it('that is the oldest is given up when the memory is used up', () => {
+  it('that is the oldest is dropped when the memory is used up', () => {
     const budget = new BodyBudget(1_000);
     const [slow, quick, last] = [receive(budget), receive(budget), receive(budget)];
     for (const { body } of [slow, quick]) body.add(Buffer.alloc(500, 'a'));
@@ -62,7 +62,7 @@ describe('a body', () => {
 });
 
 describe.each(SERVERS)('%s', (kind) => {
-  it('gives slow bodies up for those that arrive', async () => {
+  it('drops slow bodies in favour of those that arrive', async () => {
     const bodies = new BodyBudget(100 * KIB);
     const { port } = await serve(
       kind,

@@ -48,7 +48,7 @@ for connection in range(4):
 `;
 
 describe.each(SERVERS)('%s: a flood', (kind) => {
-  it('of requests whose answers are not read ends only its own connection', async () => {
+  it('of requests whose responses are not read ends only its own connection', async () => {
     // Nine answers are a little more than uWebSockets.js collects before it writes.
     const answer = 'x'.repeat(1_700);
     const { port } = await serve(kind, (x) => text(x, answer));
@@ -63,7 +63,7 @@ describe.each(SERVERS)('%s: a flood', (kind) => {
 const TAKES_MANY_IN_A_TURN = SERVERS.filter((kind) => kind === 'uWebSockets.js');
 
 describe.each(TAKES_MANY_IN_A_TURN)('%s: a flood', (kind) => {
-  it('of requests that takes long is ended, and a single request is answered', async () => {
+  it('of requests that takes too long is ended, and a single request is answered', async () => {
     let handled = 0;
     const { port } = await serve(kind, (x) => {
       handled += 1;

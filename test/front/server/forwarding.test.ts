@@ -31,7 +31,7 @@ async function passing(handle: http.RequestListener, more: Partial<ServerOptions
   return { ...served, other, state };
 }
 
-it('are passed on as they are, and so are the answers', async () => {
+it('forwarded requests are unchanged, and so are their responses', async () => {
   const { port, state } = await passing((req, res) => {
     const parts: Buffer[] = [];
     req.on('data', (part) => parts.push(part));
@@ -55,7 +55,7 @@ it('are passed on as they are, and so are the answers', async () => {
   expect((await send(port, 'GET', '/k8s/x')).text, 'the clusters are here now').toBe('here');
 });
 
-it('of a stream pass its events as they come, and its end on either side', async () => {
+it('forwarded requests for a stream pass its events as they arrive, and its end on either side', async () => {
   const streams: http.ServerResponse[] = [];
   const { port } = await passing((_req, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -81,7 +81,7 @@ it('of a stream pass its events as they come, and its end on either side', async
   await ended;
 });
 
-it('fail with 503 where the other one has gone, before and during its answer', async () => {
+it('forwarded requests fail with 503 if the other server is gone, before and during its response', async () => {
   const { port, other, state } = await passing((req) => req.socket.destroy());
   const cut = await send(port, 'GET', '/k8s/x');
   expect([cut.status, cut.body.code, cut.headers['retry-after']]).toEqual([503, 'daemon_busy', '1']);
@@ -91,7 +91,7 @@ it('fail with 503 where the other one has gone, before and during its answer', a
   expect((await send(port, 'GET', '/k8s/x')).status).toBe(200);
 });
 
-it('without a body have none at the other one, whatever the method', async () => {
+it('forwarded requests without a body have none at the other server, whatever the method', async () => {
   const { port } = await passing((req, res) => {
     const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
     res.end(JSON.stringify({ method: req.method, length, coding }));
@@ -111,7 +111,7 @@ async function answersTo(port: number, request: string): Promise<string> {
   return read(socket);
 }
 
-it('end the connection where the answer comes before the whole body', async () => {
+it('forwarded requests end their connection if the response arrives before the whole body', async () => {
   const { port } = await passing((_req, res) => res.writeHead(413).end('too large'));
   const answer = await answersTo(port, 'POST /k8s/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc');
   expect(answer).toMatch(/^HTTP\/1.1 413 /);
@@ -119,7 +119,7 @@ it('end the connection where the answer comes before the whole body', async () =
   expect(answer.split('HTTP/1.1'), 'one answer').toHaveLength(2);
 });
 
-it('count as those of strangers until the other one has accepted a token', async () => {
+it('forwarded requests count as unauthenticated until the other server has accepted a token', async () => {
   const answers: Record<string, number> = { '/k8s/refused': 401, '/k8s/broken': 400, '/k8s/starting': 503 };
   const { port } = await passing((req, res) => res.writeHead(answers[req.url ?? ''] ?? 200).end(), {
     maxStrangers: 1,

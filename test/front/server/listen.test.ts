@@ -19,7 +19,7 @@ import { get, later, serve, text, tlsFiles } from './raw_server.ts';
 
 describe.each(SERVERS)('%s', (kind) => {
   describe('addresses', () => {
-    it('are both loopbacks on one port where the machine has both', async () => {
+    it('are both loopback addresses on one port if the machine has both', async () => {
       const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
       const peers = await Promise.all(
         ['127.0.0.1', '::1'].map(
@@ -41,7 +41,7 @@ describe.each(SERVERS)('%s', (kind) => {
       );
     });
 
-    it.each(['127.0.0.1', '0.0.0.0'])('are all that localhost means with %s', async (bind) => {
+    it.each(['127.0.0.1', '0.0.0.0'])('are all that localhost resolves to with %s', async (bind) => {
       const { port } = await serve(kind, (x) => text(x, 'ours'), {}, bind);
       // Else another user could listen there, and get what is sent to localhost.
       const other = net.createServer();
@@ -54,7 +54,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('ours');
     });
 
-    it('take no more connections than they may', async () => {
+    it('accept a limited number of connections', async () => {
       const { port } = await serve(kind, (x) => text(x, 'fine'), { maxConnections: 3 });
       const connect = async () => {
         const socket = net.connect(port, '127.0.0.1');
@@ -74,7 +74,7 @@ describe.each(SERVERS)('%s', (kind) => {
       await eventually(async () => (await connect()).end === 'answered');
     });
 
-    it('in use are refused, naming the holder', async () => {
+    it('that are in use are refused, naming the holder', async () => {
       const first = await serve(kind, (x) => text(x, 'first'));
       const create = await chooseServer(() => {}, kind);
       const second = create({
@@ -129,7 +129,7 @@ describe.each(SERVERS)('%s', (kind) => {
         });
     });
 
-    it('of which one is in use are both refused', async () => {
+    it('are both refused if one is in use', async () => {
       const taken = net.createServer().listen({ host: '::1', port: 0, ipv6Only: true });
       afterThisTest(() => void taken.close());
       const port = await new Promise<number>((resolve) => {
@@ -183,7 +183,7 @@ describe.each(SERVERS)('%s', (kind) => {
   });
 });
 
-it('speaks TLS when it has a certificate', async () => {
+it('a server with a certificate uses TLS', async () => {
   const files = tlsFiles();
   const { port } = await serve('node:http', (x) => later(() => text(x, 'secret')), { tls: files });
   const got = await new Promise((resolve, reject) => {
@@ -201,8 +201,8 @@ it('speaks TLS when it has a certificate', async () => {
   expect(got).toBe('secret');
 });
 
-describe('the choice', () => {
-  it('is uWebSockets.js where it loads', async () => {
+describe('the choice of the server', () => {
+  it('is uWebSockets.js if it loads', async () => {
     const lines: string[] = [];
     const create = await chooseServer((line) => lines.push(line));
     const server = create({
@@ -217,7 +217,7 @@ describe('the choice', () => {
     else expect(lines).toEqual([expect.stringContaining('node:http serves')]);
   });
 
-  it('is node:http where uWebSockets.js does not load, with the reason in one line', async () => {
+  it('is node:http if uWebSockets.js does not load, with the reason in one line', async () => {
     vi.doMock('../../../src/front/server/uws_server.ts', () => {
       throw new Error('This supports only some versions of Node.\n\nError: GLIBC_2.38 not found');
     });
@@ -241,7 +241,7 @@ describe('the choice', () => {
     await expect(chooseServer(() => {}, 'uWebSockets.js')).rejects.toThrow();
   });
 
-  it('loads no binary but the reviewed one', () => {
+  it('loads only the reviewed binary', () => {
     const { platform, arch, versions } = process;
     const file = `uws_${platform}_${arch}_${versions.modules}.node`;
     expect(Object.keys(CHECKSUMS)).toContain(file);

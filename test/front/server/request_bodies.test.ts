@@ -45,7 +45,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.endsWith(expected)).toBe(true);
     });
 
-    it('in pieces is joined, and the bytes after it are the next request', async () => {
+    it('that arrives in pieces is joined, and the data after it is the next request', async () => {
       const { port } = await serve(kind, echo);
       const socket = net.connect(port, '127.0.0.1');
       afterThisTest(() => void socket.destroy());
@@ -96,7 +96,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect([got.slice(0, 12), closed]).toEqual(['HTTP/1.1 413', true]);
     });
 
-    it('without an end is cut off', async () => {
+    it('without an end is aborted', async () => {
       const { port } = await serve(kind, echo);
       const socket = net.connect(port, '127.0.0.1');
       const part = Buffer.alloc(256 * 1024, 'x');
@@ -121,7 +121,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'POST', '/', { body: '1' })).status).toBe(200);
     });
 
-    it('that does not arrive in time is given up', async () => {
+    it('that does not arrive in time is dropped', async () => {
       const { port } = await serve(
         kind,
         (x) =>
@@ -148,7 +148,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>']);
     });
 
-    it('half sent by a client that leaves is dropped', async () => {
+    it('of a client that disconnects halfway is dropped', async () => {
       const { port } = await serve(kind, echo);
       await new Promise<void>((resolve) => {
         const socket = net.connect(port, '127.0.0.1', () => {

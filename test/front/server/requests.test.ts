@@ -88,7 +88,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(got.match(/<.*?>/g)).toEqual(['</1>', '</2>', '</3>']);
     });
 
-    it('pipelined is answered whole, however large the response and slow the reader', async () => {
+    it('pipelined is answered completely, however large the response and slow the reader', async () => {
       const body = Buffer.alloc(300_000, 'b');
       const large = 'ü'.repeat(4_000_000);
       const { port } = await serve(kind, (x) => {
@@ -119,7 +119,7 @@ describe.each(SERVERS)('%s', (kind) => {
     it.each([
       ['large', 'x'.repeat(64 * KIB)],
       ['small', 'x'.repeat(900)],
-    ])('pipelined by a client that reads nothing is not answered without limit: %s', async (_what, body) => {
+    ])('pipelined by a client that reads nothing is answered up to a limit: %s', async (_what, body) => {
       const total = 60_000;
       let answers = 0;
       const { port } = await serve(kind, (x) => {
@@ -145,7 +145,7 @@ describe.each(SERVERS)('%s', (kind) => {
       ['OPTIONS', (x: HttpExchange) => x.send(204, HEAD, '')],
       ['GET', (x: HttpExchange) => x.send(304, HEAD, '')],
     ])(
-      '%s without a body is not answered without limit for a client that reads nothing',
+      '%s without a body is answered up to a limit for a client that reads nothing',
       async (method, answer) => {
         const total = 60_000;
         let answers = 0;
@@ -172,7 +172,7 @@ describe.each(SERVERS)('%s', (kind) => {
       },
     );
 
-    it('without a body is answered whole, also when its connection ends with it', async () => {
+    it('without a body is answered completely, also when its connection ends with it', async () => {
       const { port } = await serve(kind, (x) => {
         const answer = (): void => x.send(200, HEAD, { length: 1234 });
         if (x.path === '/later') later(answer);
@@ -222,7 +222,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
-    it('without a response does not end the server, nor does a client that gives up', async () => {
+    it('without a response does not end the server, nor does a client that disconnects', async () => {
       let asked = (): void => {};
       const arrived = new Promise<void>((resolve) => {
         asked = resolve;
@@ -243,7 +243,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(port, 'GET', '/')).text).toBe('fine');
     });
 
-    it('is unreadable after its handler has returned, where the server reuses its memory', async () => {
+    it('is unreadable after its handler has returned if the server reuses its memory', async () => {
       let kept: HttpExchange | undefined;
       const { port } = await serve(kind, (x) => {
         kept = x;

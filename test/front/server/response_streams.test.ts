@@ -72,7 +72,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(closes).toBe(1);
     });
 
-    it('reports when its reader has left', async () => {
+    it('reports when its reader has disconnected', async () => {
       const { stream, socket } = await streaming();
       const gone = new Promise<void>((resolve) => {
         stream.onClose = resolve;
@@ -98,13 +98,13 @@ describe.each(SERVERS)('%s', (kind) => {
       expect([closes, stream.bufferedBytes]).toEqual([1, 0]);
     });
 
-    it('sends the filler when it is kept alive', async () => {
+    it('sends the keep-alive filler', async () => {
       const { stream, got } = await streaming();
       stream.keepAlive();
       await eventually(() => got().includes(':\n\n'));
     });
 
-    it('buffers what a reader does not take, and delivers all of it in order later', async () => {
+    it('buffers what a reader does not read, and delivers all of it in order later', async () => {
       const { stream, socket, got } = await streaming();
       await eventually(() => got().includes('first'));
       socket.pause();

@@ -12,7 +12,7 @@ const handle = (x: HttpExchange): void => {
   text(x, 'fine');
 };
 
-describe.each(['plain', 'tls'] as const)('%s', (kind) => {
+describe.each(['plain', 'tls'] as const)('unauthenticated connections (%s)', (kind) => {
   async function start() {
     const files = kind === 'tls' ? { tls: tlsFiles() } : {};
     const { port } = await serve('node:http', handle, { maxStrangers: 3, ...files });
@@ -38,7 +38,7 @@ describe.each(['plain', 'tls'] as const)('%s', (kind) => {
     return { port, connect };
   }
 
-  it('lose the oldest when there are too many, and those with a token stay', async () => {
+  it('lose the oldest one when there are too many, while those with a token remain', async () => {
     const { connect } = await start();
     const known = await connect('/trusted');
     const strangers: { isOpen: () => boolean }[] = [];
@@ -48,7 +48,7 @@ describe.each(['plain', 'tls'] as const)('%s', (kind) => {
     expect(await known.ask('/')).toContain('200 OK');
   });
 
-  it('do not keep a client with a token out', async () => {
+  it('do not prevent a client with a token from connecting', async () => {
     const { port, connect } = await start();
     for (let count = 0; count < 10; count += 1) {
       const idle = net.connect(port, '127.0.0.1');

@@ -24,7 +24,7 @@ function scriptedResponse(room: number) {
   return { script, stream };
 }
 
-it('is at most 15 KiB, before and after the client takes no more, in order and without a loss', () => {
+it('each write is at most 15 KiB, before and after the client stops reading, in order and without a loss', () => {
   const { script, stream } = scriptedResponse(100 * KIB);
   const bytes = Buffer.from(Array.from({ length: 500 * KIB }, (_, index) => index % 251));
   stream.write(bytes);

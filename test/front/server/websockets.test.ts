@@ -60,7 +60,7 @@ describe.each(SERVERS)('%s', (kind) => {
         socket.on('close', (code, reason) => resolve([code, reason.toString()])),
       );
 
-    it('carries text and bytes, with the chosen protocol', async () => {
+    it('carries text and binary messages, with the chosen protocol', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);
@@ -107,7 +107,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(status).toBe(409);
     });
 
-    it('reports what its reader does not take, and drains', async () => {
+    it('reports what its reader does not read, and drains', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);
@@ -130,7 +130,7 @@ describe.each(SERVERS)('%s', (kind) => {
       expect(server.events.some(([what]) => what === 'drain')).toBe(true);
     });
 
-    it('that receives too large a message is cut off', async () => {
+    it('that receives too large a message is closed', async () => {
       const { port, sockets } = await accepting();
       const client = connect(port, '/ws/now/attach');
       await opened(client);

@@ -17,7 +17,7 @@ const status = (name: string, state: AgentStateName): AgentStatus => ({
   question: state === 'blocked' ? ['Delete?'] : [],
 });
 
-describe.each(SERVERS)('%s', (server) => {
+describe.each(SERVERS)('the wait for agents, by %s,', (server) => {
   const start = async (setup: FrontSetup = {}) => {
     const front = await startFront({ server, ...setup });
     const rows = ['one', 'two'].map((name) => specRow(name, { agent: AGENT, group: 'Agents' }));
@@ -85,14 +85,14 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await all).toEqual(['one idle', 'two idle']);
   });
 
-  it('says what they are doing when time is over', async () => {
+  it('returns their states when the time is over', async () => {
     const { front } = await start();
     const answer = await front.request('GET', '/v1/agents/wait?for=idle&timeout=20');
     expectError(answer, 'wait_timeout');
     expect(answer.body.message).toBe('after 20 ms one is working, two is working');
   });
 
-  it('refuses what cannot be', async () => {
+  it('refuses invalid parameters', async () => {
     const { front } = await start();
     for (const query of ['for=asleep,dead', 'for=', 'timeout=-1', 'mode=any', 'until=idle'])
       expectError(await front.request('GET', `/v1/agents/one/wait?${query}`), 'invalid_spec');
@@ -113,7 +113,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await ended).toMatchObject({ code: 'daemon_busy' });
   });
 
-  it('keeps nothing of a client that has gone', async () => {
+  it('keeps nothing for a client that has disconnected', async () => {
     let waiting = 0;
     const clock: TestClock = {
       ...realTime,
@@ -147,7 +147,7 @@ describe.each(SERVERS)('%s', (server) => {
     });
   });
 
-  it('takes a prompt back when the client has gone', async () => {
+  it('cancels a prompt when its client has disconnected', async () => {
     const { front, goAway } = await start();
     const heard: string[] = [];
     let release = (): void => {};
@@ -173,7 +173,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(heard[1]).toBe(`not ${heard[0]}`);
   });
 
-  it('says what is wrong with a prompt, and never that it may be sent again', async () => {
+  it('reports what is wrong with a prompt, without suggesting a retry', async () => {
     const { front } = await start();
     const service = await front.stand<PromptProtocol>('service:one');
     const prompt = (body: unknown, name = 'one') =>

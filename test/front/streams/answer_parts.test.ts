@@ -35,7 +35,7 @@ class Unread implements ResponseStream {
   }
 }
 
-it('composes no part before the one before it was taken, and none for a client that has gone', async () => {
+it('a part of a response is composed once the one before it was sent, and never for a client that has disconnected', async () => {
   let composed = 0;
   function* parts(): Generator<string> {
     for (const part of ['[1', '', ',2', ',3', ']']) {

@@ -62,7 +62,7 @@ const subscribe = (after = '', filter: Partial<typeof ALL & { types: string[]; n
 };
 
 describe('a new subscriber', () => {
-  it('gets the delay before a reconnect, and nothing of the past', async () => {
+  it('gets the delay before a reconnect, and no past events', async () => {
     hub.add([eventRecord(1)]);
     const reader = subscribe();
     expect(reader.text).toBe('retry: 1000\n\n');
@@ -73,7 +73,7 @@ describe('a new subscriber', () => {
     );
   });
 
-  it('with the last id gets what it missed, and continues without a gap or a double', async () => {
+  it('with the last id gets what it missed, and continues without a gap or a duplicate', async () => {
     hub.add(range(1, 5).map((id) => eventRecord(id)));
     // Not sent yet when the subscriber arrives.
     const early = subscribe('0');
@@ -95,7 +95,7 @@ describe('a new subscriber', () => {
   });
 
   it.each(['abc', '-1', '1.5', ' 1', '1e3', '99', '999999999999999999999', '0x1', '1,2'])(
-    'with the id "%s" gets a reset, then everything there is',
+    'with the id "%s" gets a reset, then all kept events',
     (after) => {
       hub.add([eventRecord(1), eventRecord(2)]);
       const reader = subscribe(after);
@@ -140,7 +140,7 @@ describe('kept events', () => {
     expect(subscribe('2001').text).not.toContain('stream.reset');
   });
 
-  it('hold over many turns of the rings', () => {
+  it('are correct over many wraps of the ring buffers', () => {
     for (const id of range(1, 10_000)) hub.add([id % 3 === 0 ? eventRecord(id) : stats(id)]);
     const lasting = range(1, 10_000).filter((id) => id % 3 === 0);
     const oldest = lasting.at(-1024) ?? 0;
@@ -151,7 +151,7 @@ describe('kept events', () => {
     expect(subscribe(String(oldest - 4)).text).toContain(`{"oldest":${oldest}}`);
   });
 
-  it('come from the journal at first', () => {
+  it('are first read from the journal', () => {
     hub.restore([eventRecord(10), eventRecord(12)], 12, 8);
     expect(subscribe('7').text).not.toContain('stream.reset');
     expect(subscribe('7').ids).toEqual([10, 12]);
@@ -161,14 +161,14 @@ describe('kept events', () => {
     expect(hub.isContiguous(14)).toBe(false);
   });
 
-  it('know the newest id even when nothing is kept', () => {
+  it('have a newest id even when nothing is kept', () => {
     hub.restore([], 40, 41);
     expect(subscribe('40').text).toBe('retry: 1000\n\n');
     expect(subscribe('39').text).toContain('{"oldest":41}');
     expect(subscribe('41').text).toContain('stream.reset');
   });
 
-  it('are filled up after a gap, also for current subscribers', async () => {
+  it('are completed after a gap, also for current subscribers', async () => {
     hub.restore([eventRecord(1)], 1, 1);
     const reader = subscribe();
     hub.restore([eventRecord(1), eventRecord(2), eventRecord(3)], 3, 1);
@@ -232,7 +232,7 @@ describe('filters', () => {
 });
 
 describe('sending', () => {
-  it('gives everybody with the same filter the same bytes, once per turn', async () => {
+  it('gives all subscribers with the same filter the same bytes, once per turn', async () => {
     const readers = [
       subscribe(),
       subscribe(),
@@ -248,7 +248,7 @@ describe('sending', () => {
     expect(readers.map(({ ids }) => ids)).toEqual(readers.map(() => range(1, 50)));
   });
 
-  it('cuts off a subscriber with more than 1 MiB pending, and no other', async () => {
+  it('disconnects a subscriber with more than 1 MiB pending, and no other', async () => {
     const slow = subscribe();
     const fine = subscribe();
     slow.stalled = true;
@@ -267,7 +267,7 @@ describe('sending', () => {
     expect(fine.ids).toEqual(range(1, 120));
   });
 
-  it('stops when the reader leaves', async () => {
+  it('stops when the reader disconnects', async () => {
     const reader = subscribe();
     const other = subscribe();
     reader.onClose?.();
@@ -287,7 +287,7 @@ describe('sending', () => {
 });
 
 describe('many subscribers', () => {
-  it('leave others as much time as they take, and get the events of that time in one write', async () => {
+  it('leave as much time to other work as they take, and get the events of that time in one write', async () => {
     const readers = Array.from({ length: 20 }, () => subscribe());
     const [first] = readers;
     for (const reader of readers) {

@@ -11,7 +11,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 const records = (from: number, to: number) => range(from, to).map((id) => eventRecord(id));
 const tell = (front: Running, events: EventRecord[]) => front.views.tell('events', { events });
 
-describe.each(SERVERS)('%s', (server) => {
+describe.each(SERVERS)('an event stream of %s', (server) => {
   it('sends missed and new events, each once, with the lines in order', async () => {
     const front = await startFront({ server, kept: records(1, 20) });
     const client = await sse(front.port, '/v1/events', { 'last-event-id': '15' });
@@ -127,7 +127,7 @@ describe.each(SERVERS)('%s', (server) => {
     for (const ids of seen) expect(ids).toEqual(range(1, total));
   });
 
-  it('cuts off a reader that takes nothing, which loses nothing when it reconnects', async () => {
+  it('disconnects a reader that reads nothing, which loses nothing when it reconnects', async () => {
     const front = await startFront({ server });
     const data = `{"name":"web","url":"${'x'.repeat(8_000)}"}`;
     const slow = net.connect(front.port, '127.0.0.1');
@@ -170,7 +170,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(front.events.of('subscribe')).toHaveLength(2);
   });
 
-  it('asks the journal until it answers', async () => {
+  it('asks the journal until it responds', async () => {
     const clock = virtualClock();
     const front = await startFront({ server, clock });
     let refusals = 0;

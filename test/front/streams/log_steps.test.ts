@@ -14,8 +14,8 @@ const step = (bytes: number, endAt: number | null = null): LogStep => ({
   endAt,
 });
 
-describe('steps', () => {
-  it('are taken once while they are under way, and known afterwards unless they reach the end', async () => {
+describe('the steps of a followed log', () => {
+  it('are shared while they are under way, and cached afterwards unless they reach the end', async () => {
     const cache = new LogStepCache(new FairQueue());
     let taken = 0;
     const take = (key: string, endAt: number | null) =>
@@ -32,14 +32,14 @@ describe('steps', () => {
     expect(taken).toBe(3);
   });
 
-  it('that fail are tried again', async () => {
+  it('that fail are retried', async () => {
     const cache = new LogStepCache(new FairQueue());
     const failing = cache.share('a', () => Promise.reject(new Error('gone')));
     await expect(failing).rejects.toThrow('gone');
     expect((await cache.share('a', async () => step(1))).frames).toHaveLength(1);
   });
 
-  it('are forgotten oldest first when they take too much memory', async () => {
+  it('are dropped, oldest first, when they take too much memory', async () => {
     const cache = new LogStepCache(new FairQueue());
     const taken: string[] = [];
     const take = (key: string) =>
@@ -56,7 +56,7 @@ describe('steps', () => {
     expect(taken).not.toContain(keys.at(-1));
   });
 
-  it('are read few at once, in order', async () => {
+  it('are read a few at a time, in order', async () => {
     const cache = new LogStepCache(new FairQueue());
     const began: number[] = [];
     const ends: (() => void)[] = [];
@@ -107,7 +107,7 @@ async function stepsThrough(output: Buffer): Promise<string[]> {
   }
 }
 
-describe('a step', () => {
+describe('a step of a followed log', () => {
   const linesIn = (frames: string): string[] =>
     [...frames.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data);
 
@@ -119,7 +119,7 @@ describe('a step', () => {
     expect(LOGS.maxStepLines).toBe(1_000);
   });
 
-  it('continues in the middle of a line that a read has cut', async () => {
+  it('continues in the middle of a line that a read has split', async () => {
     const long = 'x'.repeat(40 * KIB);
     const steps = await stepsThrough(Buffer.from(`${'\n'.repeat(LOGS.maxStepLines)}${long}\n${long}\n`));
     const lines = steps.flatMap(linesIn);
@@ -129,7 +129,7 @@ describe('a step', () => {
 });
 
 describe('a queue of pieces', () => {
-  it('does them in order, and other work in between', async () => {
+  it('processes them in order, with other work in between', async () => {
     const queue = new FairQueue();
     const done: (number | string)[] = [];
     const busy = (): void => {
@@ -149,7 +149,7 @@ describe('a queue of pieces', () => {
     expect(done.indexOf('other')).toBeLessThan(5);
   });
 
-  it('does what is added by a piece', async () => {
+  it('processes what is added by a piece', async () => {
     const queue = new FairQueue();
     const done: string[] = [];
     queue.add(() => {

@@ -84,7 +84,7 @@ async function lines(client: SseClient, count: number): Promise<string[]> {
   return linesOf(client);
 }
 
-describe.each(SERVERS)('%s', (server) => {
+describe.each(SERVERS)('a log stream of %s', (server) => {
   const start = (setup: FrontSetup = {}) => startLogged({ server, ...setup });
   const follow = (front: Running, query = '', headers = {}) =>
     sse(front.port, `/v1/services/web/logs/stream${query}`, headers);
@@ -130,7 +130,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(out, 3)).toEqual(['a', 'half a line', 'next']);
   });
 
-  it('completes an unfinished line as it was printed, not as it was read until then', async () => {
+  it('completes an unfinished line as printed, not as read until then', async () => {
     const front = await start();
     const euro = Buffer.from('€');
     front.log.add(Buffer.concat([Buffer.from('loading 10%\r'), euro.subarray(0, 2)]));
@@ -140,7 +140,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(raw, 1)).toEqual(['loading 10%\r€oading 20%']);
   });
 
-  it('neither misses nor doubles lines printed while it is opened', async () => {
+  it('neither misses nor repeats lines printed while it is opened', async () => {
     const front = await start();
     let count = 0;
     const printing = setInterval(() => {
@@ -165,7 +165,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(raw, 2)).toEqual(['10%\r20%\r100%', '\x1b[31mred\x1b[0m']);
   });
 
-  it('keeps characters whole that arrive in two reads, and cuts lines over 64 KiB', async () => {
+  it('joins characters that arrive in two reads, and splits lines over 64 KiB', async () => {
     const front = await start();
     const client = await follow(front);
     const euro = Buffer.from('€');
@@ -261,7 +261,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(again, 1)).toEqual(['next']);
   });
 
-  it('sends of many past lines only what its client takes', async () => {
+  it('sends past lines only as fast as its client reads them', async () => {
     const front = await start();
     const line = `${'x'.repeat(65_535)}\n`;
     for (let count = 0; count < 1_000; count += 10) front.log.add(line.repeat(10));
@@ -317,7 +317,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 3)).toEqual(['whole', 'last words', 'new']);
   });
 
-  it('notices growth that nobody reported', async () => {
+  it('notices growth of the log that was not reported', async () => {
     const clock = virtualClock();
     const front = await start({ clock });
     const client = await follow(front);
@@ -327,7 +327,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 1)).toEqual(['untold']);
   });
 
-  it('costs nothing for a reader that takes nothing, and misses nothing later', async () => {
+  it('buffers nothing for a reader that reads nothing, and misses nothing later', async () => {
     const front = await start();
     const slow = net.connect(front.port, '127.0.0.1');
     afterThisTest(() => {
@@ -358,7 +358,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(numbers).toEqual(Array.from({ length: total }, (_, index) => index + 1));
   });
 
-  it('is read once for all who follow it at the same place', async () => {
+  it('is read once for all clients that follow it at the same place', async () => {
     const front = await start();
     const clients = await Promise.all(Array.from({ length: 30 }, () => follow(front, '?lines=1000')));
     const before = front.service.of('read').length;
@@ -369,7 +369,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(front.service.of('read').length - before).toBeLessThan(2 * clients.length);
   });
 
-  it('shows at once what is printed while its end is read', async () => {
+  it('shows at once what is printed while the end of the log is read', async () => {
     const front = await start({ clock: virtualClock() });
     const client = await follow(front);
     await client.until(0);
@@ -400,7 +400,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await lines(client, 1)).toEqual(['late']);
   });
 
-  it('is read no further for a client that has left', async () => {
+  it('is read no further for a client that has disconnected', async () => {
     const front = await start();
     const end = 10_000 * MIB;
     let replayed = 0;
@@ -420,7 +420,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(replayed).toBeLessThan(end);
   });
 
-  it('is followed as often as it is released', async () => {
+  it('releases the log as often as it has followed it', async () => {
     const front = await start();
     const clients = [await follow(front), await follow(front)];
     for (const client of clients) client.close();

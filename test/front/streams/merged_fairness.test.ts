@@ -8,7 +8,7 @@ import { EVERY_LINE } from '../../kit/log_filter.ts';
 
 const FOLLOWERS = 40;
 
-it('writes to many followers who are at the same place in slices, with other work in between', async () => {
+it('followers at the same place are written to in slices, with other work in between', async () => {
   let reads = 0;
   const place = { offset: 0, marks: 0, open: [null, null] as [null, null], around: 0 };
   const jobs: LogJobs = {

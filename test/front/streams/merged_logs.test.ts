@@ -79,8 +79,8 @@ async function startLogged(server: (typeof SERVERS)[number]) {
   return { ...front, add, print, follow };
 }
 
-describe.each(SERVERS)('%s', (server) => {
-  it('shows the lines of all services as they are written, and of those that come later', async () => {
+describe.each(SERVERS)('a stream of many logs of %s', (server) => {
+  it('shows the lines of all services as they are written, and of services added later', async () => {
     const { add, print, follow } = await startLogged(server);
     const web = await add('web');
     print('web', 'before\n');
@@ -113,7 +113,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect(await rest.has(13)).toEqual([...all.slice(8), 'later']);
   });
 
-  it('filters, begins in the past, and ends on request', async () => {
+  it('filters, begins with past lines, and ends on request', async () => {
     const { add, print, follow } = await startLogged(server);
     await add('web');
     for (let at = 0; at < 50; at += 1) print('web', `${at % 10 === 0 ? 'WARN' : 'INFO'} ${at}\n`);

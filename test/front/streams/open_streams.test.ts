@@ -31,16 +31,16 @@ async function leftOf(unread: readonly number[]): Promise<number[]> {
 }
 
 describe('streams', () => {
-  it('may have so much unread together', async () => {
+  it('have a limit on their unread data together', async () => {
     expect(await leftOf([50, 0, 50])).toEqual([50, 0, 50]);
   });
 
-  it('lose those that read least, and no more than need be', async () => {
+  it('lose those that read least, and no more than necessary', async () => {
     expect(await leftOf([30, 60, 30, 0, 40])).toEqual([30, 30, 0, 40]);
     expect(await leftOf([200, 90, 300])).toEqual([90]);
   });
 
-  it('of one agent or person may be so many, and leave room for others', () => {
+  it('of one agent or user are limited, and leave room for others', () => {
     const open = new OpenStreams(virtualClock(), LIMITS);
     const own = [stream(0), stream(0)];
     for (const one of own) {
@@ -55,7 +55,7 @@ describe('streams', () => {
     open.close();
   });
 
-  it('may be so many, and make room when they end', () => {
+  it('are limited in number, and make room when they end', () => {
     const open = new OpenStreams(virtualClock(), LIMITS);
     const streams = [0, 0, 0].map(stream);
     for (const one of streams) {
@@ -77,7 +77,7 @@ describe('streams', () => {
 });
 
 describe.each(SERVERS)('%s', (server) => {
-  it('refuses a stream too many until another one ends', async () => {
+  it('refuses a stream beyond the limit until another one ends', async () => {
     const front = await startFront({ server, streamLimits: { ...STREAMS, maxOpen: 2 } });
     const first = await sse(front.port, '/v1/events');
     await sse(front.port, '/v1/events');

@@ -84,7 +84,7 @@ describe.each(SERVERS)('%s', (server) => {
   };
 
   describe('a writer', () => {
-    it('is the only one, until another one takes over and it is told', async () => {
+    it('is the only one, until another one takes over and it is notified', async () => {
       const { attach, front, service, typed } = await start();
       const first = await attach('?mode=write');
       expect((await attach('?mode=write')).refused).toEqual({ status: 409, code: 'writer_attached' });
@@ -105,7 +105,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect((await attach('?mode=write')).refused).toBeNull();
     });
 
-    it('holds off no viewer without a mode, and is held off by none', async () => {
+    it('neither blocks viewers without a mode nor is blocked by them', async () => {
       const { attach, typed } = await start();
       const before = await attach();
       const writer = await attach('?mode=write&takeover=true');
@@ -114,7 +114,7 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => typed() === 'xxx');
     });
 
-    it('is refused for what makes no sense', async () => {
+    it('is refused with invalid parameters', async () => {
       const { attach } = await start();
       for (const query of [
         '?takeover=true',
@@ -188,7 +188,7 @@ describe.each(SERVERS)('%s', (server) => {
 
   describe('a share token', () => {
     it.each(['', 'secret'])(
-      'opens one terminal to watch and its screen, with auth.token "%s"',
+      'gives access to one terminal to observe and its screen, with auth.token "%s"',
       async (token) => {
         const { attach, front, share, typed } = await start({ token });
         const { token: shared } = await share();
@@ -207,7 +207,7 @@ describe.each(SERVERS)('%s', (server) => {
       },
     );
 
-    it.each(['', 'secret'])('opens nothing else, with auth.token "%s"', async (token) => {
+    it.each(['', 'secret'])('gives access to nothing else, with auth.token "%s"', async (token) => {
       const { front, share } = await start({ token, cloud: cloudFront() });
       const { token: shared } = await share();
       const { life } = (await front.request('GET', `/v1/proof?nonce=${'n'.repeat(22)}`)).body;
@@ -237,7 +237,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect([session.status, session.body.key ?? null]).toEqual(token ? [401, null] : [201, null]);
     });
 
-    it('is proven and sent as any key is', async () => {
+    it('is proven and sent like any key', async () => {
       const { front, share } = await start();
       const { id, secret } = must(parseKey((await share()).token));
       const nonce = 'n'.repeat(22);
@@ -254,7 +254,7 @@ describe.each(SERVERS)('%s', (server) => {
         expectError(await front.request('GET', '/v1/agents/bot/screen', bearing(wrong)), 'unauthorized');
     });
 
-    it('ends on time, also on open connections', async () => {
+    it('expires on time, also on open connections', async () => {
       const clock = virtualClock();
       const { attach, front, service, share } = await start({ clock });
       const { token } = await share(2);
@@ -302,7 +302,7 @@ describe.each(SERVERS)('%s', (server) => {
       expectError(await front.request('GET', '/v1/agents', token), 'unauthorized');
     });
 
-    it('is bounded: minutes, shares, viewers', async () => {
+    it('is limited in minutes, shares and viewers', async () => {
       const { attach, front, share } = await start();
       const path = '/v1/agents/bot/share';
       for (const body of [

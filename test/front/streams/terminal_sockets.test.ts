@@ -125,7 +125,7 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => acknowledged() === pieces * MIB);
     });
 
-    it('passes many small acknowledgements on in few messages', async () => {
+    it('passes on many small acknowledgements in few messages', async () => {
       const { front, service, viewer } = await viewed();
       const one = await viewer();
       const bytes = Buffer.alloc(64 * KIB);
@@ -136,7 +136,7 @@ describe.each(SERVERS)('%s', (server) => {
       expect(service.of('ack').length).toBeLessThanOrEqual(2);
     });
 
-    it('sends input on message by message, and closes a viewer whose program does not read', async () => {
+    it('passes on input message by message, and closes a viewer whose program does not read', async () => {
       const { front, service, viewer } = await viewed();
       const [pushy, other] = [await viewer(), await viewer()];
       const viewers = front.node.ref<TerminalViewersProtocol>('viewers');

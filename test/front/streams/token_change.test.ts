@@ -11,7 +11,7 @@ const authorization = 'Bearer old';
 const AGENT = { agentType: null, hostname: 'bot.agents.localhost', cols: 80, rows: 24 };
 const NEW = { token: 'new', allowedExtensions: [], allowedOrigins: [] };
 
-describe.each(SERVERS)('%s', (server) => {
+describe.each(SERVERS)('a token change on %s', (server) => {
   const start = async () => {
     const front = await startFront({ server, token: 'old' });
     front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent: AGENT, group: 'Agents' })] });
@@ -21,7 +21,7 @@ describe.each(SERVERS)('%s', (server) => {
   };
   const empty = { start: 0, end: 0, run: null, parts: [], times: [] };
 
-  it('ends the streams of events and logs, and nothing more comes on them', async () => {
+  it('ends the streams of events and logs, which get nothing more', async () => {
     const front = await start();
     const service = await front.stand<ServiceProtocol>('service:web', {
       tailStart: () => 0,
@@ -58,7 +58,7 @@ describe.each(SERVERS)('%s', (server) => {
     expect((await opening).status).toBe(401);
   });
 
-  it('answers what waits for something', async () => {
+  it('answers waiting requests', async () => {
     const front = await start();
     let endStop = (): void => {};
     const service = await front.stand<ServiceProtocol>('service:web', {
@@ -81,7 +81,7 @@ describe.each(SERVERS)('%s', (server) => {
     endStop();
   });
 
-  it('closes terminals, and passes on no key that comes after it', async () => {
+  it('closes terminals, and passes on no later keys', async () => {
     const front = await start();
     const service = await front.stand<TerminalProtocol>('service:bot');
     const token = `base64url.bearer.authorization.berth.${Buffer.from('old').toString('base64url')}`;

@@ -153,7 +153,7 @@ describe("the front's copies of clusters and tethers", () => {
     expect(ids(views.tethers())).toEqual([]);
   });
 
-  it('refuse everything while the cloud part is closed, and nothing once it reports again', () => {
+  it('are unavailable while the cloud part is closed, and available once it reports again', () => {
     const views = new CloudViews();
     views.markUnavailable('key_unusable', 'the cloud part is closed: another key', 'put it back', null);
     expect(() => views.assertAvailable()).toThrow(/another key/);

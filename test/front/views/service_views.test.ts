@@ -152,7 +152,7 @@ describe('a service', () => {
     expect(parse(views.services()).services).toHaveLength(1);
   });
 
-  it('that was removed and registered again shows nothing of its past', () => {
+  it('that was removed and registered again shows nothing of its earlier runs', () => {
     views.setSpecs([specRow('web')]);
     views.setStates([runningState('web', 77, { restarts: 3 })]);
     views.remove('web');
@@ -208,7 +208,7 @@ describe('lists', () => {
     for (const [index, bytes] of before.entries()) expect(after[index]).not.toBe(bytes);
   });
 
-  it('leave the rows of others alone', () => {
+  it('do not change the rows of others', () => {
     views.setSpecs([specRow('a'), specRow('b')]);
     const other = views.detail('b');
     views.setStates([runningState('a', 1)]);

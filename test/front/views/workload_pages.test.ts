@@ -56,7 +56,7 @@ async function pagesOf(made: CloudViews, filter: WorkloadSelection, limit: numbe
 }
 
 describe('pages of workloads', () => {
-  it('have everything once, in the order of the whole list, whatever their size', async () => {
+  it('contain every workload once, in the order of the whole list, whatever their size', async () => {
     const { views: made } = views(200);
     const whole = idsOf(made.workloads(null).toString());
     for (const limit of [1, 3, 100, 199, 200, 201]) {
@@ -67,7 +67,7 @@ describe('pages of workloads', () => {
     }
   });
 
-  it('have what passes every filter', async () => {
+  it('contain what passes every filter', async () => {
     const { views: made, rows } = views(300);
     const filter = {
       clusterId: 'one',
@@ -85,7 +85,7 @@ describe('pages of workloads', () => {
     expect((await pagesOf(made, filter, 2)).flat().sort()).toEqual(expected.sort());
   });
 
-  it('go on at their place when workloads come and go in between', async () => {
+  it('continue at their place when workloads are added and removed meanwhile', async () => {
     const { views: made } = views(50);
     const first = await workloadPage(made, ALL_WORKLOADS, 10, null);
     const seen = idsOf(first.json);
@@ -99,14 +99,14 @@ describe('pages of workloads', () => {
     expect(new Set([...seen, ...rest]).size).toBe(50);
   });
 
-  it('are none of an empty list', async () => {
+  it('do not exist for an empty list', async () => {
     expect(await workloadPage(new CloudViews(), ALL_WORKLOADS, 10, null)).toEqual({ json: '[]', next: null });
     const { views: made } = views(10);
     const nowhere = { ...ALL_WORKLOADS, namespaces: ['nowhere'] };
     expect(await workloadPage(made, nowhere, 10, null)).toEqual({ json: '[]', next: null });
   });
 
-  it('have no token that fails other than by invalid_spec', () => {
+  it('refuse any invalid token with invalid_spec', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -125,7 +125,7 @@ describe('pages of workloads', () => {
   });
 });
 
-describe('a long list in parts', () => {
+describe('a long list that is sent in parts', () => {
   it.each([0, 1, 1_023, 1_024, 5_000])('of %d workloads is the whole list', (count) => {
     const { views: made } = views(count);
     const parts = [...arrayParts(workloadSlices(made, ALL_WORKLOADS))];
