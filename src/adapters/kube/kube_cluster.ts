@@ -95,8 +95,8 @@ export interface KubeCluster {
   /** All pages of a listing. */
   list<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<KubeListing<Row>>;
   /**
-   * The current resourceVersion of the collection, read with a listing of one object. A watch that follows uses
-   * the same connection.
+   * The current resourceVersion of the collection, read with a listing of one object. A watch that follows
+   * uses the same connection.
    */
   currentVersion<Row>(resource: Resource<Row>, signal?: AbortSignal): Promise<string>;
   /**
