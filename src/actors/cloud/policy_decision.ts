@@ -65,6 +65,8 @@ interface Sayings {
   source: PolicySource;
 }
 
+const UNDECIDED: Decision = { excludedBy: null, idle: null, schedule: null, awakeUntil: null, faults: [] };
+
 /**
  * What decides about `row`. `namespace`: the annotations of its namespace; `policy`: the first policy that
  * selects it. Each setting comes from the nearest source that has it: the workload, its namespace, its own
@@ -75,6 +77,8 @@ export function decide(
   namespace: SleepAnnotations | null,
   policy: StoredPolicy | null,
 ): Decision {
+  // Most workloads, and a look at all of them costs this much for each.
+  if (!seen.sleep && !namespace && !policy && !autoSleep) return UNDECIDED;
   const annotations: Sayings[] = [
     ...(seen.sleep ? [{ said: seen.sleep, source: 'workload' as const }] : []),
     ...(namespace ? [{ said: namespace, source: 'namespace' as const }] : []),

@@ -275,6 +275,7 @@ export class WorkloadPolicies {
   }
 
   private firstPolicy(row: StoredWorkload): StoredPolicy | null {
+    if (this.policies.length === 0) return null;
     const known = this.firstPolicies.get(row);
     if (known !== undefined) return known;
     const first = this.policies.find(({ has }) => has(row))?.policy ?? null;
