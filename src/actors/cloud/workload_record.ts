@@ -151,11 +151,36 @@ type EarlierWorkload = Partial<StoredWorkload> &
 
 type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
 
+/** The fields that later versions have added. */
+const ADDED = ['lastActivityAt', 'usedAt', 'scaledAt', 'maxReplicas', 'isReceiptSpent', 'span', 'switched'] as const;
+const ADDED_TO_SEEN = [
+  'generation',
+  'labels',
+  'replicaSet',
+  'wakeReceipt',
+  'activity',
+  'sleep',
+  'requests',
+] as const;
+
+/** Whether this version wrote the record, and no time in it is ahead of `now`. */
+function isCurrent(stored: EarlierWorkload, now: number): stored is StoredWorkload {
+  const { usedAt = 0, scaledAt = 0, span, seen } = stored;
+  return (
+    ADDED.every((field) => stored[field] !== undefined) &&
+    ADDED_TO_SEEN.every((field) => seen[field] !== undefined) &&
+    (seen.receipt === null || (seen.receipt.from !== undefined && seen.receipt.holdUntil !== undefined)) &&
+    Math.max(usedAt, scaledAt, span?.since ?? 0) <= now
+  );
+}
+
 /**
  * Completes a stored record with what later versions have added. Times ahead of `now` come from a wrong
  * clock, and count as now.
  */
 export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWorkload {
+  // A start loads every record, and a copy of each would take as long as reading it.
+  if (isCurrent(stored, now)) return stored;
   const { autoSleepSince, lastByteAt, awakeSince, ...row } = stored;
   const { lastActivityAt = null, usedAt, scaledAt = awakeSince ?? now } = row;
   const lastUse =

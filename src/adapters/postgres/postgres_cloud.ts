@@ -82,11 +82,17 @@ class PostgresTables {
     const text =
       `SELECT id, record FROM berth.${table} WHERE cluster_id = $1 AND id > $2 ` +
       `ORDER BY id LIMIT ${DATABASE.rowsPerPart}`;
-    for (let after = ''; ; ) {
-      const rows = await this.statements.run<Row>(text, [clusterId, after]);
+    const read = (after: string): Promise<Row[]> => {
+      const rows = this.statements.run<Row>(text, [clusterId, after]);
+      // Nobody waits for a part that was read in vain.
+      rows.catch(() => undefined);
+      return rows;
+    };
+    for (let next: Promise<Row[]> | null = read(''); next; ) {
+      const rows: Row[] = await next;
+      // The database reads the next part while this one is decoded and used.
+      next = rows.length < DATABASE.rowsPerPart ? null : read(rows.at(-1)?.id ?? '');
       if (rows.length > 0) yield rows.map(decode<T>);
-      if (rows.length < DATABASE.rowsPerPart) return;
-      after = rows.at(-1)?.id ?? '';
     }
   }
 }

@@ -1,6 +1,7 @@
 // The rows of all workloads without a cluster: observations are given by hand.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { loadedWorkload, observe } from '../../../src/actors/cloud/workload_record.ts';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
 import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
 import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
@@ -90,5 +91,42 @@ describe('the table of workloads', () => {
     table.observe('one', look('Deployment', 'w'));
     await table.flush();
     expect(commits).toBeLessThan(10);
+  });
+});
+
+describe('a stored record', () => {
+  const NOW = 1_000;
+  const record = observe(undefined, 'one', look('Deployment', 'web'), { self: 'here', now: NOW });
+
+  it('is loaded as it is', () => {
+    expect(loadedWorkload(structuredClone(record), NOW)).toEqual(record);
+  });
+
+  it.each(['lastActivityAt', 'scaledAt', 'maxReplicas', 'isReceiptSpent', 'span', 'switched'] as const)(
+    'of a version without %s gets it',
+    (field) => {
+      const { [field]: _, ...earlier } = record;
+      expect(loadedWorkload(earlier, NOW)).toEqual(record);
+    },
+  );
+
+  it.each(['generation', 'labels', 'replicaSet', 'wakeReceipt', 'activity', 'sleep', 'requests'] as const)(
+    'of a version that did not look at %s gets a default for it',
+    (field) => {
+      const { [field]: _, ...seen } = record.seen;
+      const loaded = loadedWorkload({ ...record, seen: seen as ObservedWorkload }, NOW);
+      expect(loaded.seen[field]).toBeDefined();
+    },
+  );
+
+  it('of a version whose receipts lack their origin gets null for it', () => {
+    const receipt = { replicas: 2, at: 5, by: 'request' } as ObservedWorkload['receipt'];
+    const loaded = loadedWorkload({ ...record, seen: { ...record.seen, receipt } }, NOW);
+    expect(loaded.seen.receipt).toMatchObject({ replicas: 2, from: null, holdUntil: null });
+  });
+
+  it('with times ahead of the clock counts them as now', () => {
+    const ahead = { ...record, usedAt: NOW + 5, scaledAt: NOW + 5 };
+    expect(loadedWorkload(ahead, NOW)).toMatchObject({ usedAt: NOW, scaledAt: NOW });
   });
 });
