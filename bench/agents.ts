@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withBareProcess } from './kit/bare_client.ts';
 import { type Daemon, registerMany, withDaemon } from './kit/daemon.ts';
 import { subscribe } from './kit/event_subscribers.ts';
-import { type Benchmark, cost, median, type Row } from './kit/harness.ts';
+import { type Benchmark, cost, costs, median, type Row } from './kit/harness.ts';
 import { cpuMs, memoryOf } from './kit/process_stats.ts';
 
 const AGENTS = 100;
@@ -52,33 +52,15 @@ const useOf = (begin: (daemon: Daemon) => Promise<void>): Promise<Use> =>
   });
 
 /** The daemon detects the states; the host stores the output and reads titles and notifications in it. */
-async function printing(): Promise<Row[]> {
-  const turns = 2;
-  const uses: { resting: Use; moving: Use; plain: Use }[] = [];
-  for (let turn = 0; turn < turns; turn += 1)
-    uses.push({
-      resting: await agentsUse(RESTING),
-      moving: await agentsUse(MOVING),
-      plain: await servicesUse(),
-    });
-  const row = (name: string, floor: (of: (typeof uses)[number]) => number, subject: typeof floor) => {
-    const [floors, subjects] = [uses.map(floor), uses.map(subject)];
-    const next = (values: number[]) => async () => values.shift() ?? 0;
-    return cost(name, 'ms per s', { floor: next(floors), subject: next(subjects), turns });
-  };
-  return [
-    await row(
-      `daemon, ${AGENTS} printing`,
-      ({ resting }) => resting.daemon,
-      ({ moving }) => moving.daemon,
-    ),
-    await row(
-      `host, ${AGENTS} printing`,
-      ({ plain }) => plain.host,
-      ({ moving }) => moving.host,
-    ),
-  ];
-}
+const printing = (): Promise<Row[]> =>
+  costs([`daemon, ${AGENTS} printing`, `host, ${AGENTS} printing`], 'ms per s', {
+    floor: async () => [(await agentsUse(RESTING)).daemon, (await servicesUse()).host],
+    subject: async () => {
+      const { daemon, host } = await agentsUse(MOVING);
+      return [daemon, host];
+    },
+    turns: 2,
+  });
 
 /** Milliseconds from a program's output of a question to the event that reports it. */
 async function questionMs({ ask, port }: Daemon): Promise<number> {
