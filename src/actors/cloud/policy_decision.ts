@@ -67,6 +67,9 @@ interface Sayings {
 
 const UNDECIDED: Decision = { excludedBy: null, idle: null, schedule: null, awakeUntil: null, faults: [] };
 
+/** Whether nothing at all decides about the workload. */
+export const isUndecided = (decision: Decision): boolean => decision === UNDECIDED;
+
 /**
  * What decides about `row`. `namespace`: the annotations of its namespace; `policy`: the first policy that
  * selects it. Each setting comes from the nearest source that has it: the workload, its namespace, its own

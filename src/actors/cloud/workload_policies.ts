@@ -24,6 +24,7 @@ import {
   dueSwitch,
   type GivenSchedule,
   inOrder,
+  isUndecided,
   type SelectingPolicy,
   type WantedPhase,
   wantedPhase,
@@ -186,9 +187,12 @@ export class WorkloadPolicies {
   async due(): Promise<{ due: DueSwitch[]; nextAt: number | null }> {
     const due: DueSwitch[] = [];
     let nextAt: number | null = null;
-    await this.eachRow(({ id }) => {
-      const row = this.owner.table().get(id);
-      if (!row || !this.isReady(row.clusterId)) return;
+    await this.eachRow((seen) => {
+      // A change that matters here since the rows were taken causes another look.
+      if (!this.isReady(seen.clusterId)) return;
+      if (seen.switched === null && isUndecided(this.decisionOf(seen))) return;
+      const row = this.owner.table().get(seen.id);
+      if (!row) return;
       const one = this.dueOf(row);
       if (one) due.push(one);
       const until = this.nextChange(row);

@@ -152,7 +152,15 @@ type EarlierWorkload = Partial<StoredWorkload> &
 type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
 
 /** The fields that later versions have added. */
-const ADDED = ['lastActivityAt', 'usedAt', 'scaledAt', 'maxReplicas', 'isReceiptSpent', 'span', 'switched'] as const;
+const ADDED = [
+  'lastActivityAt',
+  'usedAt',
+  'scaledAt',
+  'maxReplicas',
+  'isReceiptSpent',
+  'span',
+  'switched',
+] as const;
 const ADDED_TO_SEEN = [
   'generation',
   'labels',
