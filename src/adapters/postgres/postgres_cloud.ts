@@ -78,21 +78,30 @@ class PostgresTables {
     return (await this.statements.run<Row>(text, [clusterId])).map(decode<T>);
   }
 
+  /**
+   * The rows of a cluster, `DATABASE.rowsPerPart` at a time. Parts are read by id: for parts in order, a planner
+   * without statistics reads and sorts the whole cluster each time.
+   */
   async *parts<T>(table: string, clusterId: string): AsyncIterable<T[]> {
-    const text =
-      `SELECT id, record FROM berth.${table} WHERE cluster_id = $1 AND id > $2 ` +
-      `ORDER BY id LIMIT ${DATABASE.rowsPerPart}`;
-    const read = (after: string): Promise<Row[]> => {
-      const rows = this.statements.run<Row>(text, [clusterId, after]);
+    const found = await this.statements.run<{ id: string }>(
+      `SELECT id FROM berth.${table} WHERE cluster_id = $1`,
+      [clusterId],
+    );
+    const ids = found.map(({ id }) => id);
+    const read = (from: number): Promise<Row[]> | null => {
+      if (from >= ids.length) return null;
+      const text = `SELECT id, record FROM berth.${table} WHERE id = ANY($1::text[])`;
+      const rows = this.statements.run<Row>(text, [ids.slice(from, from + DATABASE.rowsPerPart)]);
       // Nobody waits for a part that was read in vain.
       rows.catch(() => undefined);
       return rows;
     };
-    for (let next: Promise<Row[]> | null = read(''); next; ) {
+    let next = read(0);
+    for (let from = DATABASE.rowsPerPart; next; from += DATABASE.rowsPerPart) {
       const rows: Row[] = await next;
       // The database reads the next part while this one is decoded and used.
-      next = rows.length < DATABASE.rowsPerPart ? null : read(rows.at(-1)?.id ?? '');
-      if (rows.length > 0) yield rows.map(decode<T>);
+      next = read(from);
+      yield rows.map(decode<T>);
     }
   }
 }
