@@ -1,6 +1,5 @@
 // Writes users' files safely, because they could not be restored: a full disk, or a kill in between, leaves
 // the existing file.
-// that was there.
 import {
   closeSync,
   constants,

@@ -44,6 +44,8 @@ export interface StatePaths {
   redirectPages: string;
   /** What `berth agent init` has changed in projects. */
   agentSetup: string;
+  /** Locked by a `berth agent init` that writes. */
+  agentSetupLock: string;
   /** Such a page of version 0.1, which contained the token. */
   earlierRedirectPage: string;
 }
@@ -70,5 +72,6 @@ export const statePaths = (stateDir: string): StatePaths => ({
   agentKey: join(stateDir, 'agent.key'),
   redirectPages: join(stateDir, 'open'),
   agentSetup: join(stateDir, 'agent-setup.json'),
+  agentSetupLock: join(stateDir, 'agent-setup.lock'),
   earlierRedirectPage: join(stateDir, 'open.html'),
 });

@@ -101,7 +101,12 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
     return;
   }
   upstream.setNoDelay(true);
-  upstream.on('error', () => socket.destroy());
+  let isAnswered = false;
+  let cause = new Error('it closed the connection');
+  upstream.on('error', (error) => {
+    cause = error;
+    if (isAnswered) socket.destroy();
+  });
   // The client may have disconnected since the dialling began.
   if (socket.destroyed) upstream.destroy();
   socket.on('close', () => upstream.destroy());
@@ -112,6 +117,7 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
     if (end < 0 && held.length < HEAD_BYTES) return;
     upstream.off('data', onHead);
     upstream.off('close', onEarly);
+    isAnswered = true;
     if (end < 0) {
       upstream.destroy();
       socket.end(unreachable(new Error('the head of its answer is too long')));
@@ -120,7 +126,7 @@ export async function openTunnel(request: TunnelRequest): Promise<void> {
     const head = headWithOwnCookies(held.toString('latin1', 0, end + 4), hostname);
     onResponseHead(socket, stopReading(), upstream, head, held.subarray(end + 4));
   };
-  const onEarly = (): void => void socket.end(unreachable(new Error('it closed the connection')));
+  const onEarly = (): void => void socket.end(unreachable(cause));
   upstream.on('data', onHead);
   upstream.on('close', onEarly);
   upstream.write(requestHead, 'latin1');

@@ -18,7 +18,7 @@ import { isAgreed } from '../kit/confirm.ts';
 import { CommandError, UsageError } from '../kit/exit_codes.ts';
 import { UneditableError, withEdit, withoutEdit } from '../kit/file_edits.ts';
 import { sanitizeLine } from '../kit/sanitize.ts';
-import { SetupRecord, textOfFile } from '../kit/setup_record.ts';
+import { changeSetup, SetupRecord, textOfFile } from '../kit/setup_record.ts';
 
 /** The current and the planned content of a file; null: the file does not exist. */
 interface Change {
@@ -43,7 +43,7 @@ const fileOf = (folder: string, { paths }: PlannedEdit): string => {
   return all.find((path) => existsSync(path)) ?? resolve(folder, paths[0]);
 };
 
-/** What the user must add by hand to a file that cannot be edited. */
+/** What the user must add to, or remove from, a file that cannot be edited. */
 function byHand({ edit }: PlannedEdit): string {
   if (edit.kind === 'whole') return edit.text;
   if (edit.kind === 'block') return edit.lines;
@@ -55,13 +55,15 @@ function byHand({ edit }: PlannedEdit): string {
   );
 }
 
-/** The result of `change`. If `file` cannot be edited, throws a CommandError with the text to add by hand. */
-function applied<T>(file: string, planned: PlannedEdit, change: () => T): T {
+type Way = 'Add' | 'Remove';
+
+/** The result of `change`. If `file` cannot be edited, throws a CommandError with what to do by hand. */
+function applied<T>(file: string, way: Way, planned: PlannedEdit, change: () => T): T {
   try {
     return change();
   } catch (error) {
     if (!(error instanceof UneditableError)) throw error;
-    const hint = `Nothing was changed. Add this by hand, and leave the file out:\n${byHand(planned)}`;
+    const hint = `Nothing was changed. ${way} this by hand, and leave the file out:\n${byHand(planned)}`;
     throw new CommandError(`${file} is left as it is: ${error.message}`, hint);
   }
 }
@@ -70,10 +72,12 @@ function additions(folder: string, plan: readonly PlannedEdit[]): Change[] {
   const changes = new Map<string, Change>();
   for (const planned of plan) {
     const file = fileOf(folder, planned);
-    const before = textOfFile(file);
-    const change = changes.get(file) ?? { file, before, after: before };
-    change.after = applied(file, planned, () => withEdit(change.after, planned.edit));
-    changes.set(file, change);
+    applied(file, 'Add', planned, () => {
+      const before = textOfFile(file);
+      const change = changes.get(file) ?? { file, before, after: before };
+      change.after = withEdit(change.after, planned.edit);
+      changes.set(file, change);
+    });
   }
   return [...changes.values()].filter(({ before, after }) => before !== after);
 }
@@ -83,18 +87,26 @@ function removals(folder: string, plan: readonly PlannedEdit[], record: SetupRec
   const changes = new Map<string, Change>();
   for (const planned of plan.toReversed()) {
     const file = fileOf(folder, planned);
-    const before = textOfFile(file);
-    if (before === null) continue;
-    const change = changes.get(file) ?? { file, before, after: before };
-    const text = change.after;
-    if (text !== null) change.after = applied(file, planned, () => withoutEdit(text, planned.edit));
-    changes.set(file, change);
+    applied(file, 'Remove', planned, () => {
+      const before = textOfFile(file);
+      if (before === null) return;
+      const change = changes.get(file) ?? { file, before, after: before };
+      if (change.after !== null) change.after = withoutEdit(change.after, planned.edit);
+      changes.set(file, change);
+    });
   }
   for (const change of changes.values()) {
     const original = record.original(change.file);
     if (original !== undefined) change.after = original;
   }
   return [...changes.values()].filter(({ before, after }) => before !== after);
+}
+
+/** Throws a CommandError unless every file still has the content that its change was made from. */
+function checkUnchanged(changes: readonly Change[]): void {
+  const edited = changes.find(({ file, before }) => textOfFile(file) !== before);
+  if (edited)
+    throw new CommandError(`${edited.file} has been edited meanwhile: nothing was changed`, 'Call it again.');
 }
 
 const linesOf = (text: string | null): string[] => (text === null ? [] : text.replace(/\n$/, '').split('\n'));
@@ -148,11 +160,11 @@ export const agentInitCommand = defineCommand({
         'no coding agent was found here',
         `Name one: ${SETUP_PROGRAMS.map((name) => `--${name}`).join(', ')}.`,
       );
-    const record = new SetupRecord(
-      statePaths(stateDirPath(context.globalOptions.stateDir, process.env)).agentSetup,
-    );
+    const stateDir = stateDirPath(context.globalOptions.stateDir, process.env);
     const plan = programs.flatMap(setupPlan);
-    const changes = remove ? removals(folder, plan, record) : additions(folder, plan);
+    const changes = remove
+      ? removals(folder, plan, new SetupRecord(statePaths(stateDir).agentSetup))
+      : additions(folder, plan);
     const { out } = context;
     if (changes.length === 0) {
       out.record({ programs, changed: [] }, () => 'Nothing is to be changed.');
@@ -163,10 +175,13 @@ export const agentInitCommand = defineCommand({
       out.note('Nothing was changed.');
       return undefined;
     }
-    for (const { file, after } of changes) {
-      if (remove) record.giveBack(file, after);
-      else if (after !== null) record.write(file, after);
-    }
+    await changeSetup(stateDir, (record) => {
+      checkUnchanged(changes);
+      for (const { file, after } of changes) {
+        if (remove) record.giveBack(file, after);
+        else if (after !== null) record.write(file, after);
+      }
+    });
     const changed = changes.map(({ file }) => file);
     const done = remove
       ? 'It is taken back.'

@@ -1,9 +1,15 @@
 // Records the original content of each file that `berth agent init` changes, so that `--remove` restores
 // exactly that content.
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { withFileLock } from '../../adapters/process/file_lock.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
+import { readTextFile } from '../../settings/state_files.ts';
+import { statePaths } from '../../settings/state_paths.ts';
+import { CommandError } from './exit_codes.ts';
+import { UneditableError } from './file_edits.ts';
 
 interface RecordedFile {
   /** null: the file did not exist. */
@@ -16,8 +22,29 @@ interface RecordedFile {
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export const textOfFile = (path: string): string | null =>
-  existsSync(path) ? readFileSync(path, 'utf8') : null;
+const LOCK_TIMEOUT_MS = 10_000;
+
+/** null: the file does not exist. Throws an UneditableError if it cannot be read and written back as it is. */
+export function textOfFile(path: string): string | null {
+  if (!existsSync(path)) return null;
+  try {
+    const text = readTextFile(path);
+    if (isUtf8(readFileSync(path))) return text;
+  } catch (error) {
+    throw new UneditableError((error as Error).message);
+  }
+  throw new UneditableError('it is not UTF-8');
+}
+
+/** Runs `work` on the record of a state directory while no other process changes it. */
+export async function changeSetup(stateDir: string, work: (record: SetupRecord) => void): Promise<void> {
+  const { agentSetup, agentSetupLock } = statePaths(stateDir);
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const late = (): Error => new CommandError('another `berth agent init` has been writing for 10 s');
+  await withFileLock(agentSetupLock, { timeoutMs: LOCK_TIMEOUT_MS, late }, async () =>
+    work(new SetupRecord(agentSetup)),
+  );
+}
 
 /** The record of one state directory, at `path`. */
 export class SetupRecord {
@@ -64,7 +91,6 @@ export class SetupRecord {
   }
 
   private save(): void {
-    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
     replaceFile(this.path, JSON.stringify(Object.fromEntries(this.files)), 0o600);
   }
 }

@@ -454,6 +454,15 @@ describe('forwarding', () => {
     await once(client, 'close');
   });
 
+  it('answers an upgrade whose connection the agent resets with 502, as it does a plain request', async () => {
+    const server = await agent((request) => request.socket.resetAndDestroy());
+    server.on('upgrade', (request) => request.socket.resetAndDestroy());
+    for (const more of ['Connection: close\r\n', 'Connection: Upgrade\r\nUpgrade: websocket\r\n']) {
+      const answer = await raw(`GET / HTTP/1.1\r\nHost: ${HOST()}\r\n${more}\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 502 [\s\S]*"code":"bad_gateway"/);
+    }
+  });
+
   it('forwards the refusal of an upgrade, and nothing after it', async () => {
     const urls: string[] = [];
     const server = await agent((request, response) => {

@@ -1,6 +1,17 @@
 // docs/reference.md "Agent init": what is written, and that exactly that is taken back.
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
+import pty from 'node-pty';
 import { describe, expect, it } from 'vitest';
 import { SETUP_PROGRAMS, setupPlan } from '../../../src/cli/kit/agent_setup.ts';
 import { withEdit, withoutEdit } from '../../../src/cli/kit/file_edits.ts';
@@ -48,16 +59,19 @@ const tree = (root: string): Record<string, string | null> =>
 interface Project {
   root: string;
   state: string;
+  env: Record<string, string>;
   init(...args: string[]): Promise<Ran>;
 }
 
-function project(files: Readonly<Record<string, string>> = {}): Project {
+function project(files: Readonly<Record<string, string>> = {}, state = folder()): Project {
   const root = folder();
-  const state = folder();
   write(root, files);
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: state });
-  return { root, state, init: (...args) => berth(['agent', 'init', ...args], { cwd: root, env }) };
+  return { root, state, env, init: (...args) => berth(['agent', 'init', ...args], { cwd: root, env }) };
 }
+
+/** `café`, as an editor of another time has written it. */
+const LATIN1 = Buffer.from('caf\xe9\n', 'latin1');
 
 const ALL = SETUP_PROGRAMS.map((name) => `--${name}`);
 
@@ -105,6 +119,50 @@ describe('berth agent init', () => {
     // Without a program it is the one whose files are here.
     rmSync(join(root, '.mcp.json'));
     expect((await init('--yes')).stdout).toBe('claude will use Berth from the next start on.\n');
+  });
+
+  it.each<[what: string, make: (path: string) => unknown, says: string]>([
+    ['a FIFO', (path) => execFileSync('mkfifo', [path]), 'it is a FIFO, and not a file'],
+    ['an endless device', (path) => symlinkSync('/dev/zero', path), 'it is larger than'],
+    ['a folder', (path) => mkdirSync(path), 'it is a folder, and not a file'],
+    ['a file that is not UTF-8', (path) => writeFileSync(path, LATIN1), 'it is not UTF-8'],
+  ])('leaves %s as it is', async (_, make, says) => {
+    const { root, init } = project();
+    make(join(root, 'AGENTS.md'));
+    for (const way of [['--codex'], ['--remove']]) {
+      const refused = await init(...way, '--yes');
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain(`AGENTS.md is left as it is: ${says}`);
+    }
+    expect(readdirSync(root)).toEqual(['AGENTS.md']);
+  });
+
+  it('keeps what is edited while it asks', async () => {
+    const { root, env } = project({ 'AGENTS.md': '# Rules\n' });
+    const terminal = pty.spawn(process.execPath, [BIN, 'agent', 'init', '--codex'], {
+      ...{ cwd: root, env: { ...env, TERM: 'xterm' }, encoding: null, cols: 200, rows: 200 },
+    });
+    let shown = '';
+    terminal.onData((bytes) => {
+      shown += bytes.toString();
+    });
+    const ended = new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
+    await eventually(() => shown.includes('Write this?'));
+    writeFileSync(join(root, 'AGENTS.md'), '# Other rules\n');
+    writeSync(terminal.fd, 'y\r');
+    expect(await ended).toBe(1);
+    expect(tree(root)).toEqual({ 'AGENTS.md': '# Other rules\n' });
+    await eventually(() => shown.includes('AGENTS.md has been edited meanwhile: nothing was changed'));
+  });
+
+  it('takes back what several that wrote at once have written', async () => {
+    const state = folder();
+    const projects = Array.from({ length: 4 }, () => project(OWN, state));
+    const before = projects.map(({ root }) => tree(root));
+    const written = await Promise.all(projects.map(({ init }) => init(...ALL, '--yes')));
+    expect(written.map(({ code }) => code)).toEqual(projects.map(() => 0));
+    for (const { init } of projects) await init('--remove', '--yes');
+    expect(projects.map(({ root }) => tree(root))).toEqual(before);
   });
 });
 
