@@ -5,6 +5,7 @@ import type { Client } from '../../client/create_client.ts';
 import { tookText } from '../../presentation/format.ts';
 import { CommandError } from './exit_codes.ts';
 import { lastEnd } from './format.ts';
+import { whileRegistered } from './removed_meanwhile.ts';
 
 /** Most programs that cannot run end within this time. */
 const WATCH_MS = 2_000;
@@ -30,31 +31,36 @@ export class UncheckedStarts {
   }
 
   /**
-   * Resolves when each service has been up for two seconds or has ended. Calls `onEnded` for each one that
-   * has ended, and returns the names of the others.
+   * Resolves when each service has been up for two seconds or has ended. Calls `onFailed` for each one that
+   * has ended, was removed or cannot be asked about, and returns the names of the others.
    */
-  async settle(onEnded: (name: string, error: CommandError) => void): Promise<string[]> {
+  async settle(onFailed: (name: string, error: unknown) => void): Promise<string[]> {
     const outcomes = await Promise.all(
       this.starts.map(async (start) => {
-        const error = await this.lastEnd(start);
-        if (error) onEnded(start.name, error);
-        return error ? [] : [start.name];
+        try {
+          await this.checkUp(start);
+          return [start.name];
+        } catch (error) {
+          onFailed(start.name, error);
+          return [];
+        }
       }),
     );
     return outcomes.flat();
   }
 
-  private async lastEnd({ name, pid, at }: UncheckedStart): Promise<CommandError | undefined> {
+  /** Throws a CommandError if the service does not stay up. */
+  private async checkUp({ name, pid, at }: UncheckedStart): Promise<void> {
     for (;;) {
-      const service = await this.client.service(name);
+      const service = await whileRegistered(name, this.client.service(name));
       if (service.pid !== pid && service.status !== 'stopping') {
-        const { lastLines, reason } = await this.client.explain(name);
+        const { lastLines, reason } = await whileRegistered(name, this.client.explain(name));
         const after = tookText(performance.now() - at);
         const how = service.pid === undefined ? lastEnd(service) || reason : 'and was started again';
         const lines = lastLines.length > 0 ? ['Its last lines:', ...lastLines] : ['Its log is empty.'];
-        return new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
+        throw new CommandError(`ended within ${after} of its start (${how})`, lines.join('\n'));
       }
-      if (performance.now() - at >= WATCH_MS) return undefined;
+      if (performance.now() - at >= WATCH_MS) return;
       await pause(POLL_MS);
     }
   }

@@ -15,7 +15,15 @@ import { MIB } from '../../../src/settings/limits.ts';
 import type { Daemon } from '../../kit/daemon.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { freePort } from '../../kit/free_ports.ts';
-import { berth, cleanEnv, daemonOf, folder, type Ran, servicePorts } from '../berth_process.ts';
+import {
+  berth,
+  cleanEnv,
+  daemonOf,
+  folder,
+  type Ran,
+  type RunOptions,
+  servicePorts,
+} from '../berth_process.ts';
 
 const NODE = JSON.stringify(process.execPath);
 const SERVER = `exec ${NODE} -e 'require("http").createServer((q, r) => r.end("hi")).listen(process.env.PORT)'`;
@@ -28,7 +36,7 @@ interface Project {
   folder: string;
   file: string;
   write(text: string): void;
-  run(line: string, env?: Record<string, string>): Promise<Ran>;
+  run(line: string, env?: Record<string, string>, onStdout?: RunOptions['onStdout']): Promise<Ran>;
   /** The service of the stack as the daemon shows it. */
   get(name: string): Promise<any>;
   /** By the short names of the stack, and the registered names of others. */
@@ -48,7 +56,8 @@ async function project(text: string, daemon?: Daemon): Promise<Project> {
     folder: at,
     file,
     write: (now) => writeFileSync(file, now),
-    run: (line, env = {}) => berth(line.split(' '), { cwd: at, env: cleanEnv(home, { ...base, ...env }) }),
+    run: (line, env = {}, onStdout = () => {}) =>
+      berth(line.split(' '), { cwd: at, env: cleanEnv(home, { ...base, ...env }), onStdout }),
     get: async (name) => (await berthd.request('GET', `/v1/services/${STACK}--${name}`)).body,
     pids: async () => {
       const { body } = await berthd.request('GET', '/v1/services');
@@ -256,6 +265,22 @@ describe('up', () => {
     );
     expect(ran.stderr).toMatch(/✗ again: ended within/);
     expect(ran.stderr).toContain('lives: still there after 2 s.');
+  });
+
+  it.each([
+    ['is removed', 'web was removed by another command meanwhile', 1],
+    ['loses its daemon', 'no daemon answers', 5],
+  ])('ends when a service without a ready-check %s while it looks at it', async (what, says, code) => {
+    const { run, daemon } = await project('services: {web: {cmd: exec sleep 1000, port: null}}\n');
+    let isDone = false;
+    const ran = await run('up', {}, (text) => {
+      if (isDone || !text.includes('✓ web started')) return;
+      isDone = true;
+      if (what === 'is removed') void daemon.request('DELETE', `/v1/services/${STACK}--web`);
+      else daemon.signal('SIGKILL');
+    });
+    expect(ran.stderr).toContain(`✗ web: ${says}`);
+    expect(ran.code).toBe(code);
   });
 
   it('starts nothing when the file is wrong, and reports where', async () => {
