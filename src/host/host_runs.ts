@@ -389,7 +389,7 @@ export class HostRuns {
     this.config.ledger.drop(run);
   }
 
-  /** Deletes all data of a service. Fails already_running while it has a process, and invalid_spec. */
+  /** Deletes all data of a service. Fails already_running while it has a process, invalid_spec, internal. */
   forget(name: string): void {
     checkName(name);
     const run = this.ofService(name);

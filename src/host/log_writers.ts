@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogRunMark, LogStream } from '../logs/format.ts';
 import { LogWriter } from '../logs/writer.ts';
+import { fail } from '../protocol/errors.ts';
 import type { LogLimits } from '../protocol/host.ts';
 import type { LogBytes } from '../protocol/system.ts';
 
@@ -13,7 +14,7 @@ export interface LogWriters {
   mark(name: string, mark: LogRunMark, isRepeat: boolean): void;
   /** Closes the files of a service that writes nothing for now. */
   closeFiles(name: string): void;
-  /** Deletes the logs of a service. */
+  /** Deletes the logs of a service. Fails internal if the system refuses. */
   remove(name: string): void;
   /** Starts or stops the growth notifications of a service. */
   follow(name: string, on: boolean): void;
@@ -26,6 +27,16 @@ export interface LogWriters {
   droppedBytes(): { service: string; bytes: number }[];
   /** The output of each service that has a log here. */
   written(): LogBytes[];
+}
+
+function removeLogs(folder: string, name: string): void {
+  try {
+    rmSync(join(folder, name), { recursive: true, force: true });
+  } catch (error) {
+    throw fail('internal', `the logs of ${name} cannot be removed: ${(error as Error).message}`, {
+      hint: 'Make the folder that the message names removable, then try again.',
+    });
+  }
 }
 
 /**
@@ -72,7 +83,7 @@ export function createLogWriters(
       logs.get(name)?.close();
       logs.delete(name);
       growing.delete(name);
-      rmSync(join(folder, name), { recursive: true, force: true });
+      removeLogs(folder, name);
     },
     follow(name, on) {
       if (!on) followed.delete(name);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { connectDaemon, descriptorsOf, eventually, newState, useHost } from '../kit/process_host.ts';
@@ -191,6 +191,23 @@ test('a service is forgotten with its logs, but not while it runs', async () => 
   await daemon.host.ask('forget', { service: 'web' });
   expect(existsSync(join(daemon.stateDir, 'logs', 'web'))).toBe(false);
   expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
+});
+
+test('logs that cannot be removed are named as often as it is tried, and the host goes on', async () => {
+  const daemon = await connectDaemon(newState());
+  await daemon.ended(await daemon.spawn('web', 'echo hi'));
+  const logs = join(daemon.stateDir, 'logs');
+  renameSync(logs, `${logs}.away`);
+  writeFileSync(logs, '');
+  for (let attempt = 0; attempt < 10; attempt += 1)
+    await expect(daemon.host.ask('forget', { service: 'web' })).rejects.toMatchObject({
+      code: 'internal',
+      message: expect.stringMatching(/^the logs of web cannot be removed: ENOTDIR/),
+    });
+  rmSync(logs);
+  renameSync(`${logs}.away`, logs);
+  await daemon.host.ask('forget', { service: 'web' });
+  expect(existsSync(join(logs, 'web'))).toBe(false);
 });
 
 test('a process is never blocked by unread output, and does not notice a missing reader', async () => {

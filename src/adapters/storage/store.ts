@@ -224,7 +224,17 @@ class EmbeddedStore implements Store {
     }
   }
 
+  /** Throws storage_lost for a file that cannot be read, or that another version or program has written. */
   private checkFormat(): number {
+    try {
+      return this.readFormat();
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('MDB_')) throw error;
+      throw storeUnusable(this.path, `is damaged: ${error.message}`);
+    }
+  }
+
+  private readFormat(): number {
     const { env, path } = this;
     const names = [...env.getKeys()];
     if (names.length > 0 && !names.includes('meta')) throw storeUnusable(path, 'is no store of berth');
