@@ -42,7 +42,7 @@ it.each([
     const config = join(newFolder(), 'config.toml');
     writeFileSync(config, CONFIG);
     const { code, stderr } = outcome(['daemon', '--state-dir', state, '--config', config]);
-    // Where uWebSockets.js does not load, a line before says so; lmdb has a line of its own for an empty page.
+    // Where uWebSockets.js does not load, a line before says so; lmdb has its own line for an empty page.
     const lines = stderr
       .trimEnd()
       .split('\n')

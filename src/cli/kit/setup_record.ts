@@ -24,7 +24,7 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
 
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** null: the file does not exist. Throws an UneditableError if it cannot be read and written back as it is. */
+/** null: the file does not exist. Throws an UneditableError if it cannot be read and given back as it was. */
 export function textOfFile(path: string): string | null {
   if (!existsSync(path)) return null;
   try {
