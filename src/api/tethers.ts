@@ -14,7 +14,16 @@ export const tethers = {
     status: 201,
     body: 'NewTether',
     answer: 'TetherAdded',
-    errors: ['invalid_spec', 'unknown_workload', 'port_in_use', 'tether_elsewhere', 'quota_exceeded'],
+    // With cloud.remote, the other Berth is asked for the workload.
+    errors: [
+      'invalid_spec',
+      'unknown_workload',
+      'port_in_use',
+      'tether_elsewhere',
+      'quota_exceeded',
+      'remote_unreachable',
+      'remote_denied',
+    ],
     keyKind: 'id',
     needs: 'cloud',
   }),

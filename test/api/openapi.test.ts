@@ -83,6 +83,10 @@ describe('the document', () => {
   it('lists the errors of the store where the store is needed', () => {
     const statusOf = (name: string) => operation(name).responses['503']?.description;
     expect(statusOf('POST /v1/services')).toContain('storage_full');
+    // With cloud.remote, a tether is made here, for a workload of the other Berth.
+    expect(operation('POST /k8s/workloads/{id}/tether').responses['502']?.description).toMatch(
+      /remote_unreachable[\s\S]*remote_denied/,
+    );
     expect(operation('POST /v1/services').responses['500']?.description).toContain('storage_lost');
     // A page for the browser may be written.
     expect(statusOf('POST /v1/page-codes')).toContain('storage_full');
