@@ -63,5 +63,6 @@ export const hostActor = actor<HostProtocol, HostActorConfig>(
     dropped: () => ({ rows: logWriters.droppedBytes() }),
     read: () => ({ runs: runs.all.size, logs: logWriters.written() }),
   }),
-  { mailbox: 16_384 },
+  // It never ends: without it, the process would live on and hold every service, and take no message.
+  { mailbox: 16_384, restarts: { max: Number.POSITIVE_INFINITY, withinMs: 10_000 } },
 );

@@ -193,6 +193,15 @@ test('a service is forgotten with its logs, but not while it runs', async () => 
   expect(await daemon.host.ask('runs', {})).toEqual({ runs: [] });
 });
 
+test('the host goes on after any number of defects in a row', async () => {
+  const daemon = await connectDaemon(newState());
+  const started = await daemon.spawn('web', 'exec sleep 60');
+  const broken = null as unknown as { run: string; on: boolean };
+  for (let attempt = 0; attempt < 10; attempt += 1)
+    await expect(daemon.host.ask('watchTerminal', broken)).rejects.toMatchObject({ code: 'crashed' });
+  expect(await daemon.stop(started)).toMatchObject({ signal: 'SIGTERM' });
+});
+
 test('logs that cannot be removed are named as often as it is tried, and the host goes on', async () => {
   const daemon = await connectDaemon(newState());
   await daemon.ended(await daemon.spawn('web', 'echo hi'));
