@@ -79,8 +79,8 @@ class PostgresTables {
   }
 
   /**
-   * The rows of a cluster, `DATABASE.rowsPerPart` at a time. Parts are read by id: for parts in order, a planner
-   * without statistics reads and sorts the whole cluster each time.
+   * The rows of a cluster, `DATABASE.rowsPerPart` at a time. Parts are read by id: for parts in order, a
+   * planner without statistics reads and sorts the whole cluster each time.
    */
   async *parts<T>(table: string, clusterId: string): AsyncIterable<T[]> {
     const found = await this.statements.run<{ id: string }>(
