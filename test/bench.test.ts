@@ -19,12 +19,12 @@ const grown = async (costOfAll: (size: number) => number) =>
     sample: async (size) => [costOfAll(size) / size],
   });
 
-it('gives growth in proportion the ratio 1, and growth with the square a tenth of it', async () => {
+it('the ratio is 1 for linear growth, and 0.1 for quadratic growth over ten times the size', async () => {
   expect(await grown((size) => 5 * size)).toMatchObject([{ name: 'work, 100 of them', ratio: 1 }]);
   expect((await grown((size) => size * size))[0]?.ratio).toBeCloseTo(0.1);
 });
 
-it('refuses a row outside its bounds, and a bound without a row', async () => {
+it('a row outside its bounds and a bound without a row are reported', async () => {
   const rows = await grown((size) => size * size);
   const checked = (targets: object) => misses({ bench: { ...targets } }, new Map([['bench', rows]]));
   expect(checked({ 'work, 100 of them': { ratio: 0.05, least: 100, most: 100, over: 90 } })).toEqual([]);
@@ -32,7 +32,7 @@ it('refuses a row outside its bounds, and a bound without a row', async () => {
   expect(checked({ gone: { ratio: 1 } })).toEqual(['bench: "gone" has not been measured']);
 });
 
-it('shows in README and plot the figures of the last run', () => {
+it('the README and the plot show the figures of the last run', () => {
   const run = JSON.parse(read('last.json'));
   const targets = JSON.parse(read('targets.json'));
   const readme = read('README.md');
@@ -40,7 +40,7 @@ it('shows in README and plot the figures of the last run', () => {
   expect(plot(run, targets)).toBe(read('last.svg'));
 });
 
-it('lists every benchmark as built, each with a question in README', () => {
+it('the README of the benches has a question for every bench that is built', () => {
   const bench = fileURLToPath(new URL('../dist/bench.js', import.meta.url));
   const listed = execFileSync(process.execPath, [bench, '--list'], { encoding: 'utf8' });
   const names = listed

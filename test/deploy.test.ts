@@ -29,7 +29,7 @@ function settings(): Promise<Settings> {
 }
 
 describe('the manifests', () => {
-  it('have settings that the program accepts, and the ports that it listens on', async () => {
+  it('have settings that the program accepts, and its ports', async () => {
     const { cloud } = await settings();
     const ports = server.ports.map(({ name, containerPort }: Json) => [name, containerPort]);
     expect(ports).toEqual([
@@ -56,7 +56,7 @@ describe('the manifests', () => {
     expect(yaml(/^CMD (.*)$/m.exec(read('Dockerfile'))?.[1] ?? '')).toEqual(server.args);
   });
 
-  it('give the image the user that it was built for, and nothing to write to but its state', () => {
+  it('use the user of the image, and a read-only root file system', () => {
     const { runAsUser, runAsGroup, fsGroup, runAsNonRoot } = pod.securityContext;
     expect(read('Dockerfile')).toContain(`USER ${runAsUser}:${runAsGroup}\n`);
     expect([fsGroup, runAsNonRoot]).toEqual([runAsGroup, true]);
@@ -75,7 +75,7 @@ describe('the chart', () => {
     read(`chart/templates/${name}`),
   );
 
-  it('has the objects of the base, with the same configuration and replicas', () => {
+  it('has the same objects, configuration and replicas as the base', () => {
     const kinds = templates.flatMap((text) => /^kind: (\w+)$/m.exec(text)?.[1] ?? []);
     // The namespace is that of the release.
     const wanted = base.map(({ kind }) => kind).filter((kind) => kind !== 'Namespace');
@@ -85,7 +85,7 @@ describe('the chart', () => {
     expect(values.resources).toEqual(server.resources);
   });
 
-  it('uses every value that it documents, and none that it does not', () => {
+  it('uses every value that it documents, and no other', () => {
     const used = new Set(
       templates.flatMap((text) => [...text.matchAll(/\.Values\.([\w.]+)/g)].map(([, path = '']) => path)),
     );

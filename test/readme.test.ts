@@ -16,7 +16,7 @@ const readme = readFileSync(
   'utf8',
 );
 
-it('names every error with its status, and no other', () => {
+it('the README names every error with its status, and no other', () => {
   const section = readme.slice(readme.indexOf('### Errors'), readme.indexOf('## Configuration'));
   const rows = [...section.matchAll(/^\| (\d{3}) \| (.*) \|$/gm)].flatMap(([, status, codes = '']) =>
     [...codes.matchAll(/`([a-z_]+)`/g)]
@@ -30,12 +30,12 @@ it('names every error with its status, and no other', () => {
   );
 });
 
-it('names every type of agent in order', () => {
+it('the README names every agent type, in order', () => {
   const names = /`agent_type` \(([^)]*)\)/.exec(readme)?.[1];
   expect(names?.split(', ')).toEqual(AGENT_TYPES);
 });
 
-it('shows every setting with its default', async () => {
+it('the README shows every setting with its default', async () => {
   const toml = /```toml\n([\s\S]*?)```/.exec(readme)?.[1] ?? '';
   expect(parse(toml)).toEqual(await loadSettings(undefined, { XDG_CONFIG_HOME: '/nonexistent' }));
 });
@@ -64,7 +64,7 @@ function tabled(table: string): string[] {
   );
 }
 
-it('names every method and path of the API, and no other', () => {
+it('the README names every method and path of the API, and no other', () => {
   const routes = ROUTES.map(({ method, path }) => `${method} ${path}`);
   // A file without a row: its response is not JSON of the API.
   const all = [...routes, 'GET /schema/berth.json'];
@@ -72,6 +72,6 @@ it('names every method and path of the API, and no other', () => {
   expect(tabled(api).sort()).toEqual(all.sort());
 });
 
-it.each(INVARIANTS)('the limits hold: %s', (_why, holds) => {
+it.each(INVARIANTS)('the limits are consistent: %s', (_why, holds) => {
   expect(holds).toBe(true);
 });

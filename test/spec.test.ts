@@ -138,7 +138,7 @@ describe('the endpoints', () => {
     expect(new Set(served).size).toBe(served.length);
   });
 
-  it('take the token that their path requires', () => {
+  it('require the token of their path', () => {
     const open = ROUTES.filter(({ path }) => isPublicPath(path)).map(({ path }) => path);
     expect(open.sort()).toEqual([
       ...['/k8s/login', '/k8s/proof', '/livez', '/openapi.json', '/readyz', '/v1/page-sessions'],
@@ -158,17 +158,17 @@ describe('the endpoints', () => {
     ]);
   });
 
-  it('use GET exactly when they change nothing', () => {
+  it('use GET exactly if they change nothing', () => {
     for (const { kind, method } of ROUTES)
       if (kind !== 'call' && kind !== 'relay') expect(method).toBe('GET');
   });
 
-  it('name only errors of the table', () => {
+  it('name only errors of the error table', () => {
     for (const { errors } of ROUTES) for (const code of errors) expect(ERRORS).toHaveProperty(code);
   });
 });
 
-it("use the base API's codes with its statuses", () => {
+it('the errors of the base API have its statuses', () => {
   for (const [code, status] of CODES)
     expect(Object.entries(ERRORS).find(([known]) => known === code)?.[1].status).toBe(status);
 });

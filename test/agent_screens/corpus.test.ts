@@ -39,7 +39,7 @@ async function toldOf(rules: RuleSet, { lines, title }: RecordedScreen): Promise
   return [state, `${reason.authority}:${reason.rule}`];
 }
 
-it('has valid rules for every coding agent', () => {
+it('the rules of every coding agent are valid', () => {
   expect(faults).toEqual([]);
   for (const [type, { rules }] of sets) {
     const isCoding = type !== 'any' && agentKind(type as AgentType).coding !== null;
@@ -47,8 +47,8 @@ it('has valid rules for every coding agent', () => {
   }
 });
 
-describe.each(TYPES)('%s', (type) => {
-  it('is recognised correctly, and never idle while a question is open', async () => {
+describe.each(TYPES)('the screens of %s', (type) => {
+  it('give the recorded state, and never idle while a question is open', async () => {
     const rules = rulesOf(type);
     const screens = readScreens(type);
     const wrong: string[] = [];
@@ -62,7 +62,7 @@ describe.each(TYPES)('%s', (type) => {
     expect(wrong.slice(0, screens.length * 0.02)).toEqual(wrong);
   });
 
-  it('asks with all lines of the question, without frames', async () => {
+  it('give all lines of a question, without the frame around them', async () => {
     for (const { cols, lines, situation, state, title } of readScreens(type)) {
       const [, command] = ASKED.find(([about]) => situation.startsWith(about)) ?? [];
       if (state !== 'blocked' || command === undefined) continue;

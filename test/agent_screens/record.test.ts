@@ -202,7 +202,7 @@ async function record(type: ProgramName, size: readonly [number, number]) {
 const asked = (process.env['BERTH_RECORD_SCREENS'] ?? '').split(',');
 
 for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => asked.includes(name)))
-  it(`records ${type}`, { timeout: 20 * 60_000 }, async () => {
+  it(`records the screens of ${type}`, { timeout: 20 * 60_000 }, async () => {
     const screens: RecordedScreen[] = [];
     for (const size of SIZES) {
       screens.push(...(await record(type, size)));
@@ -211,6 +211,6 @@ for (const type of (Object.keys(PROMPTS) as ProgramName[]).filter((name) => aske
     expect(screens.length).toBeGreaterThanOrEqual(60);
   });
 
-it.skipIf(asked[0] !== '')('is recorded by hand alone', () => {
+it.skipIf(asked[0] !== '')('records screens only when BERTH_RECORD_SCREENS is set', () => {
   expect(Object.keys(PROMPTS).length).toBeGreaterThan(0);
 });

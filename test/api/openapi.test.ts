@@ -29,15 +29,15 @@ const operation = (name: string): Operation => {
   return found[1];
 };
 
-describe('the document', () => {
-  it('has every row of the route table, and no more', () => {
+describe('the OpenAPI document', () => {
+  it('has every operation of the route table, and no other', () => {
     expect(DOCUMENT.openapi).toBe('3.1.0');
     expect(operations.map(([name]) => name).sort()).toEqual(
       ALL_OPERATIONS.map(({ method, path }) => `${method} ${path}`).sort(),
     );
   });
 
-  it('requires the fields by which clients recognize an answer', async () => {
+  it('requires the fields by which clients recognize a response', async () => {
     const shapes = await loadShapes();
     const used = new Set<string>();
     for (const { resource, answer, kind, contentType } of ALL_OPERATIONS) {
@@ -69,7 +69,7 @@ describe('the document', () => {
     expect(DOCUMENT.tags.map(({ name }: { name: string }) => name).sort()).toEqual([...used].sort());
   });
 
-  it('has the statuses that occur, and no others', () => {
+  it('has the statuses that an operation can return, and no others', () => {
     const successes = (name: string) => Object.keys(operation(name).responses).filter((one) => one < '300');
     expect(successes('POST /v1/services/{name}/start')).toEqual(['200', '202']);
     expect(successes('POST /k8s/workloads/{id}/wake')).toEqual(['200']);
@@ -80,7 +80,7 @@ describe('the document', () => {
       expect(responses['415'] !== undefined).toBe(!name.startsWith('GET'));
   });
 
-  it('lists the errors of the store where the store is needed', () => {
+  it('lists the errors of the store only for operations that write to it', () => {
     const statusOf = (name: string) => operation(name).responses['503']?.description;
     expect(statusOf('POST /v1/services')).toContain('storage_full');
     // With cloud.remote, a tether is made here, for a workload of the other Berth.
@@ -101,7 +101,7 @@ describe('the document', () => {
       if (name.startsWith('GET')) expect(responses['503']?.description ?? '').not.toContain('storage');
   });
 
-  it('names parameters of path and query, and the header where events are replayed', () => {
+  it('has the parameters of path and query, and the header that replays events', () => {
     const named = (name: string) => operation(name).parameters?.map((one) => `${one.in} ${one.name}`);
     expect(named('POST /v1/services/{name}/start')).toEqual([
       'path name',
@@ -119,7 +119,7 @@ describe('the document', () => {
     });
   });
 
-  it('has the body of a registration with its required fields, and refuses unknown fields', () => {
+  it('has the required fields of a registration, and forbids unknown ones', () => {
     const body = operation('POST /v1/services').requestBody;
     expect(body?.required).toBe(true);
     expect(body?.content['application/json']?.schema.$ref).toBe('#/components/schemas/ServiceInput');
@@ -130,7 +130,7 @@ describe('the document', () => {
     });
   });
 
-  it('has the status of every error that a row names', () => {
+  it('has the status of every error that an operation can return', () => {
     for (const row of ALL_OPERATIONS) {
       const { responses } = operation(`${row.method} ${row.path}`);
       for (const code of row.errors) {
@@ -140,7 +140,7 @@ describe('the document', () => {
     }
   });
 
-  it('requires a token except where none is needed', () => {
+  it('requires a token for all operations except the public ones', () => {
     const open = operations.filter(([, { security }]) => security.length === 0).map(([name]) => name);
     expect(open.sort()).toEqual([
       ...[
@@ -159,7 +159,7 @@ describe('the document', () => {
     expect(operation('GET /v1/services').security).toEqual([{ daemonToken: [] }]);
   });
 
-  it('cannot be made of an operation whose response has no shape', async () => {
+  it('cannot be built from an operation whose response has no schema', async () => {
     const wrong = ALL_OPERATIONS.map((one) => (one.path === '/livez' ? { ...one, answer: 'Nothing' } : one));
     const shapes = await loadShapes();
     expect(() => buildDocument(wrong, shapes)).toThrow('has no shape');
@@ -182,7 +182,7 @@ describe('the check of responses', () => {
     service: null,
   };
 
-  it('accepts what the document describes', () => {
+  it('accepts what the document specifies', () => {
     check('GET', '/v1/services?x=1', 200, { services: [service] });
     check('GET', '/v1/nothing', 404, { code: 'not_found', message: 'm', hint: 'h' });
   });
@@ -215,7 +215,7 @@ it('serves the schema of the project file with an entity tag', async () => {
 });
 
 describe('the page /docs', () => {
-  it('shows every operation and every shape, and has no script', async () => {
+  it('shows every operation and every schema, and contains no script', async () => {
     const page = await docsPage('/docs');
     const text = Buffer.from(page?.bytes ?? []).toString('utf8');
     for (const [, { operationId }] of operations) expect(text).toContain(`id="${operationId}"`);
@@ -227,7 +227,7 @@ describe('the page /docs', () => {
     expect(docsPage('/docs/')).toBeNull();
   });
 
-  it('escapes what the document says', () => {
+  it('escapes text from the document', () => {
     const schemas = { Odd: { properties: { 'a<b': { description: '<b>&"' } } } };
     const info = { title: 'x', version: '1' };
     const text = docsHtml({ info, tags: [], paths: {}, components: { schemas } });

@@ -37,7 +37,7 @@ function faults(
 const paths = (value: unknown): string[] => [...faults(parseRegistration, value).details.keys()].sort();
 
 describe('a registration', () => {
-  it('of the three required fields has every default', () => {
+  it('with only the required fields gets every default', () => {
     expect(parseRegistration(SMALL)).toEqual({
       ...SMALL,
       cwd: homedir(),
@@ -66,7 +66,7 @@ describe('a registration', () => {
     });
   });
 
-  it('of a task needs no port, and has a condition for what it depends on', () => {
+  it('of a task needs no port, and may give conditions in dependsOn', () => {
     const dependsOn = ['db', { name: 'db' }, { name: 'api', condition: 'started' }];
     expect(parseRegistration({ name: 'migrate', cmd: 'x', kind: 'task', dependsOn })).toMatchObject({
       kind: 'task',
@@ -95,7 +95,7 @@ describe('a registration', () => {
     expect(() => parseRegistration({ ...SMALL, ...more })).toThrow(message);
   });
 
-  it('says how much room the prefix of its stack leaves for a name', () => {
+  it('with a name that is too long is refused with the number of characters that its stack leaves for it', () => {
     const stack = 'shop--login';
     const given = (name: string, group: string) => ({
       ...SMALL,
@@ -111,14 +111,14 @@ describe('a registration', () => {
     );
   });
 
-  it('names half a character as what is wrong with a text', () => {
+  it('with an unpaired surrogate in a text is refused with the name of the field', () => {
     const fault = 'must not contain an unpaired surrogate, half a character';
     expect(() => parseRegistration({ ...SMALL, env: { A: '\ud83d' } })).toThrow(`env.A ${fault}`);
     expect(() => parseRegistration({ ...SMALL, cmd: 'echo \ude00' })).toThrow(`cmd ${fault}`);
     expect(parseRegistration({ ...SMALL, env: { A: '\ud83d\ude00' } }).env).toEqual([['A', '\ud83d\ude00']]);
   });
 
-  it('of every field is kept as it is', () => {
+  it('keeps the value of every field', () => {
     const full = {
       ...SMALL,
       cwd: '/srv/my web',
@@ -168,7 +168,7 @@ describe('a registration', () => {
     });
   });
 
-  it('may say null for group, ready and cwd, and {} for env', () => {
+  it('accepts null for group, ready and cwd, and {} for env', () => {
     expect(parseRegistration({ ...SMALL, group: null, ready: null, cwd: null, env: {} })).toMatchObject({
       group: null,
       ready: null,
@@ -180,7 +180,7 @@ describe('a registration', () => {
   it.each([
     ['runs', runningState('web', 5)],
     ['has ended', stateRow('web', { end: END })],
-  ])('accepts what a GET has shown of one that %s', (_, state) => {
+  ])('accepts the JSON that GET returns for a service that %s', (_, state) => {
     const spec = specRow('web', { ...SMALL, envKeys: ['A'] });
     const shown = serviceDetail({ spec, state, stats: null, schedule: null, agent: null }, null);
     expect(parseRegistration(shown)).toEqual({ ...parseRegistration(SMALL), cwd: spec.cwd });
@@ -211,7 +211,7 @@ describe('a registration', () => {
     ['stopGrace', [0, 1, 3_600_000]],
     ['startTimeout', [0, 3_600_000]],
     ['labels', [[], [''], Array(16).fill('x'.repeat(256))]],
-  ])('accepts %s', (field, values) => {
+  ])('accepts valid values of %s', (field, values) => {
     for (const value of values) expect(() => parseRegistration({ ...SMALL, [field]: value })).not.toThrow();
   });
 
@@ -283,17 +283,17 @@ describe('a registration', () => {
     ['labels', ['ok', 5], 'labels.1'],
     ['labels', ['x'.repeat(257)], 'labels.0'],
     ['labels', [NUL], 'labels.0'],
-  ])('refuses an entry of %s (%#)', (field, value, path) =>
+  ])('refuses an invalid entry of %s (%#)', (field, value, path) =>
     expect(paths({ ...SMALL, [field]: value })).toEqual([path]),
   );
 
-  it('accepts exactly 256 entries and 64 KiB of env', () => {
+  it('accepts up to 256 entries and 64 KiB of env', () => {
     const many = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`K${i}`, '']));
     expect(parseRegistration({ ...SMALL, env: many }).env).toHaveLength(256);
     expect(parseRegistration({ ...SMALL, env: { A: 'x'.repeat(65_535) } }).env).toHaveLength(1);
   });
 
-  it('refuses __proto__ everywhere, in any form', () => {
+  it('refuses __proto__ at every level', () => {
     expect(paths(JSON.parse('{"name":"a","port":1,"cmd":"x","env":{"__proto__":"x"}}'))).toEqual([
       'env.__proto__',
     ]);
@@ -325,7 +325,7 @@ describe('a registration', () => {
     ).toEqual(['bar', 'cmd', 'cwd', 'env.1', 'foo', 'group', 'labels', 'name', 'port', 'restart']);
   });
 
-  it('names wrong fields up to a bound, and the number of the others', () => {
+  it('reports wrong fields up to a limit, and the number of the others', () => {
     const unknown = Object.fromEntries(
       Array.from({ length: HTTP.maxErrorDetails + 150 }, (_, i) => [`x${i}`, i]),
     );
@@ -335,7 +335,7 @@ describe('a registration', () => {
     expect(faults(parseRegistration, { ...SMALL, x: 1 }).message).toBe('x is not a field of this request');
   });
 
-  it('with too many entries in a field does not list the rule for each', () => {
+  it('with too many entries in a field reports that once, and not each entry', () => {
     const env = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`-${i}`, i]));
     const none = (length: number) => Array.from({ length }, () => null);
     const wrong = { env, dependsOn: none(65), labels: none(17) };
@@ -351,12 +351,12 @@ describe('a registration', () => {
     ]);
   });
 
-  it.each([null, 5, 'x', [], [SMALL], true])('may not have %j', (value) => {
+  it.each([null, 5, 'x', [], [SMALL], true])('cannot be %j', (value) => {
     const { details } = faults(parseRegistration, value);
     expect(details.get('')).toBe('the body must be a JSON object');
   });
 
-  it('in group Agents is refused with a hint how to make an agent', () => {
+  it('in the group Agents is refused with a hint that names the endpoint for agents', () => {
     expect(faults(parseRegistration, { ...SMALL, group: 'Agents' }).hint).toContain('/v1/agents/spinup');
     expect(faults(parseRegistration, { ...SMALL, group: 'x y' }).hint).toBe('');
   });
@@ -365,7 +365,7 @@ describe('a registration', () => {
 describe('a spinup', () => {
   const spinupPaths = (value: unknown) => [...faults(parseSpinup, value).details.keys()].sort();
 
-  it('of a name and a command has every default', () => {
+  it('with only a name and a command gets every default', () => {
     expect(parseSpinup({ name: 'bot', cmd: 'x' })).toEqual({
       name: 'bot',
       cmd: 'x',
@@ -381,7 +381,7 @@ describe('a spinup', () => {
     });
   });
 
-  it('of every field is kept as it is', () => {
+  it('keeps the value of every field', () => {
     const full = {
       name: 'bot_1',
       agent_type: 'codex',
@@ -409,12 +409,12 @@ describe('a spinup', () => {
     });
   });
 
-  it('lets no agent sleep that keeps no conversation', () => {
+  it('refuses sleep for an agent that keeps no conversation', () => {
     for (const agent of [{ cmd: 'x' }, { agent_type: 'ollama' }, { agent_type: 'shell' }])
       expect(() => parseSpinup({ name: 'bot', ...agent, sleep: { afterMinutes: 30 } })).toThrow('sleep');
   });
 
-  it('may name its port in the ready URL before it has one; a service has one', () => {
+  it('accepts $PORT in the ready URL; a registration does not', () => {
     // With some ports these would not be URLs.
     const partly = [
       'http://x:9$PORT/',
@@ -442,7 +442,7 @@ describe('a spinup', () => {
     expect(paths({ ...SMALL, ready: 'http://127.0.0.1:$PORT/' })).toEqual(['ready']);
   });
 
-  it('accepts what a GET has shown', () => {
+  it('accepts the JSON that GET returns for an agent', () => {
     const shown = {
       port: 8100,
       name: 'bot',
@@ -475,7 +475,7 @@ describe('a spinup', () => {
   ])('refuses %j', (value, expected) => expect(spinupPaths(value)).toEqual(expected));
 });
 
-it('can be shown as JSON Schema, required fields alone required', () => {
+it('the schemas convert to JSON Schema, and only required fields are required there', () => {
   const service = z.toJSONSchema(Registration.shape, { io: 'input' }).$defs?.['ServiceInput'];
   expect(service?.required).toEqual(['name', 'cmd']);
   expect(service?.properties?.['pid']).toMatchObject({ readOnly: true });
@@ -486,7 +486,7 @@ it('can be shown as JSON Schema, required fields alone required', () => {
   expect(spinup?.required).toEqual(['name']);
 });
 
-describe('a body', () => {
+describe('a request body', () => {
   const text = (value: string) => parseBody(Buffer.from(value));
 
   it.each<[string, unknown]>([
@@ -495,7 +495,7 @@ describe('a body', () => {
     ['"\\"[[[{{{"', '"[[[{{{'],
     [`${'['.repeat(32)}${']'.repeat(32)}`, JSON.parse(`${'['.repeat(32)}${']'.repeat(32)}`)],
     [JSON.stringify({ a: '['.repeat(100) }), { a: '['.repeat(100) }],
-  ])('%s', (json, value) => expect(text(json)).toEqual(value));
+  ])('is accepted: %s', (json, value) => expect(text(json)).toEqual(value));
 
   it.each([
     '',
@@ -513,7 +513,7 @@ describe('a body', () => {
     '{"a":'.repeat(33),
     '['.repeat(500_000),
     '"\u0001"',
-  ])('%# is refused', (json) => {
+  ])('that is not valid JSON is refused (%#)', (json) => {
     try {
       text(json);
       throw new Error('taken');
@@ -523,7 +523,7 @@ describe('a body', () => {
   });
 
   it.each([[[0xff]], [[0x22, 0xc3, 0x22]], [[0x22, 0xed, 0xa0, 0x80, 0x22]], [[0x22, 0xc0, 0x80, 0x22]]])(
-    'of the bytes %j is not UTF-8',
+    'with the bytes %j is refused, as it is not UTF-8',
     (bytes) => expect(() => parseBody(Uint8Array.from(bytes))).toThrow('UTF-8'),
   );
 
@@ -538,5 +538,5 @@ describe('a body', () => {
     ['application/x-www-form-urlencoded', false],
     ['text/plain; application/json', false],
     ['multipart/form-data', false],
-  ])('of type "%s": %s', (type, expected) => expect(isJsonType(type)).toBe(expected));
+  ])('with the content type "%s" is JSON: %s', (type, expected) => expect(isJsonType(type)).toBe(expected));
 });

@@ -21,7 +21,7 @@ const FORMS: readonly [how: string, answer: Buffer][] = [
   ['in chunks of 7', Buffer.concat([inChunks(7), Buffer.from('0\r\n\r\n')])],
 ];
 
-it.each(FORMS)('%s it is read once its last byte has come', (_how, answer) => {
+it.each(FORMS)('a response %s is complete once its last byte has arrived', (_how, answer) => {
   for (const size of [1, 2, 3, 17, 1_460, 65_536]) {
     const reader = new AnswerReader();
     for (let at = 0; at < answer.length; at += size) {
@@ -33,7 +33,7 @@ it.each(FORMS)('%s it is read once its last byte has come', (_how, answer) => {
   }
 });
 
-it('throws what is cut off or no HTTP', () => {
+it('a truncated response, or one that is not HTTP, throws an error', () => {
   const reader = new AnswerReader();
   expect(reader.push(Buffer.from(`${HEAD}Content-Length: 5\r\n\r\nhell`))).toBeNull();
   expect(() => reader.end()).toThrow('closed before the answer');

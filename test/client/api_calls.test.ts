@@ -21,7 +21,7 @@ describe.each([
   ['node:http', nodeTransport],
   ['fetch', createFetchTransport()],
 ])('the client over %s', (_name, transport) => {
-  it('sends method, path, query, token and body of every endpoint', async () => {
+  it('sends the method, path, query, token and body of every endpoint', async () => {
     const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), {
       daemon: 'secret',
       cloud: 'cloudy',
@@ -111,7 +111,7 @@ describe.each([
     }
   });
 
-  it('sends no token when it has none and encodes names', async () => {
+  it('sends no token if it has none, and encodes names in paths', async () => {
     const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)));
     const berth = createClient(transport, { url: fake.url });
     await berth.service('a/b?c%ü');
@@ -119,7 +119,7 @@ describe.each([
     expect(fake.asked[0]?.headers.authorization).toBeUndefined();
   });
 
-  it('takes the list out of its envelope', async () => {
+  it('returns the list without the object around it', async () => {
     const service = {
       name: 'web',
       port: 1,
@@ -145,14 +145,14 @@ describe.each([
     expect(JSON.parse(JSON.stringify(error))).toEqual(body);
   });
 
-  it('reads how long a busy daemon asks to wait', async () => {
+  it('gives Retry-After of a busy daemon in the error', async () => {
     const busy = { code: 'daemon_busy', message: 'busy', hint: 'again' };
     const fake = await serve((_asked, response) => json(response, 503, busy, { 'Retry-After': '2' }));
     const error = await failure(createClient(transport, { url: fake.url }).start('web'));
     expect([error.code, error.retryAfterMs]).toEqual(['daemon_busy', 2000]);
   });
 
-  it('retries while the daemon is busy, as long as asked to', async () => {
+  it('retries while the daemon is busy, up to the given time', async () => {
     const busy = { code: 'daemon_busy', message: 'busy', hint: 'again' };
     const fake = await serve((_asked, response, count) =>
       count < 3 ? json(response, 503, busy, { 'Retry-After': '0' }) : json(response, 200, { groups: [] }),
@@ -187,7 +187,7 @@ describe.each([
     for (const call of calls) expect((await failure(call)).code).toBe('bad_answer');
   });
 
-  it('throws unreachable when nothing listens, and looks the address up at every call', async () => {
+  it('throws unreachable when nothing listens, and finds the address again at every call', async () => {
     const fake = await serve((_asked, response) => json(response, 200, { groups: [] }));
     const dead = `http://127.0.0.1:${freePort()}`;
     let url = dead;
@@ -199,7 +199,7 @@ describe.each([
     expect(await berth.groups()).toEqual([]);
   });
 
-  it('gives up on a daemon that does not answer, but not on a call that waits', async () => {
+  it('throws deadline when a daemon does not respond, except for calls that wait', async () => {
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -214,7 +214,7 @@ describe.each([
     expect(await waiting).toMatchObject({ name: '/v1/services/slow/start' });
   });
 
-  it('ends a call when its signal aborts, with the given reason', async () => {
+  it('ends a call when its signal aborts, with the reason of the signal', async () => {
     const fake = await serve(() => {});
     const leave = new AbortController();
     const call = createClient(transport, { url: fake.url }).start('web', { signal: leave.signal });

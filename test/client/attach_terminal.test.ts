@@ -34,7 +34,7 @@ async function terminals(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it('passes keys, sizes, output with acknowledgements, and the exit', async () => {
+it('sends keys and sizes, and delivers and acknowledges output until the exit', async () => {
   const heard: unknown[] = [];
   const asked: unknown[] = [];
   const url = await terminals((socket, request) => {
@@ -72,7 +72,7 @@ it('passes keys, sizes, output with acknowledgements, and the exit', async () =>
   expect(heard).toContainEqual({ ack: 6 });
 });
 
-it('acknowledges output only when it has been consumed', async () => {
+it('acknowledges output only after it was consumed', async () => {
   let take: () => void = () => {};
   const taken = new Promise<void>((resolve) => {
     take = resolve;
@@ -98,7 +98,7 @@ it('acknowledges output only when it has been consumed', async () => {
   expect(await terminal.ended).toMatchObject({ exit: null });
 });
 
-it('leaves when its signal aborts, and reports a lost connection', async () => {
+it('detaches when its signal aborts, and reports a lost connection', async () => {
   const url = await terminals((socket, request) => {
     if (request.url?.includes('lost')) socket.terminate();
   });
@@ -112,7 +112,7 @@ it('leaves when its signal aborts, and reports a lost connection', async () => {
 });
 
 it.each(['onOutput', 'onSize'] as const)(
-  'ends with what %s throws, and leaves the terminal',
+  'an error in %s ends the attachment with that error',
   async (thrower) => {
     let left: (code: number) => void = () => {};
     const leaving = new Promise<number>((resolve) => {
@@ -133,7 +133,7 @@ it.each(['onOutput', 'onSize'] as const)(
   },
 );
 
-it('throws the error the daemon answers instead of the upgrade', async () => {
+it('throws the error of a daemon that refuses the upgrade', async () => {
   const body = { code: 'not_running', message: 'bot does not run', hint: 'Start it first.' };
   const fake = await serve(() => {});
   fake.server.on('upgrade', (_request, socket) => {
@@ -148,7 +148,7 @@ it('throws the error the daemon answers instead of the upgrade', async () => {
   await expect(attach).rejects.toMatchObject({ ...body, status: 409 });
 });
 
-it('does not wait forever for the proof of a server', async () => {
+it('times out when the server sends no proof', async () => {
   const silent = http.createServer(() => {});
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -164,7 +164,7 @@ it('does not wait forever for the proof of a server', async () => {
   });
 });
 
-it('reads no more of a refusal than a daemon says', async () => {
+it('stops reading a refusal that is larger than a daemon sends', async () => {
   const fake = await serve(() => {});
   fake.server.on('upgrade', (_request, socket) => {
     const more = (): void => {

@@ -21,7 +21,7 @@ describe.each([
   ['node:http', nodeTransport],
   ['fetch', createFetchTransport()],
 ])('a stream over %s', (_name, transport) => {
-  it("yields typed events and resumes after a break from the last id, after the server's delay", async () => {
+  it("yields typed events, and reconnects after the server's delay with the last id", async () => {
     const fake = await serve((_asked, response, count) => {
       if (count === 1) {
         open(response, 'retry: 10\n\n', crashed(7), ': a comment\n\n', crashed(8));
@@ -59,7 +59,7 @@ describe.each([
     expect(states).toEqual([true, 10, 10, true]);
   });
 
-  it('surfaces stream.reset, which has no id, and resumes from the last real one', async () => {
+  it('yields stream.reset, which has no id, and resumes from the last event with an id', async () => {
     const fake = await serve((_asked, response, count) => {
       open(response, 'retry: 1\n\n', 'event: stream.reset\ndata: {"oldest":40}\n\n', crashed(40 + count));
       if (count === 1) response.end();
@@ -77,7 +77,7 @@ describe.each([
     expect(fake.asked[1]?.headers['last-event-id']).toBe('41');
   });
 
-  it('decodes characters that are cut between two packets', async () => {
+  it('decodes characters that are split across packets', async () => {
     const bytes = Buffer.from('event: line\ndata: {"line":"größer ✓"}\n\n');
     const fake = await serve((_asked, response) => {
       open(response);
@@ -97,7 +97,7 @@ describe.each([
     }
   });
 
-  it('closes its connection when the loop is left', async () => {
+  it('closes its connection when the loop ends', async () => {
     let closed: () => void = () => {};
     const gone = new Promise<void>((resolve) => {
       closed = resolve;
@@ -110,7 +110,7 @@ describe.each([
     await gone;
   });
 
-  it('treats a silent connection as dead, but not one whose reader is slow', async () => {
+  it('reconnects when a connection is silent, but not while the reader is slow', async () => {
     const fake = await serve((_asked, response, count) => open(response, 'retry: 1\n\n', crashed(count)));
     const events = createClient(transport, { url: fake.url }).events();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -131,7 +131,7 @@ describe.each([
     }
   });
 
-  it('throws errors that a retry cannot mend', async () => {
+  it('throws errors that a retry cannot fix', async () => {
     const denied = { code: 'unauthorized', message: 'token', hint: 'send it' };
     const fake = await serve((_asked, response) => json(response, 401, denied));
     const events = createClient(transport, { url: fake.url }).events();
@@ -139,14 +139,14 @@ describe.each([
     expect(fake.asked).toHaveLength(1);
   });
 
-  it('throws when nobody answers the very first connection', async () => {
+  it('throws when nothing listens at its first connection', async () => {
     const url = `http://127.0.0.1:${freePort()}`;
     await expect(createClient(transport, { url }).events().next()).rejects.toMatchObject({
       code: 'unreachable',
     });
   });
 
-  it('throws when the answer to the very first connection is no stream', async () => {
+  it('throws when the response to its first connection is not a stream', async () => {
     const fake = await serve((_asked, response) => json(response, 200, {}));
     await expect(createClient(transport, { url: fake.url }).events().next()).rejects.toMatchObject({
       code: 'bad_answer',
@@ -154,7 +154,7 @@ describe.each([
     expect(fake.asked).toHaveLength(1);
   });
 
-  it('waits for an answer to its first connection when it is always to reconnect', async () => {
+  it('retries its first connection with reconnect: always', async () => {
     const fake = await serve((_asked, response, count) =>
       count === 1 ? response.destroy() : open(response, crashed(1)),
     );
@@ -170,7 +170,7 @@ describe.each([
     await events.return(undefined);
   });
 
-  it('throws at the first break when it is not to reconnect', async () => {
+  it('throws when the connection is lost with reconnect: false', async () => {
     const fake = await serve((_asked, response) => {
       open(response, crashed(1));
       response.end();
@@ -181,7 +181,7 @@ describe.each([
     expect(fake.asked).toHaveLength(1);
   });
 
-  it('asks for past lines until it has one, and after a break resumes behind the last line', async () => {
+  it('asks for past lines until it has received one, then resumes after the last line', async () => {
     const line = (text: string, id: number) => `id: ${id}\nevent: line\ndata: {"line":"${text}"}\n\n`;
     const fake = await serve((_asked, response, count) => {
       open(response, 'retry: 1\n\n', count === 1 ? '' : line(`line ${count}`, count * 10));
@@ -204,7 +204,7 @@ describe.each([
   it.each([
     ['more than half a minute', '99999999999999', 30_000],
     ['no pause at all', '0', 10],
-  ])('does not obey a server that asks for %s', async (_what, asked, kept) => {
+  ])('limits the delay of a server that asks for %s', async (_what, asked, kept) => {
     const fake = await serve((_asked, response) => {
       open(response, `retry: ${asked}\n\n`, crashed(1));
       response.end();
@@ -221,7 +221,7 @@ describe.each([
     expect(pauses).toEqual([kept]);
   });
 
-  it('ends at once when it is aborted during a wait to reconnect', async () => {
+  it('ends at once when it is aborted while it waits to reconnect', async () => {
     const fake = await serve((_asked, response) => {
       open(response, 'retry: 3600000\n\n', crashed(1));
       response.end();

@@ -24,8 +24,8 @@ const env = (more: Record<string, string> = {}) => ({
   ...more,
 });
 
-describe('the daemon', () => {
-  it('is the process named in the file, if it is still that process', () => {
+describe('the local daemon', () => {
+  it('is the process in daemon.json, if that process still runs', () => {
     file(here);
     expect(runningDaemon(state)).toEqual(here);
     file({ ...here, startTime: ticks + 1 });
@@ -34,7 +34,7 @@ describe('the daemon', () => {
     expect(runningDaemon(state)).toBeUndefined();
   });
 
-  it('is absent when the file is missing or invalid', () => {
+  it('is not found if the file is missing or invalid', () => {
     expect(runningDaemon(state)).toBeUndefined();
     file('{"pid": 1');
     expect(runningDaemon(state)).toBeUndefined();
@@ -54,8 +54,8 @@ describe('the daemon', () => {
   });
 });
 
-describe('addresses and tokens', () => {
-  it('come from the environment, else from the configuration', async () => {
+describe('the addresses and tokens', () => {
+  it('come from the environment first, then from the configuration', async () => {
     const tokens = { daemon: 'file', cloud: 'cloud-file' };
     const fake = await serve((asked, response) => json(response, 200, leastAnswer(asked)), tokens);
     writeFileSync(join(state, 'config.toml'), '[auth]\ntoken = "file"\n[cloud]\ntoken = "cloud-file"\n');
@@ -71,7 +71,7 @@ describe('addresses and tokens', () => {
     expect(fake.asked.at(-1)?.headers.authorization).toBe(`Bearer ${bearerOf('cloud-file')}`);
   });
 
-  it('of the cloud: the token that the daemon made, and a listener of its own', async () => {
+  it('of the cloud part are the generated token and the separate listener', async () => {
     const token = join(state, 'cloud-token');
     writeFileSync(token, 'made\n', { mode: 0o600 });
     const local = await findLocalDaemon({ env: env() });

@@ -40,7 +40,7 @@ function check(name: string, text: string): string[] {
 }
 
 describe('the types of the client', () => {
-  it('need no other package, and reject misuse', () => {
+  it('need no other package, and reject wrong calls', () => {
     const errors = check(
       'user.ts',
       `import { connectLocal, type Service } from '${NAME}';
@@ -55,7 +55,7 @@ for (const { state } of await berth.cloud.workloads({ cluster: 'id' })) if (stat
     expect(errors.map((line) => line.split(':')[0])).toEqual(['user.ts(5,7)', 'user.ts(6,28)']);
   });
 
-  it('for browsers lack what only Node has', () => {
+  it('omit in browsers what needs Node', () => {
     const errors = check(
       'page.ts',
       `import { connect, connectLocal } from '${NAME}/browser';\nconnect({ url: '/' });\n`,
@@ -65,14 +65,14 @@ for (const { state } of await berth.cloud.workloads({ cluster: 'id' })) if (stat
 });
 
 describe('the client', () => {
-  it('is for browsers without anything of Node', async () => {
+  it('uses nothing of Node in browsers', async () => {
     const text = readFileSync(join(BUILT, 'browser.js'), 'utf8');
     expect(text).not.toMatch(/node:|require\(|getBuiltinModule/);
     const { connect } = await import(join(BUILT, 'browser.js'));
     expect(Object.keys(connect({ url: 'http://localhost' }))).toContain('events');
   });
 
-  it('has no dependencies and no native code, and loads alone', () => {
+  it('has no dependencies and no native code, and can be loaded alone', () => {
     const manifest = JSON.parse(readFileSync(join(BUILT, 'package.json'), 'utf8'));
     expect([manifest.name, manifest.dependencies, manifest.scripts]).toEqual([NAME, undefined, undefined]);
     const files = readdirSync(BUILT, { recursive: true, encoding: 'utf8' });
@@ -87,7 +87,7 @@ await connect({ url: 'http://127.0.0.1:1' }).attach('bot', { onOutput() {} }).ca
     expect([stdout, stderr]).toEqual(['unreachable\nunreachable\n', '']);
   });
 
-  it('is what the package of the program exports', () => {
+  it('is also exported by the package of the program', () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const files: string[] = JSON.stringify(exports['./client']).match(/\.\/[^"]+/g) ?? [];
     expect(files.map((path) => path.replace('./dist/client-package/', '')).sort()).toEqual([

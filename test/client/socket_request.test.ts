@@ -77,7 +77,7 @@ describe('a response', () => {
     expect([status, headers.get('x-a'), body]).toEqual([404, 'b: c', 'hello']);
   });
 
-  it('keeps characters that are cut whole', async () => {
+  it('keeps characters whole that arrive in parts', async () => {
     const text = Buffer.from('✓ü');
     const server = net.createServer((socket) => {
       socket.once('data', () => {
@@ -106,7 +106,7 @@ describe('a response', () => {
 });
 
 describe('a request', () => {
-  it('has the required headers and no more', async () => {
+  it('has only the required headers', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
     await get(url);
     expect(asked()).toBe(
@@ -114,7 +114,7 @@ describe('a request', () => {
     );
   });
 
-  it('gives the length of its body in bytes, also of an empty one where a body is expected', async () => {
+  it('has the length of its body in bytes, also where a required body is empty', async () => {
     const { url, asked } = await answering(['HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n']);
     await send({ method: 'POST', url, headers: [], body: '"ü"' });
     expect(asked()).toContain('\r\nContent-Length: 4\r\n\r\n"ü"');
@@ -132,7 +132,7 @@ describe('a request', () => {
     await expect(waiting).rejects.toBe(reason);
   });
 
-  it('reaches an IPv6 address, where the machine has one', async ({ skip }) => {
+  it('reaches an IPv6 address', async ({ skip }) => {
     const server = net.createServer((socket) => {
       socket.resume().end('HTTP/1.1 204 No\r\nContent-Length: 0\r\n\r\n');
     });

@@ -37,13 +37,13 @@ async function link() {
   return { cloud, clusters, threads, starter: here.ref<ThreadsProtocol>('threads') };
 }
 
-it('starts no thread where no cluster was ever registered', async () => {
+it('starts no thread if no cluster was ever registered', async () => {
   const { cloud, threads } = await link();
   cloud.resume(join(tempDir(), 'none'));
   expect(threads.ensure).not.toHaveBeenCalled();
 });
 
-it("starts the clusters' thread where one may be registered, and a tether's thread on request", async () => {
+it('starts the cloud thread if a cluster may be registered, and a tethers thread on request', async () => {
   const { cloud, clusters, threads, starter } = await link();
   const keyFile = join(tempDir(), 'key');
   writeFileSync(keyFile, '');

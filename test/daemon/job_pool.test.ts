@@ -19,7 +19,7 @@ function open(options: JobPoolOptions = {}, file = testWorker) {
   return { jobs, run: (upload: string) => jobs.run('parseKubeconfig', { upload, now: 7 }) };
 }
 
-it('runs a job on another thread and returns its result, or its failure with every field', async () => {
+it('a job runs on another thread and returns its result, or its failure with every field', async () => {
   const { run } = open();
   expect(await run('https://a')).toMatchObject({ server: 'https://a', credential: { token: '7' } });
   await expect(run('failure')).rejects.toMatchObject({
@@ -42,7 +42,7 @@ it('a job that takes too long is ended at its deadline, and the next one complet
 });
 
 it.each(['defect', 'exit', 'memory'])(
-  'a job that ends by %s is `crashed` and affects no other',
+  'a job that ends by %s fails with `crashed` and affects no other',
   async (how) => {
     const { run } = open({ deadlineMs: 20_000 });
     expect(await codeOf(run(how))).toBe('crashed');
@@ -50,7 +50,7 @@ it.each(['defect', 'exit', 'memory'])(
   },
 );
 
-it('refuses at once when the queue is full', async () => {
+it('a full queue refuses jobs at once', async () => {
   const { run } = open({ threads: 1, queue: 2, deadlineMs: 20_000 });
   await run('warm');
   const codes = await Promise.all(Array.from({ length: 10 }, () => codeOf(run('job'))));
@@ -60,7 +60,7 @@ it('refuses at once when the queue is full', async () => {
   expect(await codeOf(run('later'))).toBe('none');
 });
 
-it('closing ends running jobs and refuses new ones', async () => {
+it('closing the pool ends running jobs and refuses new ones', async () => {
   const { jobs, run } = open({ deadlineMs: 20_000 });
   await run('warm');
   const spinning = codeOf(run('spin'));
@@ -69,7 +69,7 @@ it('closing ends running jobs and refuses new ones', async () => {
   expect(await codeOf(run('late'))).toBe('gone');
 });
 
-it('the real table reads a kubeconfig', async () => {
+it('the real job table reads a kubeconfig', async () => {
   const { run } = open({}, realWorker);
   expect(await codeOf(run('not: a kubeconfig'))).toBe('invalid_spec');
 });

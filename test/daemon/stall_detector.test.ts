@@ -30,14 +30,14 @@ function watched() {
   };
 }
 
-it('a thread that computes without a beat hangs after the fifth missed one', () => {
+it('a thread that computes counts as hung at the fifth missed beat', () => {
   const { checks } = watched();
   const found = checks(5, 1_000);
   expect(found.slice(0, 4)).toEqual([null, null, null, null]);
   expect(found[4]).toBe('it computes without a pause (4000 ms of processor time)');
 });
 
-it('a thread that sleeps in the system at five checks in a row hangs, whatever it did before', () => {
+it('a thread that blocks in the system at five checks in a row counts as hung, whatever it did before', () => {
   const asleep = watched();
   asleep.set({ cpuMs: 0, isAsleep: true });
   expect(asleep.checks(5).at(-1)).toBe('it waits in the system');
@@ -47,7 +47,7 @@ it('a thread that sleeps in the system at five checks in a row hangs, whatever i
   expect(late.checks(5)).toEqual([null, null, null, null, 'it waits in the system']);
 });
 
-it('a thread that waits for a disk now and then does not hang', () => {
+it('a thread that waits for a disk now and then does not count as hung', () => {
   const { checks, set } = watched();
   for (let round = 0; round < 5; round += 1) {
     set({ cpuMs: 0, isAsleep: true });
@@ -57,14 +57,14 @@ it('a thread that waits for a disk now and then does not hang', () => {
   }
 });
 
-it('a thread that gets little of a busy processor does not hang until it has used much of it', () => {
+it('a thread that gets little time on a busy processor counts as hung only once it has used enough', () => {
   const { checks } = watched();
   // A twelfth of a processor.
   const found = checks(40, 80);
   expect(found.findIndex((one) => one !== null)).toBe(32);
 });
 
-it('each beat starts the count over, and a thread without a first beat misses none', () => {
+it('each beat resets the count, and nothing is counted before the first beat', () => {
   const { beat, checks, detector } = watched();
   for (let round = 0; round < 4; round += 1) {
     expect(checks(4, 1_000)).toEqual([null, null, null, null]);
@@ -77,7 +77,7 @@ it('each beat starts the count over, and a thread without a first beat misses no
   for (let check = 0; check < 9; check += 1) expect(unborn.check()).toBeNull();
 });
 
-it('where the system knows no threads, the beats decide; a thread that has ended does not hang', () => {
+it('without the state of threads only beats count, and a thread that has ended does not count as hung', () => {
   const unknown = new StallDetector({ beats: 1, taskId: 0 }, LIMITS, () => undefined);
   const ended = new StallDetector({ beats: 1, taskId: 7 }, LIMITS, () => undefined);
   const results = (detector: StallDetector) => Array.from({ length: 9 }, () => detector.check());
@@ -85,7 +85,7 @@ it('where the system knows no threads, the beats decide; a thread that has ended
   expect(results(ended)).not.toContain('it waits in the system');
 });
 
-it('the heartbeat carries the beats, the thread and the message in shared memory', async () => {
+it('the heartbeat shares its beats, its thread and the last message through memory', async () => {
   const clock = virtualClock();
   const memory = heartbeatMemory();
   const seen = new WatchedHeartbeat(memory);

@@ -67,7 +67,7 @@ function open(options: Partial<ThreadSupervisorOptions> = {}) {
   };
 }
 
-it('does not start a thread again that has refused to start, and tells why', async () => {
+it('a thread whose start was refused is not started again, and each request for it gets the reason', async () => {
   const { threads, deaths, data } = open();
   writeFileSync(data.broken, 'storage_lost');
   expect(await codeOf(threads.ensure('services'))).toBe('storage_lost');
@@ -77,7 +77,7 @@ it('does not start a thread again that has refused to start, and tells why', asy
   expect(deaths).toMatchObject([{ sequel: 'refused', error: { code: 'storage_lost', message: 'refused' } }]);
 });
 
-it('starts a thread again that had no room, when it is needed again', async () => {
+it('a thread that had no disk space to start is started again when it is needed', async () => {
   const { threads, deaths, data, log } = open();
   writeFileSync(data.broken, 'storage_full');
   expect(await codeOf(threads.ensure('cloud'))).toBe('storage_full');
@@ -114,7 +114,7 @@ it('asks cross threads: from the front, between kinds and to a pool', async () =
   expect(await node.ref<Worker>('gateway').ask('ask', { address: 'registry' })).toEqual(here);
 });
 
-it('starts one thread of a kind for its actors, and the others when they are needed', async () => {
+it('only the needed thread of a kind starts, and the others when their actors are needed', async () => {
   const { node, threads, log } = open();
   const [first, second] = [tetherOn('tethers-0'), tetherOn('tethers-1')];
   await threads.ensure('cloud');
@@ -137,7 +137,7 @@ it('starts one thread of a kind for its actors, and the others when they are nee
   await expect(threads.ensureFor(first)).rejects.toMatchObject({ code: 'gone' });
 });
 
-it('accepts no message of a thread before the front is notified, and loses none', async () => {
+it('messages of a new thread wait until the front is notified, and none is lost', async () => {
   const heard = deferred<void>();
   const { threads, registry } = open({ receiveAfter: heard.promise });
   await threads.ensure('services');
@@ -150,7 +150,7 @@ it('accepts no message of a thread before the front is notified, and loses none'
   expect((await answer).node).toBe('services-0');
 });
 
-it('a thread that dies settles asks with `gone` everywhere, restarts and knows its peers', async () => {
+it('a thread that dies settles its asks with `gone`, restarts and is connected to the others again', async () => {
   const { node, threads, deaths } = open();
   for (const kind of ['cloud', 'tethers'] as const) await threads.ensure(kind);
   const [clusters, other] = [node.ref<Worker>('clusters'), tetherOn('tethers-1')];
@@ -180,7 +180,7 @@ it('a thread that dies settles asks with `gone` everywhere, restarts and knows i
   expect(restarted.mock.calls).toEqual([['cloud'], ['tethers-1']]);
 });
 
-it('a thread that dies too often stays away for a while, with the reason for those who need it', async () => {
+it('a thread that dies too often restarts after a pause, and requests meanwhile get the reason', async () => {
   const away = { restarts: { max: 2, withinMs: 60_000 }, pauseMs: 200 } as const;
   const { threads, deaths, registry } = open(away);
   const restarted = vi.fn();
@@ -204,7 +204,7 @@ it('a thread that dies too often stays away for a while, with the reason for tho
   expect(await registry.ask('where', null)).toMatchObject({ node: 'services-0' });
 });
 
-it('a thread that was up and finds no room to start again comes back by itself', async () => {
+it('a thread that ran before and has no disk space to restart comes back by itself', async () => {
   const { node, threads, deaths, data, log } = open({ pauseMs: 50 });
   await threads.ensure('cloud');
   writeFileSync(data.broken, 'storage_full');
@@ -215,7 +215,7 @@ it('a thread that was up and finds no room to start again comes back by itself',
   expect(log()).toEqual(['up cloud', 'up cloud']);
 });
 
-it('a thread that was never up is started when it is needed', async () => {
+it('a thread that never ran is started when it is needed', async () => {
   const { threads, deaths, data, log } = open({ restarts: { max: 0, withinMs: 60_000 }, pauseMs: 50 });
   writeFileSync(data.broken, '');
   expect(await codeOf(threads.ensure('cloud'))).toBe('gone');
@@ -225,7 +225,7 @@ it('a thread that was never up is started when it is needed', async () => {
   expect(deaths).toMatchObject([{ name: 'cloud', sequel: 'pauses' }]);
 });
 
-it('a failure of what follows a restart is no refusal, and may be one death too many', async () => {
+it('an error in a restart callback counts as a death, even if it is a Failure', async () => {
   const { threads, deaths, registry } = open({ restarts: { max: 1, withinMs: 60_000 } });
   await threads.ensure('services');
   threads.onRestarted(() => {
@@ -239,7 +239,7 @@ it('a failure of what follows a restart is no refusal, and may be one death too 
   ]);
 });
 
-it('a failed setup is a death; `ensure` waits for the setup that succeeds', async () => {
+it('a failed setup counts as a death, and `ensure` waits until a setup succeeds', async () => {
   const { threads, deaths, data, registry } = open({ restarts: { max: 1000, withinMs: 60_000 } });
   writeFileSync(data.broken, '');
   const restarted = vi.fn();
@@ -254,7 +254,7 @@ it('a failed setup is a death; `ensure` waits for the setup that succeeds', asyn
   expect(restarted).not.toHaveBeenCalled();
 });
 
-it('a failure after a restart is another death', async () => {
+it('an error after a restart counts as another death', async () => {
   const { threads, deaths, registry } = open();
   await threads.ensure('services');
   let times = 0;
@@ -268,7 +268,7 @@ it('a failure after a restart is another death', async () => {
   expect(deaths.map(({ error }) => (error as Error).message)).toEqual(['uncaught', 'boot failed']);
 });
 
-it('stops kind by kind in reverse order, closes every scope, and reports what was late', async () => {
+it('a stop ends the kinds in reverse order, closes every scope, and reports what was late', async () => {
   const { threads, log, registry, data, node } = open();
   for (const kind of ['services', 'cloud', 'tethers', 'gateway'] as const) await threads.ensure(kind);
   const hanging = codeOf(registry.ask('hang', null));
@@ -289,7 +289,7 @@ it('stops kind by kind in reverse order, closes every scope, and reports what wa
 
 const HANG = { beatMs: 50, missedBeats: 4, maxStepCpuMs: 200, endMs: 500 };
 
-it('a thread in an endless loop is ended with a diagnosis and started again', async () => {
+it('a thread in an endless loop is diagnosed, ended and started again', async () => {
   const { node, threads, registry, deaths } = open({ hang: HANG });
   await threads.ensure('services');
   await threads.ensure('cloud');
@@ -309,7 +309,7 @@ it('a thread in an endless loop is ended with a diagnosis and started again', as
   expect(await node.ref<Worker>('clusters').ask('where', null)).toMatchObject({ node: 'cloud' });
 });
 
-it('a thread that waits in the system cannot be ended, which is reported', async () => {
+it('a thread that is blocked in the system cannot be ended, and that is reported', async () => {
   const unendable = deferred<Error>();
   const { threads, registry, log } = open({ hang: HANG, onUnendable: unendable.resolve });
   const path = join(tempDir(), 'fifo');
@@ -324,7 +324,7 @@ it('a thread that waits in the system cannot be ended, which is reported', async
   expect(await blocked).toBe('gone');
 });
 
-it('a thread that never yields is ended and reported by its name', async () => {
+it('a thread that does not stop in time is ended and reported by name', async () => {
   const { threads, registry, deaths, log } = open({ stopMs: 300 });
   await threads.ensure('services');
   const spinning = codeOf(registry.ask('spin', null));

@@ -34,11 +34,11 @@ async function outputOf(program: string, args: string[], cwd: string, env: Recor
   return { code, output };
 }
 
-it('has a test of each', () => {
+it('every example has a test', () => {
   expect(readdirSync(EXAMPLES).sort()).toEqual(['agent', 'client', 'site']);
 });
 
-it('site: both services come up, and answer', async () => {
+it('site: both services start, and the page is served', async () => {
   const { daemon, cwd, env } = await open('site');
   const up = await berth(['up'], { cwd, env });
   // On a busy machine it says on stderr what it still waits for.
@@ -52,7 +52,7 @@ it('site: both services come up, and answer', async () => {
   expect((await berth(['down'], { cwd, env })).code).toBe(0);
 });
 
-it('agent: the script spins it up, and its page answers', async () => {
+it('agent: the script starts an agent, and its page is served', async () => {
   const { daemon, cwd, env } = await open('agent');
   const { code, output } = await outputOf('sh', ['spinup.sh', 'helper'], cwd, env);
   expect([code, JSON.parse(output).name]).toEqual([0, 'helper']);
@@ -62,7 +62,7 @@ it('agent: the script spins it up, and its page answers', async () => {
   expect((await fetch(JSON.parse(output).url)).status).toBe(200);
 });
 
-it('client: the program starts a service and sees its event', async () => {
+it('client: the program starts a service and prints its event', async () => {
   const { cwd, env } = await open('client');
   const packages = join(cwd, 'node_modules/@berth-dev');
   mkdirSync(packages, { recursive: true });

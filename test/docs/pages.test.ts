@@ -30,19 +30,19 @@ const calls = pages.flatMap((path) =>
     .map((part) => [path, part.trim()] as const),
 );
 
-it.each(calls)('%s: `%s` can be called', async (_path, line) => {
+it.each(calls)('%s: `%s` is a valid command line', async (_path, line) => {
   const argv = wordsOf(line).slice(1);
   const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
   expect(called).toBeDefined();
   expect(parseCommandLine(argv, COMMAND_TABLE, called)).toHaveProperty('options');
 });
 
-it.each(pages)('%s links to files that exist', (path) => {
+it.each(pages)('%s links only to files that exist', (path) => {
   const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = '']) => target);
   expect(links.filter((target) => !existsSync(join(ROOT, dirname(path), target)))).toEqual([]);
 });
 
-describe('what only Linux offers', () => {
+describe('each part that only Linux has', () => {
   it('is in the table of docs/install.md', () => {
     const page = read('docs/install.md');
     const rows = [...page.slice(page.indexOf('| Part |')).matchAll(/^\| (.+) \| (.+) \|$/gm)].slice(1);
@@ -51,7 +51,7 @@ describe('what only Linux offers', () => {
     );
   });
 
-  it('is reported by berth doctor where it is missing', () => {
+  it('is reported by berth doctor if it is missing', () => {
     expect(platformFindings(PLATFORM_PARTS)).toEqual([]);
     const missing = PLATFORM_PARTS.map((part, index) => ({ ...part, isHere: () => index !== 0 }));
     expect(platformFindings(missing)).toEqual([
@@ -63,7 +63,7 @@ describe('what only Linux offers', () => {
     ]);
   });
 
-  it('is used by no other file', () => {
+  it('is used only in the file of its row', () => {
     const known = new Set(PLATFORM_PARTS.map(({ adapter }) => adapter));
     const using = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
       .map((name) => `src/${name}`)

@@ -21,7 +21,7 @@ const upper = actor<Upper, null>('upper', (context) => {
   };
 });
 
-it('a stand-in keeps what it received, answers as scripted and can be waited for', async () => {
+it('a stand-in keeps what it received, replies as scripted and can be awaited', async () => {
   const { start, stand } = world();
   const lower = await stand<Lower>('lower', { lookup: () => ({ value: 7 }) });
   const ref = await start('upper', upper, null);

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { eventually } from './eventually.ts';
 
-it('resolves with the first value that is not empty', async () => {
+it('eventually resolves with the first truthy value', async () => {
   const values = [undefined, null, false, 'there'];
   expect(await eventually(() => values.shift())).toBe('there');
 });
 
-it('tells before the test times out what it waited for and what it saw last', async () => {
+it('eventually reports, before the test times out, what it waited for and the last value', async () => {
   const vain = eventually(
     () => Number('1') > 2,
     () => ({ status: 'crashed' }),

@@ -93,7 +93,7 @@ describeReal('the double and a real API server', () => {
   });
   afterAll(() => double.stop());
 
-  it('give a page of a list the same shape, and the rest with the same version', async () => {
+  it('return pages of a list in the same shape, all with the same version', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const all = await send(config, 'GET', `${mine.path('Deployment')}?limit=500`);
       const first = await send(config, 'GET', `${mine.path('Deployment')}?limit=2`);
@@ -115,7 +115,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('leave out zeros in a status', async () => {
+  it('omit zeros in a status', async () => {
     const [real, ours] = await both('GET', one('a'));
     expect(real.body.status?.readyReplicas).toBeUndefined();
     expect(ours.body.status?.readyReplicas).toBeUndefined();
@@ -126,7 +126,7 @@ describeReal('the double and a real API server', () => {
   it.each([
     ['what is not there', 'GET', 'nope', undefined, 404, 'NotFound'],
     ['a patch of what is not there', 'PATCH', 'nope', [scaleStep(1)], 404, 'NotFound'],
-  ])('answer %s alike', async (_, method, name, body, status, reason) => {
+  ])('return the same error for %s', async (_, method, name, body, status, reason) => {
     const [real, ours] = await both(method, one(name), body);
     for (const answer of [real, ours])
       expect(answer).toMatchObject({ status, body: { kind: 'Status', reason, code: status } });
@@ -143,7 +143,7 @@ describeReal('the double and a real API server', () => {
       'annotations that are there',
       [{ op: 'test', path: '/metadata/annotations', value: null }, scaleStep(1)],
     ],
-  ])('refuse a patch for %s as a whole', async (_, steps) => {
+  ])('refuse a patch with %s as a whole', async (_, steps) => {
     // The controller of a real Deployment writes the first annotation.
     const annotated = async (config: string): Promise<boolean> =>
       Boolean((await send(config, 'GET', one('a'))).body.metadata.annotations);
@@ -156,7 +156,7 @@ describeReal('the double and a real API server', () => {
       expect((await send(config, 'GET', one('a'))).body.spec.replicas).toBe(0);
   });
 
-  it('accept null in a test for a missing value', async () => {
+  it('accept null as the value of a missing field in a test operation', async () => {
     const path = '/spec/persistentVolumeClaimRetentionPolicy';
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const set = mine.path('StatefulSet', 'set');
@@ -170,7 +170,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('take a patch with tests of uid and count, and record who scaled', async () => {
+  it('apply a patch with tests of uid and count, and record who scaled', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: before } = await send(config, 'GET', one('b'));
       const { uid, resourceVersion } = before.metadata;
@@ -198,7 +198,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('replay the changes after a version, then continue', async () => {
+  it('send the changes after a version to a watch', async () => {
     for (const config of [kubeconfig(), double.kubeconfig]) {
       const { body: list } = await send(config, 'GET', `${mine.path('Deployment')}?limit=1`);
       await send(config, 'PATCH', one('c'), [
@@ -218,7 +218,7 @@ describeReal('the double and a real API server', () => {
     }
   });
 
-  it('answer an unknown login alike', async () => {
+  it('return the same error for invalid credentials', async () => {
     const wrongToken = double.kubeconfig.replace(/"token":"[^"]*"/, '"token":"wrong"');
     const real = JSON.parse(wrongToken);
     const access = parseKubeconfig(kubeconfig(), Date.now());

@@ -29,11 +29,11 @@ const ASKED = {
   },
 };
 
-describe.each(Object.entries(ASKED))('the model, asked by %s', (api, { path, body }) => {
+describe.each(Object.entries(ASKED))('the test model, called through %s', (api, { path, body }) => {
   const ask = (model: ModelServer, prompt: string): Promise<Response> =>
     fetch(`${model.url}${path}`, { method: 'POST', body: JSON.stringify(body(prompt)) });
 
-  it('streams what it heard, and records it', async () => {
+  it('streams the prompt back, and records it', async () => {
     const model = await modelServer();
     expect(await (await ask(model, 'good-morning')).text()).toContain('good-morning');
     expect(model.turns()).toMatchObject([
@@ -41,7 +41,7 @@ describe.each(Object.entries(ASKED))('the model, asked by %s', (api, { path, bod
     ]);
   });
 
-  it('asks for the shell, waits and refuses as the prompt says', async () => {
+  it('requests a shell command, waits or fails if the prompt says so', async () => {
     const model = await modelServer();
     expect(await (await ask(model, 'run: touch made')).text()).toContain('touch made');
     const waiting = ask(model, 'wait: a').then((response) => response.text());
@@ -51,7 +51,7 @@ describe.each(Object.entries(ASKED))('the model, asked by %s', (api, { path, bod
     expect(await ask(model, 'fail')).toMatchObject({ status: 400 });
   });
 
-  it('answers as the test says', async () => {
+  it('responds as the test says', async () => {
     const model = await modelServer(() => ({ tool: 'berth_list', arguments: { names: ['web'] } }));
     const answer = await (await ask(model, 'hello')).text();
     expect(answer).toContain('berth_list');

@@ -42,7 +42,7 @@ describe('lines as JSON', () => {
     ['more than is kept for the next time', ['x'.repeat(65_536), '"'.repeat(65_536), 'é'.repeat(32_768)]],
     ['several parts', Array.from({ length: 40 }, (_, at) => `${at}${'\x01"é'.repeat(8_000)}`)],
     ['several plain parts', Array.from({ length: 40 }, (_, at) => `${at}${'y'.repeat(60_000)}`)],
-  ])('equal their texts: %s', async (_, texts) => {
+  ])('are equal to their texts: %s', async (_, texts) => {
     const lines = linesOf(texts);
     for (const showing of SHOWINGS) {
       const expected = JSON.stringify(lines.map((line) => lineText(line, showing)));
@@ -50,7 +50,7 @@ describe('lines as JSON', () => {
     }
   });
 
-  it('equal their texts, however they are mixed', async () => {
+  it('are equal to their texts in any combination', async () => {
     const printed = fc.array(fc.constantFrom(...KINDS, ...MORE), { maxLength: 6 });
     const joined = printed.map((parts) => Buffer.concat(parts.map((part) => Buffer.from(part as string))));
     const property = fc.asyncProperty(
@@ -65,7 +65,7 @@ describe('lines as JSON', () => {
     await fc.assert(property, { numRuns: 500 });
   });
 
-  it('belong to their caller, though the next ones reuse the buffer', async () => {
+  it('keep their bytes when the next call reuses the buffer', async () => {
     const showing = { raw: false, stamp: null };
     const [first, second] = await Promise.all([
       linesToJson(linesOf(['a'.repeat(300_000), 'b']), showing),

@@ -20,8 +20,8 @@ function cutForwards(bytes: Buffer, lengths: readonly number[], start = 0) {
   return { lines, rest };
 }
 
-describe('a log cut forwards', () => {
-  test('has the same lines as one cut backwards, in whatever pieces it arrives', () => {
+describe('a log that is split forwards', () => {
+  test('has the same lines as one split backwards, in whatever pieces it arrives', () => {
     const unit = fc.constantFrom('\n', '\r\n', 'a', 'longer text', 'ü', '🙂');
     const text = fc.array(unit, { maxLength: 60 }).map((units) => units.join(''));
     const lengths = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
@@ -38,7 +38,7 @@ describe('a log cut forwards', () => {
     );
   });
 
-  test('splits after 64 KiB, never within a character, and reports where it continues', () => {
+  test('has a split after 64 KiB, never within a character, and the offset where the line continues', () => {
     const bytes = Buffer.from(`${'x'.repeat(LOGS.maxLineBytes - 1)}üend\nnext\n`);
     const { lines, rest } = cutForwards(bytes, [bytes.length], 100);
     expect(lines.map(({ from, to }) => to - from)).toEqual([LOGS.maxLineBytes - 1, 5, 4]);
@@ -50,7 +50,7 @@ describe('a log cut forwards', () => {
     expect(rest).toBeUndefined();
   });
 
-  test('gives the beginning of a line that does not end', () => {
+  test('returns the beginning of a line that has not ended', () => {
     const cutter = new LineCutter();
     expect(cutter.cut(Buffer.from('half'), 0, timeOf)).toEqual([]);
     const line = cutter.flush();

@@ -66,7 +66,7 @@ async function read(places: Map<string, LogPlace>, filter: LogFilterSpec, maxByt
   return rows;
 }
 
-test('lines around others come with them once, in a stream that is cut anywhere and in a search', async () => {
+test('context lines come once with their match, in a search and in a stream of any pieces', async () => {
   const seed = Date.now();
   const below = random(seed);
   for (let round = 0; round < 12; round += 1) {

@@ -77,8 +77,8 @@ function writerOf(name: string, limits = { maxBytes: 1_000_000, keep: 100 }, sta
   };
 }
 
-describe('logs of many services', () => {
-  test('are merged by time, newest first, page by page', async () => {
+describe('the logs of many services', () => {
+  test('are merged by time, newest first, in pages', async () => {
     const [web, api] = [writerOf('web'), writerOf('api', undefined, 1_000_005)];
     for (let at = 0; at < 10; at += 1) {
       web.print(`web ${at}\n`);
@@ -89,7 +89,7 @@ describe('logs of many services', () => {
     expect(texts(await pages(task))).toEqual(expected);
   });
 
-  test('have marks between the lines of two runs', async () => {
+  test('have markers between the lines of two runs', async () => {
     const { print, mark } = writerOf('web');
     mark('started');
     print('one\n');
@@ -109,7 +109,7 @@ describe('logs of many services', () => {
     }
   });
 
-  test('keep the lines of both streams whole when they are written in turns', async () => {
+  test('have whole lines when both streams are written in turns', async () => {
     const { print } = writerOf('web');
     print('out: be');
     print('err: fi', RUN, 2);
@@ -123,7 +123,7 @@ describe('logs of many services', () => {
     expect(texts(await pages(searchTask(['web'], { stream: 'stderr' })))).toEqual(['err: first']);
   });
 
-  test('are searched for a text in any case, also across colours and beside moves of the cursor', async () => {
+  test('can be searched for a text in any case, across colours and cursor movements', async () => {
     const { print } = writerOf('web');
     print('Payment FAILED\n\x1b[31mpay\x1b[0mment failed\npaymentfailed\n12%\rpayment failed\r\n');
     print('pay\x1b[2Cfailed\nGRÜSSE aus Köln\n');
@@ -135,7 +135,7 @@ describe('logs of many services', () => {
     expect(await found('a.*b')).toEqual([]);
   });
 
-  test('are searched by expressions and levels', async () => {
+  test('can be searched by expressions and levels', async () => {
     const { print } = writerOf('web');
     print('GET /a 200\nGET /b 503\n{"level":50,"msg":"no"}\nlevel=warn msg=x\n2026 INFO fine\nstatus 5xx\n');
     const found = async (filter: Partial<LogFilterSpec>) =>
@@ -148,7 +148,7 @@ describe('logs of many services', () => {
     await expect(pages(searchTask(['web'], { regex: '(' }))).rejects.toMatchObject({ code: 'invalid_spec' });
   });
 
-  test('give the fields of a line of JSON, its level, its time and its place', async () => {
+  test('have the fields, level, time and offset of a line of JSON', async () => {
     const { print } = writerOf('web');
     print('first\n{"severity":"ERROR","user":{"id":7}}\n');
     const [row] = await pages(searchTask(['web']));
@@ -163,7 +163,7 @@ describe('logs of many services', () => {
     expect(Date.parse(row?.at ?? '')).toBe(1_000_000);
   });
 
-  test('have no fields where the JSON is nested deeper than clients can read', async () => {
+  test('have no fields if the JSON is nested deeper than clients can read', async () => {
     const { print } = writerOf('web');
     const nested = (depth: number): string =>
       `{"level":"error","a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
@@ -174,7 +174,7 @@ describe('logs of many services', () => {
     expect(texts(rows)[3]).toBe(nested(30_000));
   });
 
-  test('are bounded by time and by run', async () => {
+  test('can be limited by time and by run', async () => {
     const { print } = writerOf('web', { maxBytes: 64, keep: 100 });
     for (let at = 0; at < 20; at += 1) print(`line ${at}\n`, at < 10 ? RUN : NEXT_RUN);
     const found = async (task: Partial<LogSearchTask>) =>
@@ -187,7 +187,7 @@ describe('logs of many services', () => {
     expect(await found({ run: NEXT_RUN, filter: { ...EVERY_LINE, q: 'line 1' } })).toHaveLength(10);
   });
 
-  test('are cut where a line is longer than 64 KiB', async () => {
+  test('have a split where a line is longer than 64 KiB', async () => {
     const { print } = writerOf('web');
     print(`first\n${'x'.repeat(100_000)}`);
     print(`${'x'.repeat(100_000)}\nlast\n`);
@@ -202,7 +202,7 @@ describe('logs of many services', () => {
     ]);
   });
 
-  test('have each line once while they are paged back and rotate, and lack only the oldest', async () => {
+  test('have each line once while they rotate between pages, and lack only the oldest', async () => {
     const seed = Date.now();
     const below = random(seed);
     for (let round = 0; round < 20; round += 1) {
@@ -242,7 +242,7 @@ describe('logs of many services', () => {
     }
   });
 
-  test('are complete whatever is written, and however it is cut into pages', async () => {
+  test('are complete whatever is written, with pages of any size', async () => {
     const seed = Date.now();
     const below = random(seed);
     const integer = (least: number, most: number) => least + below(most - least + 1);

@@ -77,7 +77,7 @@ async function everything(names: readonly string[]): Promise<string[]> {
 }
 
 describe('a stream of many logs', () => {
-  test('has their lines by time, and later ones as they end', async () => {
+  test('has the lines in order of time, and an unfinished line once it ends', async () => {
     let now = 1_000_000;
     const [web, api] = ['web', 'api'].map(
       (name) => new LogWriter(join(folder, name), { maxBytes: 500, keep: 10 }, () => now),
@@ -121,7 +121,7 @@ describe('a stream of many logs', () => {
     expect(reader.rows.map(({ event }) => event)).toEqual(['started', undefined, 'ended', 'started']);
   });
 
-  test('begins with the last lines that are wanted, or with a time', async () => {
+  test('starts with the requested number of last lines, or at a time', async () => {
     let now = 1_000_000;
     const writer = new LogWriter(join(folder, 'web'), { maxBytes: 100, keep: 100 }, () => now);
     for (let at = 0; at < 30; at += 1) {

@@ -78,7 +78,7 @@ describe('the last lines', () => {
       expect(readLog(join(folder, 'none'), offset, 100)).toMatchObject({ start: 0, end: 0 });
   });
 
-  test('are the newest, oldest first, and the last one counts without its newline', () => {
+  test('are in order, and include a last line without a newline', () => {
     open();
     out('one\ntwo\nthr');
     out('ee\nfour');
@@ -89,7 +89,7 @@ describe('the last lines', () => {
     expect(tail({ lines: 2 })).toBe('four\n\n');
   });
 
-  test('can be of one stream or one run', () => {
+  test('can be limited to one stream or one run', () => {
     open();
     out('a1\na');
     err('e1\ne2\n');
@@ -109,7 +109,7 @@ describe('the last lines', () => {
     expect(tail()).toBe('killed in the mid\nnext\n');
   });
 
-  test('have the offset in the log where each begins, for each output separately', () => {
+  test('have the offset at which each begins, separately for each stream', () => {
     open();
     const offsets = (query: Partial<LogTailQuery> = {}) =>
       readLogTail(folder, ask(query)).lines.map(({ offset }) => offset);
@@ -149,7 +149,7 @@ describe('the last lines', () => {
     expect(tail({ lines: 1, raw: true })).toBe('\ufffd\ufffd\n');
   });
 
-  test('keep a character whole that arrived in two reads', () => {
+  test('have whole characters when one arrives in two writes', () => {
     open();
     const bytes = Buffer.from('grün\n');
     log.append(1, RUN, bytes.subarray(0, 3));
@@ -157,7 +157,7 @@ describe('the last lines', () => {
     expect(tail()).toBe('grün\n');
   });
 
-  test('over 64 KiB are split, never within a character', () => {
+  test('are split after 64 KiB, never within a character', () => {
     open();
     const long = `x${'ü'.repeat(40_000)}`;
     out(`first\n${long}`);
@@ -168,7 +168,7 @@ describe('the last lines', () => {
     expect(tail({ lines: 2 }).split('\n')[0]?.length).toBe(14_466 / 2);
   });
 
-  test('are found in a log far larger than the first read, and over rotations', () => {
+  test('are found in a log far larger than the first read, and across rotations', () => {
     open({ maxBytes: 10_000, keep: 1000 });
     const long = 'y'.repeat(2_000);
     for (let index = 0; index < 500; index += 1) out(`${index} ${long}\n`);
@@ -181,7 +181,7 @@ describe('the last lines', () => {
       );
   });
 
-  test('of a stream last used long ago are still found', () => {
+  test('are found for a stream that was last written long ago', () => {
     open({ maxBytes: 100_000, keep: 100 });
     err('old\n');
     for (let index = 0; index < 300; index += 1) out(`${'z'.repeat(5_000)}\n`);
@@ -190,7 +190,7 @@ describe('the last lines', () => {
 });
 
 describe('reading from an offset', () => {
-  test('gives every byte once, whatever the steps', () => {
+  test('returns every byte once, whatever the size of the steps', () => {
     open({ maxBytes: 300, keep: 1000 });
     let text = '';
     for (let index = 0; index < 70; index += 1) {
@@ -215,7 +215,7 @@ describe('reading from an offset', () => {
     expect(errors.match(/\d+/g)?.map(Number)).toEqual(Array.from({ length: 24 }, (_, index) => index * 3));
   });
 
-  test('reports where it really begins when rotation has removed the rest', () => {
+  test('returns where it really begins when rotation has removed the rest', () => {
     open({ maxBytes: 1_000, keep: 2 });
     for (let index = 0; index < 100; index += 1) out(`${String(index).padStart(99, '.')}\n`);
     const read = readLog(folder, 0, 1 << 20);
@@ -224,7 +224,7 @@ describe('reading from an offset', () => {
     expect(Buffer.from(read.bytes).toString().slice(0, 100)).toBe(`${'70'.padStart(99, '.')}\n`);
   });
 
-  test('past the end is nothing', () => {
+  test('returns nothing past the end', () => {
     open();
     out('abc');
     expect(readLog(folder, 3, 100)).toMatchObject({ start: 3, end: 3 });
@@ -250,14 +250,14 @@ describe('rotation', () => {
     );
   });
 
-  test('keeping none leaves the current file alone', () => {
+  test('that keeps no files leaves the current file unchanged', () => {
     open({ maxBytes: 100, keep: 0 });
     for (let index = 0; index < 100; index += 1) out('0123456789');
     expect(files()).toEqual(['out.idx', 'out.log']);
     expect(log.end).toBe(1_000);
   });
 
-  test('follows changed limits', () => {
+  test('uses changed limits at once', () => {
     const limits = { maxBytes: 1 << 20, keep: 5 };
     open(limits);
     out('x'.repeat(500));
@@ -268,7 +268,7 @@ describe('rotation', () => {
 });
 
 describe('a reopened log', () => {
-  test('is rotated when it was already full', () => {
+  test('is rotated if it was already full', () => {
     open({ maxBytes: 100, keep: 5 });
     out('x'.repeat(100));
     log.close();
@@ -296,7 +296,7 @@ describe('a reopened log', () => {
         renameSync(join(folder, 'out.idx'), join(folder, 'out.0.idx'));
       },
     ],
-  ])('finishes a rotation that was cut short %s', (_, cut) => {
+  ])('finishes a rotation that was interrupted %s', (_, cut) => {
     open();
     out('one\n');
     log.close();
@@ -312,7 +312,7 @@ describe('a reopened log', () => {
     expect(files()).toEqual(['out.0.idx', 'out.0.log', 'out.idx', 'out.log']);
   });
 
-  test('survives half a record at the end of the index', () => {
+  test('ignores a truncated record at the end of the index', () => {
     open();
     out('one\n');
     log.close();
@@ -323,7 +323,7 @@ describe('a reopened log', () => {
     expect(tail()).toBe('one\ntwo\n');
   });
 
-  test('never moves back in its offsets when the end of the log was lost', () => {
+  test('never reuses offsets, even if the end of the log was lost', () => {
     open();
     out('one\n');
     err('two\n');
@@ -337,13 +337,13 @@ describe('a reopened log', () => {
   });
 });
 
-describe('somebody who edits the files', () => {
+describe('a user who edits the log files', () => {
   test.each([
     ['removes the log', () => rmSync(join(folder, 'out.log'))],
     ['removes both', () => ['out.log', 'out.idx'].map((name) => rmSync(join(folder, name)))],
     ['removes the folder', () => rmSync(folder, { recursive: true })],
     ['empties the log', () => truncateSync(join(folder, 'out.log'), 0)],
-  ])('and %s loses what was there and nothing printed more than a second later', (_, act) => {
+  ])('and %s loses the old output, but no output written more than a second later', (_, act) => {
     open();
     out('old\n');
     act();
@@ -356,7 +356,7 @@ describe('somebody who edits the files', () => {
   });
 });
 
-test('reading gives the same as a log in one string, whatever is printed, in whatever pieces', () => {
+test('a reader returns the same as a log in one string, whatever is written, in whatever pieces', () => {
   const chunk = fc.record({
     stream: fc.constantFrom<1 | 2>(1, 2),
     run: fc.constantFrom(RUN, OTHER),

@@ -48,9 +48,9 @@ test.each([
   ['a wide character over half of another', `a日本\r語`, '語 本'],
   ['a picture of several characters', '👩‍💻!\r', '👩‍💻!'],
   ['what combines stays with its character', 'e\u0301x\bY', 'e\u0301Y'],
-])('%s', (_, printed, read) => expect(readableLine(printed)).toBe(read));
+])('%s is shown as readable text', (_, printed, read) => expect(readableLine(printed)).toBe(read));
 
-test('a cursor movement far to the right does not make a far longer line', () => {
+test('a cursor movement far to the right does not lengthen the line as far', () => {
   expect(readableLine(`${ESC}[999999999Gx`).length).toBe(1024);
   expect(readableLine(`${ESC}[999999999C${ESC}[999999999Cx`).length).toBe(1024);
 });
@@ -60,7 +60,7 @@ test('the cursor can move back in a line longer than any terminal', () => {
   expect(readableLine(`${long}${ESC}[2DX`)).toBe(`${'a'.repeat(4_998)}Xa`);
 });
 
-test('no control character of garbage keeps its effect', () => {
+test('no control character of random input remains', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 6 }),
     fc.constantFrom('\r', '\b', '\x1b', '[', ']', '\x9b', '5', ';', 'C', 'D', 'G', 'K', '\x07', '日', 'm'),
@@ -73,7 +73,7 @@ test('no control character of garbage keeps its effect', () => {
   );
 });
 
-test('text that is overwritten without a movement reads as with one', () => {
+test('text that is overwritten without a cursor movement is shown as with one', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary-ascii', maxLength: 6 }),
     fc.constantFrom('\r', '\r', '\b', '\b', '\t', 'ü', '\u02ff', '\x1b[1m', '\x85', 'text'),
@@ -88,7 +88,7 @@ test('text that is overwritten without a movement reads as with one', () => {
   );
 });
 
-test('steps grow with the length of a line and not with its square', () => {
+test('the time grows linearly with the length of a line', () => {
   // The worst case known: many erasures and returns over many columns. Quadratic time would take minutes.
   const erasures = `${'x'.repeat(30_000)}${`${ESC}[1K${ESC}[2K\r${ESC}[1024Gx`.repeat(3_000)}`;
   expect(readableLine(erasures).trim()).toBe('x');

@@ -10,7 +10,7 @@ import { ROOT } from '../tidy/source_tree.ts';
 const operations = new Map(ALL_OPERATIONS.map((operation) => [operation.id, operation]));
 
 describe('the table of tools', () => {
-  it('is that of the reference', () => {
+  it('is the same as in the reference', () => {
     const reference = readFileSync(join(ROOT, 'docs', 'reference.md'), 'utf8');
     const section = must(reference.split('### MCP tools\n')[1]).split('\n### ')[0] ?? '';
     const listed = [...section.matchAll(/^\| `(\w+)` \| (.*?) \|/gm)].map(([, name, ids = '']) => [
@@ -20,7 +20,7 @@ describe('the table of tools', () => {
     expect(listed).toEqual(TOOLS.map((tool) => [tool.name, tool.operations]));
   });
 
-  it('is that of docs/mcp.md, with what each does', () => {
+  it('is the same as in docs/mcp.md, with the effect of each tool', () => {
     const page = readFileSync(join(ROOT, 'docs', 'mcp.md'), 'utf8');
     const section = must(page.split('## Tools\n')[1]).split('\n## ')[0] ?? '';
     const listed = [...section.matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(([, name, effect]) => [
@@ -30,7 +30,7 @@ describe('the table of tools', () => {
     expect(listed).toEqual(TOOLS.map(({ name, effect }) => [name, effect]));
   });
 
-  it('calls operations that are there, and reads with GET alone', () => {
+  it('names existing operations, and only GET for tools that read', () => {
     for (const { name, effect, operations: ids } of TOOLS)
       for (const id of ids) {
         const operation = must(operations.get(id));
@@ -38,7 +38,7 @@ describe('the table of tools', () => {
       }
   });
 
-  it('is listed with schemas that stand by themselves', () => {
+  it('is listed with self-contained schemas', () => {
     for (const { name, inputSchema, outputSchema, annotations } of listedTools()) {
       const text = JSON.stringify([inputSchema, outputSchema]);
       expect(text, name).not.toContain('$ref');
@@ -53,7 +53,7 @@ describe('the table of tools', () => {
     expect(JSON.stringify(forModels).length).toBeLessThan(24_000);
   });
 
-  it('names every fault of an input', () => {
+  it('has checks that report every fault of an input', () => {
     const tool = must(TOOLS.find(({ name }) => name === 'register'));
     const checked = tool.check({ name: '', port: 'x', foo: 1 });
     expect('faults' in checked && checked.faults.map((fault) => fault.split(':')[0])).toEqual([

@@ -6,14 +6,14 @@ import { MUTANTS } from './mutants.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-it('every mutant still has its place, exactly once', () => {
+it('the text that each mutant replaces occurs exactly once', () => {
   const stale = MUTANTS.filter(
     ({ file, find }) => readFileSync(join(ROOT, file), 'utf8').split(find).length !== 2,
   );
   expect(stale.map(({ id }) => id)).toEqual([]);
 });
 
-it('every mutant changes something, has a name of its own, and tests that exist', () => {
+it('each mutant changes something, has a unique id, and names tests that exist', () => {
   expect(MUTANTS.filter(({ find, replace }) => find === replace)).toEqual([]);
   expect(new Set(MUTANTS.map(({ id }) => id)).size).toBe(MUTANTS.length);
   const missing = MUTANTS.flatMap(({ tests }) => tests).filter((path) => !existsSync(join(ROOT, path)));

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('reads once more after a pause when it is asked meanwhile, however often', async () => {
+it('requests during a read cause one more read after a pause', async () => {
   let reads = 0;
   const refresh = createRefresher(async () => {
     reads += 1;
@@ -26,7 +26,7 @@ it('reads once more after a pause when it is asked meanwhile, however often', as
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('reads again by itself after a failure, with pauses that grow, until it succeeds', async () => {
+it('a failed read is repeated after growing pauses until it succeeds', async () => {
   const began = Date.now();
   const times: number[] = [];
   let isWell = false;
@@ -47,7 +47,7 @@ it('reads again by itself after a failure, with pauses that grow, until it succe
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('leaves no timer when its signal aborts', async () => {
+it('an aborted signal leaves no timer', async () => {
   const end = new AbortController();
   const refresh = createRefresher(async () => false, PAUSE_MS, end.signal);
   void refresh();

@@ -16,6 +16,6 @@ it.each([
   ['1 s', undefined],
   ['1d', undefined],
   ['1e3', undefined],
-])('reads the duration %j as %j', (text, ms) => {
+])('the duration %j is %j', (text, ms) => {
   expect(parseDuration(text)).toBe(ms);
 });

@@ -74,8 +74,8 @@ services:
 volumes: { data: {} }
 `;
 
-describe('a compose file', () => {
-  it('keeps its conditions, checks, times and ends', async () => {
+describe('the import of a compose file', () => {
+  it('keeps conditions, checks, durations and stops', async () => {
     const { services, notes } = await imported('compose.yaml', COMPOSE);
     const up = 'docker compose -f compose.yaml up --no-deps --no-log-prefix';
     const health =
@@ -117,7 +117,7 @@ describe('a compose file', () => {
     ]);
   });
 
-  it('tells by the image too what speaks no HTTP, whatever its port', async () => {
+  it('recognizes an image that does not speak HTTP, whatever its port', async () => {
     const image = (name: string, at: number) =>
       `  s${at}: { image: "${name}", ports: ["${7000 + at}:7000"] }\n`;
     const names = [
@@ -131,7 +131,7 @@ describe('a compose file', () => {
     expect(services.map(({ protocol }) => protocol)).toEqual(['tcp', 'tcp', 'tcp', undefined, undefined]);
   });
 
-  it('is read as docker compose reads it where that is installed', async () => {
+  it('reads it as docker compose does if that is installed', async () => {
     const config = {
       services: {
         tools: {
@@ -155,7 +155,7 @@ describe('a compose file', () => {
     expect(notes).toEqual([]);
   });
 
-  it('is read by itself where docker refuses it', async () => {
+  it('reads it without docker if docker refuses it', async () => {
     chmodSync(put('docker', '#!/bin/sh\nexit 1\n'), 0o755);
     const { services, notes } = await imported(
       'compose.yaml',
@@ -205,8 +205,8 @@ processes:
   off: { command: x, disabled: true }
 `;
 
-describe('a process-compose file', () => {
-  it('keeps its conditions, probes, restarts, replicas and ends', async () => {
+describe('the import of a process-compose file', () => {
+  it('keeps conditions, probes, restarts, replicas and stops', async () => {
     const { services, notes } = await imported('process-compose.yaml', PROCESS_COMPOSE);
     const env = new Map([['SHARED', '1']]);
     const replica = (number: string) => new Map([...env, ['PC_REPLICA_NUM', number]]);
@@ -246,7 +246,7 @@ describe('a process-compose file', () => {
     ]);
   });
 
-  it('says what differs where nothing can be left out', async () => {
+  it('reports what behaves differently', async () => {
     const text = `
 processes:
   a: { command: a, is_daemon: true, availability: { restart: exit_on_failure } }
@@ -262,8 +262,8 @@ processes:
   });
 });
 
-describe('a process that others wait for the end of', () => {
-  it('keeps its restarts, and what a task cannot have is named', async () => {
+describe('a process whose end others wait for', () => {
+  it('keeps its restarts, and what a task cannot have is reported', async () => {
     const text = `
 processes:
   migrate:
@@ -304,8 +304,8 @@ processes:
   });
 });
 
-describe('a Procfile', () => {
-  it('gets a ready-check where the command names its port', async () => {
+describe('the import of a Procfile', () => {
+  it('adds a ready-check if the command names its port', async () => {
     const text = `web: bin/rails server -p \${PORT:-5000} -e development
 api: uvicorn app:app --host 0.0.0.0 --port 8000
 static: python3 -m http.server 8081
@@ -323,13 +323,13 @@ clock: PORT=70000 clock
   });
 });
 
-describe('a package.json', () => {
+describe('the import of a package.json', () => {
   const commands = async (manifest: object) => {
     const { notes, services } = await imported('package.json', JSON.stringify(manifest));
     return { notes, services: services.map(({ name, cmd, port, ready }) => [name, cmd, port, ready]) };
   };
 
-  it('has a service for dev and for every dev:*, and gives known servers their port', async () => {
+  it('has a service for dev and for every dev:*, and passes their port to known servers', async () => {
     const scripts = {
       build: 'tsc',
       dev: 'vite',
@@ -347,7 +347,7 @@ describe('a package.json', () => {
     });
   });
 
-  it('does not run twice what dev runs', async () => {
+  it('does not start a script twice that dev runs', async () => {
     const scripts = {
       dev: "concurrently 'npm:dev:*'",
       'dev:web': 'vite --port 5173',
@@ -359,7 +359,7 @@ describe('a package.json', () => {
     ]);
   });
 
-  it('falls back to start, and gives options to the server behind npm', async () => {
+  it('uses start if there is no dev, and passes options to the server through npm', async () => {
     expect((await commands({ scripts: { start: 'vite' } })).services).toEqual([
       ['web', 'npm run start -- --port $PORT --strictPort', 'auto', 'tcp'],
     ]);

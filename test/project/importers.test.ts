@@ -33,7 +33,7 @@ const through = async (name: string, text: string, env: Record<string, string> =
   return { services: services.map(({ at: _at, ...service }) => service), notes: imported.notes };
 };
 
-it('reads a Procfile', async () => {
+it('a Procfile is read', async () => {
   put('.env', 'A=1\n');
   const { services, notes } = await through(
     'Procfile',
@@ -57,7 +57,7 @@ it('reads a Procfile', async () => {
   ]);
 });
 
-it('gives a port to every process of a Procfile that may read it, and to no worker', async () => {
+it('a Procfile process gets a port, unless it is a worker', async () => {
   const procfile = {
     web: 'bin/rails server',
     api: 'node --watch api.mjs',
@@ -85,7 +85,7 @@ it('gives a port to every process of a Procfile that may read it, and to no work
   ]);
 });
 
-it('reads the scripts of a package', async () => {
+it('the scripts of a package are read', async () => {
   put('pnpm-lock.yaml', '');
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
   const { services, notes } = await through('package.json', JSON.stringify(manifest));
@@ -95,7 +95,7 @@ it('reads the scripts of a package', async () => {
   expect(notes).toEqual([]);
 });
 
-it('reads the workspaces of a package, and those of pnpm', async () => {
+it('the workspaces of a package, and those of pnpm, are read', async () => {
   put('apps/web/package.json', JSON.stringify({ name: 'web', scripts: { dev: 'next dev -p 3001' } }));
   put('apps/api/package.json', JSON.stringify({ name: 'api', scripts: { start: 'node server.js' } }));
   put('apps/lib/package.json', JSON.stringify({ name: 'lib', scripts: { build: 'tsc' } }));
@@ -114,7 +114,7 @@ it('reads the workspaces of a package, and those of pnpm', async () => {
   ]);
 });
 
-it('recognises files by name, the best first', async () => {
+it('files to import are recognized by name, the best first', async () => {
   for (const name of ['package.json', 'compose.yaml', 'Procfile', 'README.md']) put(name, '{}');
   expect(importableFiles(folder)).toEqual(
     ['Procfile', 'compose.yaml', 'package.json'].map((name) => join(folder, name)),
@@ -123,13 +123,13 @@ it('recognises files by name, the best first', async () => {
   expect(await importProject(put('Procfile.local', 'a: b'))).toMatchObject({ kind: 'Procfile' });
 });
 
-it('writes any text so that it reads back unchanged', async () => {
+it('any text is written so that it reads back unchanged', async () => {
   for (const text of ['$', '$$', '$$$', '${X}', '$${X}', 'a $X b', '$(x) $$ ${Y:-z}', 'no dollar']) {
     expect(interpolate(escapeInterpolation(text), () => undefined)).toBe(text);
   }
 });
 
-it('makes names that the daemon accepts', async () => {
+it('names are made valid for the daemon', async () => {
   const taken = new Set<string>();
   expect(['Web App', 'web-app', '-x-', '漢', ''].map((text) => toServiceName(text, taken))).toEqual([
     'web-app',
@@ -140,7 +140,7 @@ it('makes names that the daemon accepts', async () => {
   ]);
 });
 
-it('writes no character that a terminal obeys, and each is read back', async () => {
+it('control characters are written escaped, and read back', async () => {
   const odd = 'printf "\x9b31m\u202e\x7f\x1b[0m\u2028" # ✓ 漢字';
   const written = stringifyProject(
     [{ name: 'web', cmd: odd, port: 'auto', env: new Map([['A', 'x\u2066\ny']]) }],

@@ -37,14 +37,14 @@ const problems = async (text: string): Promise<string[]> => {
 };
 
 describe('a project file', () => {
-  it('may give a service no port, which then has no ready-check on it', async () => {
+  it('can have a service without a port, which then has no ready-check on it', async () => {
     expect((await one('    port: null\n    ready: http://localhost:8080/')).port).toBeNull();
     expect(await problems('services:\n  a:\n    cmd: run\n    port: null\n    ready: /up\n')).toEqual([
       '5:12 services.a.ready: /up asks its own port, and its port is null',
     ]);
   });
 
-  it('may give every field', async () => {
+  it('can have every field', async () => {
     const [db, web] = await parse(`
 services:
   db:
@@ -114,7 +114,7 @@ services:
     });
   });
 
-  it('accepts env as a list, takes a bare name from the shell, and prefers env to env_file', async () => {
+  it('accepts env as a list, takes a name without a value from the shell, and prefers env to env_file', async () => {
     const text = '    env_file: [web/web.env]\n    env: [A=own, "URL=a=b", TOKEN, UNSET]';
     expect((await one(text, { TOKEN: 'shell' })).env).toEqual([
       ['A', 'own'],
@@ -129,7 +129,7 @@ services:
     ]);
   });
 
-  it('may have tasks, which have no port, and conditions in a list or a map', async () => {
+  it('can have tasks, which have no port, and conditions in a list or a map', async () => {
     const [task, service, other] = await parse(`
 services:
   migrate: { cmd: x, kind: task }
@@ -151,7 +151,7 @@ services:
     expect(other?.dependsOn).toEqual(['migrate']);
   });
 
-  it('says what does not go with a kind', async () => {
+  it('is refused if a field does not suit the kind of service', async () => {
     const text = `services:
   task: { cmd: x, kind: task, ready: tcp, port: 80, restart: always }
   web: { cmd: x, depends_on: { db: { condition: completed } } }
@@ -173,7 +173,7 @@ services:
     expect(services[1]?.dependsOn).toEqual(['a']);
   });
 
-  it('fills in variables and leaves $NAME and $$ to the shell', async () => {
+  it('has its variables substituted, and $NAME and $$ left to the shell', async () => {
     const env = { SET: 'yes', EMPTY: '', BOTH: 'shell', P: '4000', AUTO: 'true' };
     const text = [
       '    port: ${P}',
@@ -198,7 +198,7 @@ services:
     });
   });
 
-  it("follows anchors and merge keys, and ignores the user's own keys", async () => {
+  it('can use anchors and merge keys, and keys of its own that start with x-', async () => {
     const services = await parse(`
 x-base: &base { restart: always, env: { A: 1 } }
 services:
@@ -211,7 +211,7 @@ services:
     ]);
   });
 
-  it('knows the URL of a ready-check once the port is known', async () => {
+  it('has complete URLs of ready-checks once the port is known', async () => {
     expect(['/x', 'tcp', 'http://h/', null].map((ready) => readyUrl(ready, 7))).toEqual([
       'http://localhost:7/x',
       'tcp://localhost:7',
@@ -220,7 +220,7 @@ services:
     ]);
   });
 
-  it('says how a run is checked, restarted, limited and stopped, in the words of a registration', async () => {
+  it('can say how a service is checked, restarted, limited and stopped, as a registration does', async () => {
     const text = `
 services:
   a:
@@ -253,7 +253,7 @@ services:
     expect(c).toMatchObject({ ready: { notify: true }, live: { tcp: true } });
   });
 
-  it('means the port in its place where a check names a number that another stack has', async () => {
+  it('has checks with a fixed port changed to the port of the stack', async () => {
     const moved = (check: LiveField): LiveField => onOtherPort(check, 80, 'web');
     expect(moved('http://localhost:80/x')).toBe('http://localhost:${port.web}/x');
     expect(moved({ http: 'http://127.0.0.1:80' })).toEqual({ http: 'http://127.0.0.1:${port.web}' });
@@ -263,7 +263,7 @@ services:
       expect(moved(same)).toEqual(same);
   });
 
-  it('is found in a folder above', async () => {
+  it('is found in a parent folder', async () => {
     const file = join(folder, 'web', 'berth.yml');
     writeFileSync(file, 'services: {}\n');
     expect(findProjectFile(join(folder, 'web', 'deep'))).toBe(file);
@@ -282,7 +282,7 @@ const ONE_CHECK =
   'must be an http://, https:// or tcp://host:port URL, a path such as /health, tcp, or a map with one of http, ' +
   'tcp, exec, log and notify';
 
-describe('a wrong project file', () => {
+describe('an invalid project file', () => {
   it.each([
     ['', ['1:1 must be a map with services']],
     ['- a', ['1:1 must be a map with services']],
@@ -498,17 +498,17 @@ describe('a wrong project file', () => {
     ['services: *nothing', ['1:11 the anchor &nothing does not exist']],
     ['services:\n\tweb: x', ['2:1 Tabs are not allowed as indentation']],
     ['services: {}\n---\nservices: {}', ['2:1 the file must be one document']],
-  ])('%j', async (text, expected) => {
+  ])('is reported: %j', async (text, expected) => {
     expect(await problems(text)).toEqual(expected);
   });
 
-  it('reports where a missing folder is named', async () => {
+  it('is reported at the place that names a missing folder', async () => {
     expect(await problems('services:\n  web: {cmd: x, cwd: nowhere}')).toEqual([
       `2:22 services.web.cwd: there is no folder ${join(folder, 'nowhere')}`,
     ]);
   });
 
-  it('reports all problems at once, in order, each with its line', async () => {
+  it('is reported with all problems in order, each with its line', async () => {
     try {
       await parse('services:\n  web:\n    port: x\n    prot: 1\n    cmd: ${NOPE}\n');
     } catch (error) {
@@ -528,7 +528,7 @@ describe('a wrong project file', () => {
     throw new Error('the file was accepted');
   });
 
-  it('does not follow aliases forever', async () => {
+  it('is refused if its aliases grow without limit', async () => {
     const levels = Array.from({ length: 9 }, (_, at) =>
       at === 0
         ? 'x-0: &a0 [x]'
@@ -541,7 +541,7 @@ describe('a wrong project file', () => {
     );
   });
 
-  it('names every invalid expression, as a registration would', async () => {
+  it('is reported with every invalid expression, as a registration is', async () => {
     const file = join(folder, 'patterns.yaml');
     writeFileSync(
       file,
@@ -556,13 +556,13 @@ describe('a wrong project file', () => {
     ]);
   });
 
-  it('reports that it does not exist', async () => {
+  it('is reported if it does not exist', async () => {
     const path = join(folder, 'nothing.yaml');
     await expect(readProject(path, {})).rejects.toThrow(`${path}:1:1: there is no such file`);
   });
 });
 
-it('publishes a schema that names every key and refuses others', async () => {
+it('the published schema names every key and refuses others', async () => {
   expect(projectSchema()).toMatchObject({
     $schema: 'http://json-schema.org/draft-07/schema#',
     required: ['services'],

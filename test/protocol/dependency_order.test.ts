@@ -46,8 +46,8 @@ function sequence(order: DependencyOrder): string[] {
   return given;
 }
 
-describe('an order', () => {
-  it('releases everybody once, after all dependencies, and in reverse before them', () => {
+describe('a dependency order', () => {
+  it('releases every member once, after its dependencies, and before them in reverse', () => {
     fc.assert(
       fc.property(graph, (members) => {
         const forth = sequence(new DependencyOrder(members));
@@ -65,7 +65,7 @@ describe('an order', () => {
     );
   });
 
-  it('releases a member at the milestone of each dependency', () => {
+  it('releases a member when each dependency reaches its condition', () => {
     const order = new DependencyOrder([
       { name: 'db', dependsOn: [] },
       { name: 'early', dependsOn: [{ name: 'db', condition: 'started' }] },
@@ -84,7 +84,7 @@ describe('an order', () => {
     expect(order.complete('db', 'done')).toEqual(['late']);
   });
 
-  it('names the cycle over all conditions', () => {
+  it('names a cycle whatever its conditions', () => {
     const cycle = findDependencyCycle([
       { name: 'a', dependsOn: [{ name: 'b', condition: 'started' }] },
       { name: 'b', dependsOn: [{ name: 'c', condition: 'completed' }] },
@@ -93,7 +93,7 @@ describe('an order', () => {
     expect(cycle).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  it('runs what needs the process alone, and skips what needs more, when a service fails', async () => {
+  it('runs what needs a failed service only started, and skips what needs more', async () => {
     const services = [
       { name: 'db', dependsOn: [] },
       { name: 'early', dependsOn: [{ name: 'db', condition: 'started' as const }] },
@@ -107,7 +107,7 @@ describe('an order', () => {
     expect(outcomes.get('late')).toEqual({ skipped: 'db' });
   });
 
-  it('releases a member as soon as the last of its dependencies is done', () => {
+  it('releases a member as soon as its last dependency is done', () => {
     fc.assert(
       fc.property(graph, (members) => {
         const order = new DependencyOrder(members);
@@ -128,7 +128,7 @@ describe('an order', () => {
     );
   });
 
-  it('reports the members of a cycle and those behind it as the rest, once', () => {
+  it('returns the members of a cycle and those that depend on them as the rest, once', () => {
     const order = new DependencyOrder([
       { name: 'a', dependsOn: ['b'] },
       { name: 'b', dependsOn: ['a'] },
@@ -143,8 +143,8 @@ describe('an order', () => {
   });
 });
 
-describe('a walk', () => {
-  it('begins nothing after a failure, awaits what is under way, and throws the first error', async () => {
+describe('a walk in dependency order', () => {
+  it('starts nothing after a failure, waits for what is running, and throws the first error', async () => {
     await fc.assert(
       fc.asyncProperty(graph, fc.nat(), async (members, seed) => {
         const bad = `s${seed % members.length}`;
@@ -170,7 +170,7 @@ describe('a walk', () => {
     );
   });
 
-  it('does not hang on a cycle', async () => {
+  it('ends despite a cycle', async () => {
     const seen: string[] = [];
     const members = [
       { name: 'a', dependsOn: ['b'] },
@@ -213,7 +213,7 @@ describe('a cycle of dependsOn', () => {
     ]);
   });
 
-  it('is absent for an unknown name, also beside a real cycle', () => {
+  it('is not reported for an unknown name, or for another cycle', () => {
     expect(dependencyCycle('a', ['nobody'], graph({}))).toBeUndefined();
     expect(dependencyCycle('a', ['b'], graph({ b: ['c'], c: ['b'] }))).toBeUndefined();
   });
@@ -246,19 +246,19 @@ describe('a cycle of dependsOn', () => {
 const servicesOf = (rows: Record<string, string[]>) =>
   Object.entries(rows).map(([name, dependsOn]) => ({ name, dependsOn }));
 
-describe('services', () => {
-  it('name their cycle, of any length, or none', () => {
+describe('services with dependencies', () => {
+  it('report a cycle of any length, or none', () => {
     expect(findDependencyCycle(servicesOf({ a: ['b'], b: ['c'], c: ['b'] }))).toEqual(['b', 'c', 'b']);
     expect(findDependencyCycle(servicesOf({ a: ['a'] }))).toEqual(['a', 'a']);
     expect(findDependencyCycle(servicesOf({ a: ['b', 'c'], b: ['c'], c: ['elsewhere'] }))).toBeUndefined();
   });
 
-  it('bring along their dependencies', () => {
+  it('include their dependencies', () => {
     const all = servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] });
     expect([...withDependencies(all, ['web'])]).toEqual(['web', 'api', 'db']);
   });
 
-  it('are worked through in order, in parallel where possible', async () => {
+  it('run in order, in parallel where possible', async () => {
     const log: string[] = [];
     const outcomes = await runInDependencyOrder(
       servicesOf({ web: ['api', 'db'], api: ['db'], db: [], docs: [] }),
@@ -275,7 +275,7 @@ describe('services', () => {
     expect(at('+docs')).toBeLessThan(at('-db'));
   });
 
-  it('skip what depends on a failure, and only that', async () => {
+  it('are skipped if they depend on one that failed, and only then', async () => {
     const wrong = new Error('no');
     const outcomes = await runInDependencyOrder(
       servicesOf({ web: ['api'], api: ['db'], db: [], docs: [] }),
@@ -291,7 +291,7 @@ describe('services', () => {
     });
   });
 
-  it('reverse their order for stopping', () => {
+  it('have their dependencies reversed for stopping', () => {
     const back = reverseDependencies(servicesOf({ web: ['api'], api: ['db'], db: [] }));
     expect(Object.fromEntries(back.map(({ name, dependsOn }) => [name, dependsOn]))).toEqual({
       web: [],

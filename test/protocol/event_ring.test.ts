@@ -15,7 +15,7 @@ function union(events: EventRecord[], size: number): EventRecord[] {
 }
 
 describe('the kept events', () => {
-  it('are the newest of any type together with the newest that are not statistics', () => {
+  it('are the newest of any type, and the newest that are not statistics', () => {
     const kinds = fc.array(fc.constantFrom('service.stats', 'service.stats', 'service.started'), {
       maxLength: 60,
     });

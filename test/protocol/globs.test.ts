@@ -11,7 +11,7 @@ it.each([
   'app/\\(group\\)/page.tsx',
   'x[()]',
   '[!a-z]?',
-])('%s is a glob', (glob) => {
+])('%s is a valid glob', (glob) => {
   expect(globFault(glob)).toBeNull();
 });
 
@@ -27,11 +27,11 @@ it.each([
   [`${'*a'.repeat(WATCH.maxStars + 1)}b`, `at most ${WATCH.maxStars}`],
   [`${'**/a/'.repeat(WATCH.maxStars + 1)}b`, `at most ${WATCH.maxStars}`],
   ['x'.repeat(WATCH.maxGlobLength + 1), `at most ${WATCH.maxGlobLength}`],
-])('%s is refused', (glob, reason) => {
+])('the glob %s is refused', (glob, reason) => {
   expect(globFault(glob)).toContain(reason);
 });
 
-it('the most stars that a glob may have are matched against hostile names before long', () => {
+it('a glob with the maximum number of stars is matched quickly against hostile names', () => {
   const name = 'a'.repeat(250);
   expect(globFault(`${'*a'.repeat(WATCH.maxStars)}b`)).toBeNull();
   // A matcher that tried every place for one star more would not end within the time of this test.

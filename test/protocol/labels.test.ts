@@ -6,13 +6,13 @@ import { isFailure } from '../../src/runtime/actor.ts';
 const WEB = { app: 'web', 'app.kubernetes.io/name': 'shop', tier: 'front', empty: '' };
 
 describe('labels as text', () => {
-  it('are the same labels again', () => {
+  it('convert back to the same labels', () => {
     expect(labelsIn(labelText(WEB))).toEqual(WEB);
     expect(labelText({})).toBe('');
     expect(labelsIn('')).toEqual({});
   });
 
-  it('leave out what no label of Kubernetes can be', () => {
+  it('leave out what cannot be a Kubernetes label', () => {
     const hostile = {
       app: 'web',
       'a\nb': 'c',
@@ -54,11 +54,11 @@ describe('a label selector', () => {
     ['!absent', true],
     ['! app', false],
     ['app,!absent,tier in (front),empty!=x', true],
-  ])('%s selects: %s', (selector, isSelected) => {
+  ])('%s matches: %s', (selector, isSelected) => {
     expect(parseSelector(selector)(labelText(WEB))).toBe(isSelected);
   });
 
-  it('selects by what is absent where there are no labels', () => {
+  it('matches workloads without labels only if it asks for absence', () => {
     expect(['app', 'app=web', '!app', 'app!=web'].map((one) => parseSelector(one)(''))).toEqual([
       ...[false, false, true, true],
     ]);

@@ -14,7 +14,7 @@ it.each([
   'gosu mysql mysqld --port=$PORT',
   'sudo -u postgres postgres -D data',
   'cd data && exec mongod',
-])('%s speaks no HTTP', (cmd) => {
+])('%s does not speak HTTP', (cmd) => {
   expect(toldProtocol(cmd, null)).toBe('tcp');
 });
 
@@ -26,11 +26,11 @@ it.each([
   './redis-server.sh',
   'echo "redis-server"',
   'http-of postgres',
-])('%s is taken for HTTP', (cmd) => {
+])('%s counts as HTTP', (cmd) => {
   expect(toldProtocol(cmd, null)).toBe('http');
 });
 
-it('believes a registration, and a check by HTTP, more than the command', () => {
+it('a registered protocol, and a check over HTTP, take precedence over the command', () => {
   const cmd = 'exec postgres -D data';
   const { protocol: _, ...given } = input('db', { cmd });
   expect(completeRegistration(given).protocol).toBe('tcp');
@@ -42,7 +42,7 @@ it('believes a registration, and a check by HTTP, more than the command', () => 
     expect(completeRegistration({ ...given, ready }).protocol).toBe('tcp');
 });
 
-it('shows the address in the words of the protocol', () => {
+it('the address is shown with the scheme of the protocol', () => {
   const url = 'http://localhost:5432';
   expect(shownAddress({ protocol: 'tcp', url })).toBe('tcp://localhost:5432');
   expect(shownAddress({ protocol: 'http', url })).toBe(url);

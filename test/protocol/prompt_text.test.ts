@@ -7,9 +7,9 @@ const typed = (text: string, isPasted: boolean, newline: string | null = '\r') =
   return 'bytes' in result ? Buffer.from(result.bytes).toString() : result;
 };
 
-describe('a text', () => {
+describe('the text of a prompt', () => {
   it.each(['a', 'a\nb\tc', `'"$\`\\{}`, '😀 e\u0301 \u200d\u202e', '[201~ ^[[201~ \\x1b[201~', ' \n '])(
-    '%j is typed',
+    'is accepted: %j',
     (text) => expect(faultOfPrompt(text)).toBeNull(),
   );
 
@@ -21,14 +21,14 @@ describe('a text', () => {
     ['\u009b201~', 'U+009B at 0'],
     ['a\r\nb', 'newlines in place of carriage returns'],
     ['\ud83d', 'U+D83D at 0'],
-  ])('%j is refused', (text, why) => expect(faultOfPrompt(text)).toContain(why));
+  ])('is refused: %j', (text, why) => expect(faultOfPrompt(text)).toContain(why));
 
-  it('is pasted where the program has the mode on', () => {
+  it('is pasted if the program uses bracketed paste', () => {
     expect(typed('one\n\ttwo', true)).toBe('\x1b[200~one\n\ttwo\x1b[201~');
     expect(typed('x'.repeat(20_000), true)).toHaveLength(20_012);
   });
 
-  it('is typed elsewhere, if that is exact', () => {
+  it('is typed otherwise, if the program receives it unchanged', () => {
     expect(typed('one\ntwo', false)).toBe('one\rtwo');
     expect(typed('one\ntwo', false, '\x1b\r')).toBe('one\x1b\rtwo');
     expect(typed('one', false, null)).toBe('one');
@@ -39,7 +39,7 @@ describe('a text', () => {
   });
 });
 
-it('tells the lines that have appeared, each as often as it is new', () => {
+it('lines that have appeared are found, each as often as it is new', () => {
   expect(appearedLines(['$ '], ['$ echo ok', 'ok', '$ '])).toEqual(['$ echo ok', 'ok']);
   expect(appearedLines(['a', 'ok', '$ '], ['ok', '$ x', 'ok', '$ '])).toEqual(['$ x', 'ok']);
   expect(appearedLines(['', 'a'], ['', 'a', '', 'b', '', 'c', '', ''])).toEqual(['b', '', 'c']);

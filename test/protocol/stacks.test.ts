@@ -15,7 +15,7 @@ import {
 describe('the name of a stack', () => {
   const place = { project: 'shop', path: '/home/me/shop' };
 
-  it('is that of its project in the main working tree', () => {
+  it('is the name of its project in the main working tree', () => {
     expect(stackNames({ ...place, worktree: null })[0]).toBe('shop');
   });
 
@@ -24,11 +24,11 @@ describe('the name of a stack', () => {
     ['feature/Login_Page', 'shop--feature-login-page'],
     ['a--b', 'shop--a-b'],
     ['-x-', 'shop--x'],
-  ])('is made from the branch %s', (worktree, name) => {
+  ])('is derived from the branch %s', (worktree, name) => {
     expect(stackNames({ ...place, worktree })[0]).toBe(name);
   });
 
-  it('ends in four of a hash where it must be cut, where it is taken, and where nothing is left', () => {
+  it('ends in four characters of a hash if it is cut, taken, or has no valid characters', () => {
     const [cut] = stackNames({ ...place, worktree: 'feature/a-very-long-name-of-a-branch' });
     expect(cut).toMatch(/^shop--feature-a-very-[0-9a-f]{4}$/);
     expect((slugOfStack(cut ?? '') ?? '').length).toBeLessThanOrEqual(20);
@@ -40,7 +40,7 @@ describe('the name of a stack', () => {
     expect(stackNames({ ...place, worktree: null })[1]).toMatch(/^shop-[0-9a-f]{4}$/);
   });
 
-  it('is valid whatever the folder and branch are called', () => {
+  it('is valid for any name of folder and branch', () => {
     for (const text of ['x'.repeat(300), '-', '__', '.git', 'Ünï côdé', 'a-'.repeat(40), '0']) {
       const project = projectName(text);
       expect(project.length).toBeLessThanOrEqual(MAX_PROJECT_NAME);
@@ -53,7 +53,7 @@ describe('the name of a stack', () => {
     }
   });
 
-  it('is the beginning of the names of its services', () => {
+  it('is the prefix of the names of its services', () => {
     expect(shortName('shop--login--web', 'shop--login')).toBe('web');
     expect(shortName('shop--login--web', 'shop')).toBeNull();
     expect(shortName('web', 'shop')).toBeNull();

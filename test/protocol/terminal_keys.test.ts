@@ -35,9 +35,9 @@ it.each([
   ['\x1b', null],
   ['enter', null],
   ['constructor', null],
-])('%j types %j', (key, bytes) => expect(keyBytes(key)).toBe(bytes));
+])('the key %j sends %j', (key, bytes) => expect(keyBytes(key)).toBe(bytes));
 
-it('has another form of cursor keys for programs that ask for it', () => {
+it('cursor keys have another form in application mode', () => {
   expect(['Up', 'Home', 'C-Up', 'F1', 'Delete'].map((key) => keyBytes(key, true))).toEqual([
     ...['\x1bOA', '\x1bOH', '\x1b[1;5A', '\x1bOP', '\x1b[3~'],
   ]);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { derivedUlid, newUlid, ULID_PATTERN } from '../../src/protocol/ulid.ts';
 
-it('ids grow in the order in which they are made, also when the clock stands still or was set back', () => {
+it('ids increase in the order in which they are made, also when the clock stands still or was set back', () => {
   const times = [...Array.from({ length: 1_000 }, () => 1_900_000_000_000), 1_000, 1_900_000_000_001];
   const ids = times.map(newUlid);
   expect(ids.toSorted()).toEqual(ids);
@@ -10,7 +10,7 @@ it('ids grow in the order in which they are made, also when the clock stands sti
   for (const id of ids) expect(id).toMatch(ULID_PATTERN);
 });
 
-it('a derived id has the time of its owner, and is the same as ever', () => {
+it('a derived id has the time of its owner, and is always the same', () => {
   const owner = '01HZZZZZZZ0000000000000000';
   const id = derivedUlid(owner, ['Deployment', 'shop', 'web']);
   expect(id).toMatch(ULID_PATTERN);

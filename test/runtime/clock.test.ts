@@ -11,7 +11,7 @@ afterEach(() => {
 
 const DAY_MS = 86_400_000;
 
-it('waits longer than one Node timer can: a month does not fire at once', () => {
+it('a timer of a month, longer than one Node timer can be, does not fire at once', () => {
   const fired = vi.fn();
   systemClock.after(30 * DAY_MS, fired);
   vi.advanceTimersByTime(30 * DAY_MS - 1);
@@ -36,7 +36,7 @@ it('a cancelled timer does not fire, however much of its time has passed', () =>
   expect(fired.mock.calls.length).toBe(25);
 });
 
-it('no timer keeps the process alive', () => {
+it('a timer does not keep the process alive', () => {
   vi.useRealTimers();
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
   const before = timers();

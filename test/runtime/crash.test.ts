@@ -7,7 +7,7 @@ import { afterThisTest, settle, stopInTime, twoWorlds, virtualClock, world } fro
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 import { untypedNode, untypedRef } from '../kit/untyped_node.ts';
 
-it('a Failure is a reply and the incarnation lives on', async () => {
+it('a Failure is a reply, and the incarnation continues', async () => {
   const { start } = world();
   const { type, log } = probe();
   const ref = await start('a', type, null);
@@ -16,7 +16,7 @@ it('a Failure is a reply and the incarnation lives on', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('a crash answers its caller, closes the scope, restarts after a pause, and keeps the queue', async () => {
+it('a crash replies to its caller, closes the scope, restarts after a pause, and keeps the queue', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);
@@ -49,7 +49,7 @@ it('the pause doubles with every crash in the window', async () => {
   expect(crashes.splice(0)).toHaveLength(4);
 });
 
-it('a crash outside a handler answers every open request `crashed`, including `later`s', async () => {
+it('a crash outside a handler settles every open request with `crashed`, including those of `replyLater`', async () => {
   const { start, clock, crashes } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -92,7 +92,7 @@ interface Opener {
   crash(message: null): null;
 }
 
-it('the scope closes last-first; an error of one closer is reported and stops no other', async () => {
+it('the scope closes in reverse order, and an error of one closer is reported and does not affect the others', async () => {
   const closed: string[] = [];
   const opener = actor<Opener, null>('opener', (context) => ({
     open: ({ names, fail }) => {
@@ -184,7 +184,7 @@ it('a timer ends with its incarnation, and an error in its callback crashes only
   expect(crashes.splice(0)).toMatchObject([{ address: 'a', error: { message: 'in a timer' }, ended: false }]);
 });
 
-it('a fired timer leaves the scope: an actor that sets timers for years keeps none', async () => {
+it('a fired timer leaves the scope, so an actor that sets timers for years keeps none', async () => {
   const clock = virtualClock();
   let cancelled = 0;
   const after = (ms: number, callback: () => void) => {
@@ -209,7 +209,7 @@ it('a fired timer leaves the scope: an actor that sets timers for years keeps no
   expect(cancelled).toBe(before + 1);
 });
 
-it('a reply that is not plain data is a crash: the caller does not wait forever', async () => {
+it('a reply that is not plain data is a crash, and the caller does not wait forever', async () => {
   const { start, crashes, clock } = world();
   const odd = actor<{ odd(message: null): { value: unknown } }, null>('odd', () => ({
     odd: () => ({ value: Symbol('no data') }),

@@ -12,7 +12,7 @@ interface Keeper {
   bytes(message: { bytes: Uint8Array }): { bytes: Uint8Array; kept: number };
 }
 
-it('a change to a message on one side is not seen by the other', async () => {
+it('a change to a message on one side does not affect the other', async () => {
   const { start } = world();
   const kept: number[][] = [];
   const keeper = actor<Keeper, null>('keeper', () => ({
@@ -33,7 +33,7 @@ it('a change to a message on one side is not seen by the other', async () => {
   expect(kept).toEqual([[1, 2, 4]]);
 });
 
-it('bytes of any size stay bytes, and share no memory with the sender', async () => {
+it('bytes of any size arrive as bytes, and share no memory with the sender', async () => {
   const { start } = world();
   const keeper = actor<Keeper, null>('keeper', () => ({
     keep: (message) => message,
@@ -50,7 +50,7 @@ it('bytes of any size stay bytes, and share no memory with the sender', async ()
   }
 });
 
-it('keys with a meaning in JavaScript are plain keys', async () => {
+it('keys with a special meaning in JavaScript are plain keys', async () => {
   const { start } = world();
   const { type } = probe();
   const ref = await start('a', type, null);
@@ -103,7 +103,7 @@ it.each([
   ['an ask with text for a number', ask('1', 'a', 'echo', null, 1000)],
   ['a failure with an object for a code', Uint8Array.from(encodeMsgpack([3, 1, {}, 'x', null]))],
   ['arrays in arrays too deep to read', new Uint8Array(200_000).fill(0x91)],
-])('%s ends the link with a reason, and the node goes on', async (_, bytes) => {
+])('%s ends the link with a reason, and the node continues', async (_, bytes) => {
   const { world: there, far, lost } = open();
   const { type } = probe();
   const ref = await there.start('a', type, null);
@@ -127,7 +127,7 @@ it('nothing after a malformed frame is accepted', async () => {
   expect(log).toEqual(['init 1', 'echo 1']);
 });
 
-it('unknown replies, addresses and kinds from outside do not end the link', async () => {
+it('unknown replies, addresses and message kinds from outside do not end the link', async () => {
   const { world: there, far, lost, received } = open();
   const { type, log } = probe();
   await there.start('a', type, null);

@@ -22,7 +22,7 @@ it('each member is a separate actor with its own configuration, started by its f
   expect(started).toEqual(['one', 'two:x']);
 });
 
-it('no message is lost to an `end`: messages received meanwhile restart the actor, in order', async () => {
+it('an `end` loses no message: those received meanwhile restart the actor, in order', async () => {
   const { node, ref } = world();
   const { type, log } = probe();
   node.family('f:', type, () => null);
@@ -51,7 +51,7 @@ it('an `end` waits for open deferred replies, but not forever', async () => {
   open('y');
 });
 
-it('an `end` of an actor outside a family answers the queue with `gone`', async () => {
+it('an `end` of an actor outside a family settles its queue with `gone`', async () => {
   const { start } = world();
   const { type } = probe();
   const ref = await start('a', type, null);
@@ -59,7 +59,7 @@ it('an `end` of an actor outside a family answers the queue with `gone`', async 
   expect(await Promise.all(codes)).toEqual(['none', 'gone']);
 });
 
-it('a configuration that cannot be made crashes only that actor', async () => {
+it('a configuration that cannot be created crashes only that actor', async () => {
   const { node, ref, clock, crashes } = world();
   const { type } = probe({ restarts: { max: 0, withinMs: 1000 } });
   node.family('f:', type, (address) => {

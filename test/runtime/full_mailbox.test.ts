@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';
 
-it('refuses an ask with `overloaded` and accepts messages again when there is room', async () => {
+it('a full mailbox refuses an ask with `overloaded`, and accepts messages again when there is room', async () => {
   const { start } = world();
   const { type, log, open } = probe({ mailbox: 2 });
   const ref = await start('a', type, null);
@@ -16,7 +16,7 @@ it('refuses an ask with `overloaded` and accepts messages again when there is ro
   expect(log.slice(3)).toEqual(['echo 1', 'echo 2', 'echo 4']);
 });
 
-it('counts open `later`s: they are requests too', async () => {
+it('open deferred replies count as requests too', async () => {
   const { start } = world();
   const { type, open } = probe({ mailbox: 2 });
   const ref = await start('a', type, null);
@@ -30,7 +30,7 @@ it('counts open `later`s: they are requests too', async () => {
   await open2;
 });
 
-it('reports the first tell it drops, not each of a thousand', async () => {
+it('the first dropped tell is reported, and not each of a thousand', async () => {
   const { start, crashes } = world();
   const { type, log, open } = probe({ mailbox: 1 });
   const ref = await start('a', type, null);

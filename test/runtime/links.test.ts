@@ -5,7 +5,7 @@ import { decodeAllMsgpack, encodeMsgpack } from '../../src/runtime/msgpack.ts';
 import { pipePair, settle, twoWorlds, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
-it('a second pipe to the same peer replaces the first, whose open asks settle `gone`', async () => {
+it('a second pipe to the same peer replaces the first, whose open asks settle with `gone`', async () => {
   const { near, far } = twoWorlds();
   const { type, open } = probe();
   await far.start('far', type, null);
@@ -37,7 +37,7 @@ it('`disconnect` loses the peer on both sides', async () => {
   expect(await codeOf(near.ref<Probe>('far').ask('echo', { value: 1 }))).toBe('gone');
 });
 
-it('what a turn has said before it disconnects still arrives', async () => {
+it('messages sent in the same turn before a disconnect still arrive', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);
@@ -127,7 +127,7 @@ it('a node that stops itself does not report its peers as lost', async () => {
   expect(lost).toEqual(['far lost near']);
 });
 
-it('each request is answered once on the wire and each watcher notified once', async () => {
+it('each request gets one reply over the link, and each watcher one notification', async () => {
   const { node, start, crashes, clock } = world({
     name: 'node',
     nodeOf: (to) => (to === 'far' ? 'far' : 'node'),
@@ -164,7 +164,7 @@ it('each request is answered once on the wire and each watcher notified once', a
   crashes.splice(0);
 });
 
-it('a turn with more than a megabyte is posted in parts', async () => {
+it('a turn that sends more than a megabyte posts it in parts', async () => {
   const posts: number[] = [];
   const { near, far } = twoWorlds((deliver, from) => {
     posts.push(from);
@@ -178,7 +178,7 @@ it('a turn with more than a megabyte is posted in parts', async () => {
   expect(posts).toEqual([0, 0, 0, 1]);
 });
 
-it('frames of one turn are one post', async () => {
+it('the frames of one turn are one post', async () => {
   let posts = 0;
   const { near, far } = twoWorlds((deliver) => {
     posts += 1;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
-it('tells the depth of mailboxes, open asks and replies, missed deadlines and crashes', async () => {
+it('a node reports the depth of mailboxes, open asks and replies, missed deadlines and crashes', async () => {
   const { node, start, clock, crashes } = world();
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -33,7 +33,7 @@ it('tells the depth of mailboxes, open asks and replies, missed deadlines and cr
   await clock.advance(100);
 });
 
-it('adds up the actors of a family', async () => {
+it('a node reports the sum of the actors of a family', async () => {
   const { node } = world();
   const { type, open } = probe();
   node.family('service:', type, () => null);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, probe } from '../kit/probe_actor.ts';
 
-it('a waiting handler holds back the next message until it is done', async () => {
+it('a handler that waits holds back the next message until it is done', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -18,7 +18,7 @@ it('a waiting handler holds back the next message until it is done', async () =>
   expect(log).toEqual(['init 1', 'begin x', 'end x', 'echo 1', 'echo 2']);
 });
 
-it('`later` admits the next message and replies when its promise settles, in any order', async () => {
+it('a deferred reply lets the next message in, and is sent when its promise settles, in any order', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -34,7 +34,7 @@ it('`later` admits the next message and replies when its promise settles, in any
   expect(answers).toEqual(['y', 'x']);
 });
 
-it('a `later` that fails is a failure or a crash, as if the handler had thrown', async () => {
+it('a deferred reply that fails is a failure or a crash, as if the handler had thrown', async () => {
   const { start, crashes } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);

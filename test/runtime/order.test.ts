@@ -6,7 +6,7 @@ import { type Probe, probe } from '../kit/probe_actor.ts';
 
 const expected = (count: number) => Array.from({ length: count }, (_, index) => `echo ${index}`);
 
-it('within a node, also while the receiver is busy', async () => {
+it('messages arrive in order within a node, also while the receiver is busy', async () => {
   const { start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -21,7 +21,7 @@ it('within a node, also while the receiver is busy', async () => {
   expect(log.slice(3)).toEqual(expected(1000));
 });
 
-it('between nodes, over many turns and with frames large enough to be posted in parts', async () => {
+it('messages arrive in order between nodes, over many turns and with frames large enough to be posted in parts', async () => {
   const { near, far } = twoWorlds();
   const { type, log } = probe();
   await far.start('far', type, null);

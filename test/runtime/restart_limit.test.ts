@@ -7,7 +7,7 @@ import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
 const limits = { restarts: { max: 2, withinMs: 1000 } };
 
-it('ends the actor, answers the queue with `gone` and notifies each watcher once', async () => {
+it('too many crashes end the actor, settle the queue with `gone` and notify each watcher once', async () => {
   const { start, clock, crashes } = world();
   const { type } = probe(limits);
   const watcher = probe();
@@ -23,7 +23,7 @@ it('ends the actor, answers the queue with `gone` and notifies each watcher once
   expect(await codeOf(ref.ask('echo', { value: 1 }))).toBe('gone');
 });
 
-it('forgets crashes older than the window', async () => {
+it('crashes older than the window do not count', async () => {
   const { start, clock, crashes } = world();
   const { type } = probe(limits);
   const ref = await start('a', type, null);
@@ -66,7 +66,7 @@ it('an `init` that reports its own crash and returns has not started the actor',
   expect(crashes.splice(0)).toHaveLength(1);
 });
 
-it('`start` rejects when the actor ended before it ever ran', async () => {
+it('`start` rejects if the actor ended before it ever ran', async () => {
   const { node, clock, crashes } = world();
   const steps = probe(limits);
   steps.onInit = () => {

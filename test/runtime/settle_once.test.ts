@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { settle, twoWorlds, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
-it('with the reply or the failure of the handler, its code and detail included', async () => {
+it('an ask settles with the reply or the failure of the handler, its code and detail included', async () => {
   const { near, far } = twoWorlds();
   const { type } = probe();
   await far.start('far', type, null);
@@ -22,7 +22,7 @@ it('with the reply or the failure of the handler, its code and detail included',
   );
 });
 
-it('with `deadline` on time, and a late reply changes nothing', async () => {
+it('an ask settles with `deadline` on time, and a late reply has no effect', async () => {
   const { start, clock } = world();
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -37,7 +37,7 @@ it('with `deadline` on time, and a late reply changes nothing', async () => {
   expect(settled).toHaveBeenCalledTimes(1);
 });
 
-it('every one of many deadlines is kept, whatever the order in which they were set', async () => {
+it('each of many deadlines is kept, whatever the order in which they were set', async () => {
   const { start, clock } = world();
   const { type, open } = probe();
   const ref = await start('a', type, null);
@@ -66,7 +66,7 @@ it('an ask without its own deadline has the default one', async () => {
   open('x');
 });
 
-it('a message that expired in the queue is not run; a tell never expires', async () => {
+it('an ask that expired in the queue is not run; a tell never expires', async () => {
   const { start, clock } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -95,7 +95,7 @@ it.each([0, -5, Number.NaN])(
   },
 );
 
-it('with `gone` when the address has no actor or no node, or the kind has no handler', async () => {
+it('an ask settles with `gone` if the address has no actor or no node, or the message has no handler', async () => {
   const { ref, start, crashes } = world({ nodeOf: (address) => ({ a: 'test', far: 'elsewhere' })[address] });
   const { type } = probe();
   await start('a', type, null);
@@ -110,7 +110,7 @@ it('with `gone` when the address has no actor or no node, or the kind has no han
   ]);
 });
 
-it('with `gone` when the connection is lost; a late reply is dropped', async () => {
+it('an ask settles with `gone` when the connection is lost, and a late reply is dropped', async () => {
   const { near, far, cut } = twoWorlds();
   const { type, log, open } = probe();
   await far.start('far', type, null);

@@ -4,7 +4,7 @@ import type { ActorType } from '../../src/runtime/actor.ts';
 import { settle, world } from '../kit/actors.ts';
 import { codeOf, type Probe, probe } from '../kit/probe_actor.ts';
 
-it('answers queued and open requests, refuses new ones, and closes', async () => {
+it('a stop answers queued and open requests, refuses new ones, and closes', async () => {
   const { node, start } = world();
   const { type, log, open } = probe();
   const ref = await start('a', type, null);
@@ -24,7 +24,7 @@ it('answers queued and open requests, refuses new ones, and closes', async () =>
   expect(await codeOf(ref.ask('echo', { value: 3 }))).toBe('gone');
 });
 
-it('stops last started first, a family in its turn, so that actors can still ask those below', async () => {
+it('a stop ends the last started actor first, so that actors can still ask those below', async () => {
   const { node, start } = world();
   const closed: string[] = [];
   const named = (name: string) => {
@@ -49,7 +49,7 @@ it('stops last started first, a family in its turn, so that actors can still ask
   expect(closed).toEqual(['top', 'family', 'bottom']);
 });
 
-it('reports an actor that missed its drain time; its open requests get `gone`', async () => {
+it('a stop reports an actor that missed its drain time, and its open requests get `gone`', async () => {
   const { node, start, clock, late } = world();
   late.push('slow');
   const [slow, quick] = [probe({ drainMs: 200 }), probe()];
@@ -93,7 +93,7 @@ it('an `init` or a scope that never settles does not delay the stop', async () =
   ]);
 });
 
-it('`end` stops one actor and notifies its watchers; its address can be started again', async () => {
+it('`end` stops one actor and notifies its watchers, and its address can be started again', async () => {
   const { node, start } = world();
   const [first, watcher] = [probe(), probe()];
   const ref = await start('a', first.type, null);

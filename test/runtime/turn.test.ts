@@ -11,7 +11,7 @@ async function started() {
   return { ...made, ...steps, steps, ref, turn };
 }
 
-it('work on one key runs in order, work on another at once, and the mailbox continues', async () => {
+it('turns of one key run in order, those of another key at once, and the mailbox continues', async () => {
   const { log, open, ref, turn } = await started();
   const asks = [turn('k', 'x'), turn('k', 'y'), turn('l', 'z')];
   await ref.ask('echo', { value: 1 });
@@ -26,7 +26,7 @@ it('work on one key runs in order, work on another at once, and the mailbox cont
   await Promise.all(asks);
 });
 
-it('work that fails lets the work after it run', async () => {
+it('a turn that fails lets the next one run', async () => {
   const { crashes, open, turn } = await started();
   const first = codeOf(turn('k', 'x'));
   const second = turn('k', 'y');
@@ -37,7 +37,7 @@ it('work that fails lets the work after it run', async () => {
   expect(crashes).toEqual([]);
 });
 
-it('work queued when the incarnation crashes does not run, and the next one begins without it', async () => {
+it('turns queued at a crash do not run, and the next incarnation starts without them', async () => {
   const { crashes, clock, log, open, turn } = await started();
   const codes = [codeOf(turn('k', 'x')), codeOf(turn('k', 'y'))];
   await settle();

@@ -8,14 +8,14 @@ it.each([
   ['file:///app/dist/workers/services.cjs', 'file:///app/dist/workers/cloud.cjs'],
   ['file:///srv/workers/berth/daemon.cjs', 'file:///srv/workers/berth/workers/cloud.cjs'],
   ['file:///srv/a%20b/dist/daemon.cjs', 'file:///srv/a%20b/dist/workers/cloud.cjs'],
-])('from %s', (here, found) => {
+])('the entry of a thread is found from %s', (here, found) => {
   expect(entryUrl('cloud', here).href).toBe(found);
 });
 
 it.each([
   ['file:///app/src/daemon/build_paths.ts', 'file:///app/dist/dashboard/'],
   ['file:///app/dist/daemon.cjs', 'file:///app/dist/dashboard/'],
-])('the page, from %s', (here, found) => {
+])('the page is found from %s', (here, found) => {
   expect(dashboardUrl(here).href).toBe(found);
 });
 
@@ -23,6 +23,6 @@ it.each([
   ['file:///app/src/settings/build_paths.ts', 'file:///app/node_modules/uWebSockets.js/uws.node'],
   ['file:///app/dist/daemon.cjs', 'file:///app/dist/natives/uws.node'],
   ['file:///app/dist/chunks/front-ABC.js', 'file:///app/dist/natives/uws.node'],
-])('the binary of uWebSockets.js, from %s', (here, found) => {
+])('the binary of uWebSockets.js is found from %s', (here, found) => {
   expect(nativeUrl('uws.node', here).href).toBe(found);
 });

@@ -43,7 +43,7 @@ describe('the configuration file', () => {
     expect(settings.cloud.sweep_interval_ms).toBe(600_000);
   });
 
-  it('stops the start when it is named but missing', async () => {
+  it('prevents the start if it is named but missing', async () => {
     await expect(loadSettings(join(folder, 'absent.toml'), nothing)).rejects.toThrow(
       /absent\.toml: .*does not exist/,
     );
@@ -52,7 +52,7 @@ describe('the configuration file', () => {
     );
   });
 
-  it('sets its keys and leaves the rest', async () => {
+  it('changes only the keys that it sets', async () => {
     const path = write(
       'port = 0\nallowed_extensions = ["abc"]\n[auth]\ntoken = "t"\n[cloud]\nallow_addresses = ["10.0.0.0/8", "fd00::/8"]\n',
     );
@@ -61,7 +61,7 @@ describe('the configuration file', () => {
     expect(settings.cloud.allow_addresses).toEqual(['10.0.0.0/8', 'fd00::/8']);
   });
 
-  it('may name origins where there is a token', async () => {
+  it('can allow origins if there is a token', async () => {
     const origins = ['http://localhost:5173', 'https://tools.example', 'http://[::1]:8080'];
     const path = write(`allowed_origins = ${JSON.stringify(origins)}\n`);
     const { allowed_origins: read } = await loadSettings(path, { BERTH_AUTH_TOKEN: 't' });
@@ -95,7 +95,7 @@ describe('the configuration file', () => {
     ['a.b.c = 1', 'unknown key a.b.c = 1'],
     ['"__proto__" = 1', 'unknown key __proto__'],
     ['port = ', 'Invalid TOML'],
-  ])('refuses %j with one line naming file, key and value', async (source, message) => {
+  ])('is refused for %j with one line that names file, key and value', async (source, message) => {
     const path = write(source);
     const error: Error = await loadSettings(path, {}).then(
       () => expect.unreachable(),
@@ -107,17 +107,17 @@ describe('the configuration file', () => {
     expect(error.message).not.toContain('SECRET');
   });
 
-  it('accepts a cloud listener off loopback behind TLS', async () => {
+  it('can bind the cloud listener off loopback behind TLS', async () => {
     const path = write('[cloud]\nbind = "0.0.0.0"\nbehind_tls = true\n');
     expect((await loadSettings(path, {})).cloud.bind).toBe('0.0.0.0');
   });
 
-  it('recognises a loopback address in any spelling', async () => {
+  it('can give a loopback address in any spelling', async () => {
     const path = write('[cloud]\nbind = "0:0:0:0:0:0:0:1"\n');
     expect((await loadSettings(path, {})).cloud.bind).toBe('0:0:0:0:0:0:0:1');
   });
 
-  it('yields to the environment, where empty is unset and a Kubernetes service port is ignored', async () => {
+  it('is overridden by the environment, except by empty values and the port variable of a Kubernetes service', async () => {
     const path = write('port = 1\n[auth]\ntoken = "file"\n');
     const env = {
       BERTH_PORT: 'tcp://10.0.0.1:80',
@@ -136,7 +136,7 @@ describe('the configuration file', () => {
     await expect(loadSettings(path, { BERTH_PORT: 'x' })).rejects.toThrow('BERTH_PORT: port = "x"');
   });
 
-  it('is searched in the order argument, BERTH_CONFIG, XDG, and relative XDG values are ignored', () => {
+  it('is found by argument, then BERTH_CONFIG, then XDG, and relative XDG values are ignored', () => {
     expect(configFile('/a', { BERTH_CONFIG: '/b' })).toEqual({ path: '/a', named: true });
     expect(configFile(undefined, { BERTH_CONFIG: '/b' })).toEqual({ path: '/b', named: true });
     expect(configFile(undefined, { XDG_CONFIG_HOME: '/c' })).toEqual({
@@ -156,7 +156,7 @@ describe('the state directory', () => {
     expect(statSync(path).mode & 0o777).toBe(0o700);
   });
 
-  it('is refused when others can write to it, or when it is a file', () => {
+  it('is refused if others can write to it, or if it is a file', () => {
     const path = join(folder, 'open');
     mkdirSync(path);
     chmodSync(path, 0o777);
@@ -164,7 +164,7 @@ describe('the state directory', () => {
     expect(() => openStateDir(write(''))).toThrow(/cannot be made|no directory/);
   });
 
-  it.runIf(process.getuid?.() === 0)('is refused when it belongs to another user', async () => {
+  it.runIf(process.getuid?.() === 0)('is refused if it belongs to another user', async () => {
     const { chownSync } = await import('node:fs');
     const path = join(folder, 'foreign');
     mkdirSync(path, { mode: 0o700 });
@@ -172,7 +172,7 @@ describe('the state directory', () => {
     expect(() => openStateDir(path)).toThrow(/belongs to another user/);
   });
 
-  it('keeps secrets: created once with 0600, refused when readable by others or a link', () => {
+  it('keeps secrets: created once with mode 0600, refused if others can read them or if they are links', () => {
     const path = join(folder, 'secret');
     const made = ensureSecret(path);
     expect(made.length).toBeGreaterThan(40);
@@ -187,7 +187,7 @@ describe('the state directory', () => {
     expect(readSecret(join(folder, 'absent'))).toBeUndefined();
   });
 
-  it('has no empty secret, and uses that of another daemon that was faster', () => {
+  it('refuses an empty secret, and keeps one that another daemon has just created', () => {
     const path = join(folder, 'secret');
     for (const text of ['', '\n']) {
       writeFileSync(path, text, { mode: 0o600 });
@@ -202,7 +202,7 @@ describe('the state directory', () => {
     expect(other.toString()).toBe('other');
   });
 
-  it('holds daemon.json, written by rename', () => {
+  it('contains daemon.json with mode 0600', () => {
     writeAddressFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });
     expect(JSON.parse(readFileSync(join(folder, 'daemon.json'), 'utf8'))).toEqual({
       pid: 1,
@@ -214,7 +214,7 @@ describe('the state directory', () => {
     expect(statSync(join(folder, 'daemon.json')).mode & 0o777).toBe(0o600);
   });
 
-  it('holds a daemon.json that is written through no link, and whose end a folder in its place does not hinder', () => {
+  it('is written through no link, and a folder in place of daemon.json does not prevent the end', () => {
     writeFileSync(join(folder, 'victim'), 'mine');
     symlinkSync(join(folder, 'victim'), join(folder, 'daemon.json.new'));
     writeAddressFile(folder, { pid: 1, startTime: 2, port: 3, gatewayPort: null, version: 'v' });

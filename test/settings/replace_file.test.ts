@@ -16,7 +16,7 @@ import { replaceFile } from '../../src/settings/replace_file.ts';
 import { tempDir } from '../kit/actors.ts';
 import { fillDisk, smallDisk } from '../kit/small_disk.ts';
 
-it('leaves the file that was there when the disk is full, and replaces it once there is room', ({ skip }) => {
+it('a full disk leaves the old file in place, and the file is replaced once there is room', ({ skip }) => {
   const disk = smallDisk('64k');
   if (disk === undefined) return skip('no right to mount a small file system');
   const [path, filler] = [join(disk, 'config.toml'), join(disk, 'filler')];
@@ -31,7 +31,7 @@ it('leaves the file that was there when the disk is full, and replaces it once t
   expect(readFileSync(path, 'utf8')).toBe(text);
 });
 
-it('keeps the mode of a file and the links that lead to it, unless a mode is given', () => {
+it('replacing a file keeps its mode and the links to it, unless a mode is given', () => {
   const folder = tempDir();
   mkdirSync(join(folder, 'dotfiles'));
   const [file, link] = [join(folder, 'dotfiles', 'settings.json'), join(folder, 'settings.json')];

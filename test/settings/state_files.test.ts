@@ -50,7 +50,7 @@ const FILES = [
   ],
 ];
 
-it.each(ODD)('%s in the place of any file is refused with one line that names it', (_, make, said) => {
+it.each(ODD)('%s in place of any state file is refused with one line that names it', (_, make, said) => {
   for (const file of FILES) {
     const state = tempDir();
     for (const folder of ['cloud-events', 'events', 'host', 'logs', 'runs']) mkdirSync(join(state, folder));
@@ -62,7 +62,7 @@ it.each(ODD)('%s in the place of any file is refused with one line that names it
   }
 });
 
-it('a file in the place of a folder is refused, and links to what is needed are followed', () => {
+it('a file in place of a folder is refused, and links to the right kind of file are followed', () => {
   const state = tempDir();
   const elsewhere = tempDir();
   mkdirSync(join(elsewhere, 'logs'));
@@ -74,7 +74,7 @@ it('a file in the place of a folder is refused, and links to what is needed are 
   expect(() => checkStateFiles(state)).toThrow(/runs: is a file, and not a folder: remove it/);
 });
 
-it('no reader waits for the other side of a FIFO', () => {
+it('a reader does not wait for the other side of a FIFO', () => {
   const state = tempDir();
   const fifo = join(state, 'daemon.json');
   makeFifo(fifo);
@@ -85,7 +85,7 @@ it('no reader waits for the other side of a FIFO', () => {
   expect(() => openRegularFile(state, constants.O_RDONLY)).toThrow(/is a folder, and not a file/);
 });
 
-it.each(ODD)('%s in the place of a log loses that log only', (_, make) => {
+it.each(ODD)('%s in place of a log loses that log only', (_, make) => {
   for (const name of ['out.log', 'out.idx', 'out.idx.new']) {
     const folder = join(tempDir(), 'web');
     mkdirSync(folder);
@@ -98,7 +98,7 @@ it.each(ODD)('%s in the place of a log loses that log only', (_, make) => {
   }
 });
 
-it('a text that others have written is read up to its limit', () => {
+it('a text file of others is read up to its size limit', () => {
   const file = join(tempDir(), 'berth.yaml');
   writeFileSync(file, 'é'.repeat(524_288));
   expect(readTextFile(file)).toHaveLength(524_288);
@@ -107,7 +107,7 @@ it('a text that others have written is read up to its limit', () => {
   expect(() => readTextFile('/dev/zero')).toThrow('it is larger than 1048576 bytes');
 });
 
-it('a text that is read without waiting cannot be a FIFO, socket or folder', async () => {
+it('a FIFO, a socket or a folder is refused where a text file is read without waiting', async () => {
   const folder = tempDir();
   const fifo = join(folder, 'fifo');
   makeFifo(fifo);
@@ -135,7 +135,7 @@ it('a FIFO named by the user is read to its end, once it has a writer', async ()
   expect(await text).toBe('one two');
 });
 
-it('a folder above that others can write to is refused, unless it is sticky', () => {
+it('a parent folder that others can write to is refused, unless it is sticky', () => {
   const above = join(tempDir(), 'above');
   const state = join(above, 'berth');
   mkdirSync(above);
@@ -152,7 +152,7 @@ it('a folder above that others can write to is refused, unless it is sticky', ()
   openStateDir(state);
 });
 
-it.runIf(process.getuid?.() === 0)('a folder or a link of another user on the way is refused', async () => {
+it.runIf(process.getuid?.() === 0)('a parent folder or a link of another user is refused', async () => {
   const { lchownSync } = await import('node:fs');
   const home = tempDir();
   const theirs = join(home, 'theirs');

@@ -11,7 +11,7 @@ const merge = (into: Outcomes, run: Outcomes) => {
   for (const [what, count] of run) into.set(what, (into.get(what) ?? 0) + count);
 };
 
-it('no run breaks an invariant, and together they reach every outcome', async () => {
+it('no run breaks an invariant, and together the runs reach every outcome', async () => {
   const seen: Outcomes = new Map();
   for (const seed of SEEDS) merge(seen, (await simulate(seed)).outcomes);
   if (given !== undefined) return;

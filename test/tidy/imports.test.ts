@@ -52,7 +52,7 @@ const LAYERS: ReadonlyMap<string, readonly string[]> = new Map(
 );
 
 describe('the layers', () => {
-  it('are those of the source tree, each above what it imports', () => {
+  it('are the folders of the source tree, each below what it imports', () => {
     const folders = new Set(files.map(({ path }) => layerOf(path)).filter((layer) => layer !== 'bench'));
     expect([...LAYERS.keys()].sort()).toEqual([...folders].sort());
     const order = [...LAYERS.keys()];
@@ -64,7 +64,7 @@ describe('the layers', () => {
     expect(upward).toEqual([]);
   });
 
-  it('import what the table says, and the table says nothing that is not so', () => {
+  it('import exactly what the table says', () => {
     const used = new Set<string>();
     const wrong: string[] = [];
     for (const file of files) {
@@ -83,7 +83,7 @@ describe('the layers', () => {
     expect(unused).toEqual([]);
   });
 
-  it('have actors that do not know of each other', () => {
+  it('have no imports between actors', () => {
     const folderOf = (path: string) => /^src\/actors\/([a-z]+)\//.exec(path)?.[1];
     const wrong = files.flatMap((file) => {
       const from = folderOf(file.path);
@@ -96,7 +96,7 @@ describe('the layers', () => {
 });
 
 describe('files', () => {
-  it('import each other in no circle', () => {
+  it('have no circular imports', () => {
     const edges = new Map(files.map((file) => [file.path, targetsOf(file)]));
     const done = new Set<string>();
     const circles: string[][] = [];
@@ -111,7 +111,7 @@ describe('files', () => {
     expect(circles).toEqual([]);
   });
 
-  it('import only what exists', () => {
+  it('import only files that exist', () => {
     const missing = files.flatMap((file) =>
       targetsOf(file)
         .filter((target) => !existsSync(join(ROOT, target)))

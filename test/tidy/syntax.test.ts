@@ -131,7 +131,7 @@ describe('names', () => {
     expect(doubled).toEqual([]);
   });
 
-  it('no file is named for nothing in particular', () => {
+  it('no file has a name that says nothing', () => {
     const SAYS_NOTHING =
       /(^|[/_])(utils?|helpers?|common|manager|misc|core|each|show|plain|units|open|turn)\.\w+$/;
     // The command `berth open` has a file of its name.
@@ -143,7 +143,7 @@ describe('names', () => {
 });
 
 describe('errors', () => {
-  it('actors and front tolerate Failures alone: nothing swallows every error', () => {
+  it('actors and the front handle only Failures, and never every error', () => {
     const wrong: string[] = [];
     for (const source of sources.filter(({ path }) => /^src\/(actors|front)\//.test(path))) {
       walk(source.tree, (node) => {
@@ -157,7 +157,7 @@ describe('errors', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('no reference to an actor names a protocol: its address does', () => {
+  it('no reference to an actor names a protocol, as its address does', () => {
     const wrong: string[] = [];
     for (const source of sources.filter(({ path }) => path.startsWith('src/'))) {
       walk(source.tree, (node) => {

@@ -38,8 +38,8 @@ const linesWith = (files: readonly File[], pattern: RegExp): string[] =>
     lines.flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}`] : [])),
   );
 
-describe('the text of the tree', () => {
-  it('exports no value that nobody else uses', () => {
+describe('the text of the source tree', () => {
+  it('exports no value that is used nowhere else', () => {
     // Types are left out: a file that exports a function also exports what the function takes.
     const EXPORTED = /^export (?:async )?(?:const|function\*?|class) (\w+)/gm;
     const all = [...sources, ...tests].map((file) => ({ ...file, words: new Set(file.text.match(/\w+/g)) }));
@@ -52,7 +52,7 @@ describe('the text of the tree', () => {
     expect(unused).toEqual([]);
   });
 
-  it('leaves nothing unfinished and silences no check', () => {
+  it('contains no unfinished work and disables no check', () => {
     const words = ['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK'].join('|');
     const MARKS = new RegExp(`\\b(${words})\\b|@ts-ignore|@ts-nocheck`);
     expect(linesWith([...sources, ...tests.filter(({ path }) => !path.includes('/tidy/'))], MARKS)).toEqual(
@@ -93,11 +93,11 @@ describe('the text of the tree', () => {
     expect(linesWith(sources, /\bthis\.#/)).toEqual([]);
   });
 
-  it('signals no process by a number that may be missing: 0 is the group of the caller', () => {
+  it('never signals a process id that may be missing, as 0 means the process group of the caller', () => {
     expect(linesWith([...sources, ...tests], /kill\(.*(\?\?|\|\|) 0/)).toEqual([]);
   });
 
-  it('has entries of workers of at most 30 lines', () => {
+  it('has worker entry points of at most 30 lines', () => {
     const tall = sources.filter(({ path, lines }) => path.startsWith('workers/') && lines.length - 1 > 30);
     expect(tall.map(({ path, lines }) => `${path}: ${lines.length - 1}`)).toEqual([]);
   });

@@ -9,7 +9,7 @@ import { expect, it } from 'vitest';
 const here = dirname(fileURLToPath(import.meta.url));
 const tsc = join(here, '../../node_modules/typescript/bin/tsc');
 
-it('what must compile does, and what must not does not', async () => {
+it('code that must compile does, and code that must not does not', async () => {
   const compiled = promisify(execFile)(process.execPath, [tsc, '--noEmit', '-p', here], { cwd: here });
   const output = await compiled.then(
     ({ stdout }) => stdout,
