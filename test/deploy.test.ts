@@ -3,9 +3,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { addressCheck } from '../src/adapters/address_rule.ts';
 import { COMMAND_TABLE } from '../src/cli/commands.ts';
 import { loadCommand } from '../src/cli/kit/command_table.ts';
 import { loadSettings, type Settings } from '../src/settings/config.ts';
+import { isLoopback } from '../src/settings/loopback.ts';
 import { tempDir } from './kit/actors.ts';
 import type { Json } from './kit/kube_double.ts';
 
@@ -48,6 +50,13 @@ describe('the manifests', () => {
     const environment = new Map(server.env.map(({ name, value }: Json) => [name, value]));
     expect(environment.get('BERTH_CONFIG')).toBe(`${mounts.get('config')}/config.toml`);
     expect(environment.get('BERTH_STATE_DIR')).toBe(`${mounts.get('state')}/state`);
+  });
+
+  it('allow API servers in private networks, and none in the pod itself', async () => {
+    const { cloud } = await settings();
+    const refusal = addressCheck({ allow: cloud.allow_addresses, apiOnLoopback: isLoopback(cloud.bind) });
+    expect(['10.0.0.1', '192.0.2.7', 'fd00::1'].map(refusal)).toEqual([null, null, null]);
+    expect(['127.0.0.1', '::1'].map(refusal)).not.toContain(null);
   });
 
   it('run commands that exist', async () => {
