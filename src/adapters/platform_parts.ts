@@ -20,55 +20,54 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
     name: 'the table of processes in /proc',
     adapter: 'src/adapters/process/process_table.ts',
     without:
-      'A run is its first process: a stop signals only its process group, and misses processes that have left it.',
+      'Berth knows only the first process of a service: a stop signals its process group, and misses processes that have left that group.',
     isHere: () => existsSync('/proc/self/stat'),
   },
   {
     name: 'processor time and memory in /proc',
     adapter: 'src/adapters/process/process_usage.ts',
-    without: 'Statistics are those of the first process, without its children.',
+    without: 'Statistics cover only the first process of a service, without its children.',
     isHere: () => existsSync('/proc/uptime'),
   },
   {
     name: 'the table of sockets in /proc/net',
     adapter: 'src/adapters/process/listeners.ts',
-    without: 'A conflict of ports does not name the holder, and `portFree` is always true.',
+    without: 'A port conflict does not name the process that holds the port, and `portFree` is always true.',
     isHere: () => existsSync('/proc/net/tcp'),
   },
   {
     name: 'the sockets of processes in /proc',
     adapter: 'src/adapters/process/socket_holder.ts',
-    without: 'The holder of a port is `unknown`.',
+    without: 'The process that holds a port is `unknown`.',
     isHere: () => existsSync('/proc/self/fd'),
   },
   {
     name: 'socket queries over netlink',
     adapter: 'src/adapters/process/libc.ts',
     without:
-      'The gateway does not check whose program has the port of an agent, and a tether keeps a client that is gone.',
+      'The gateway does not check whose program listens on the port of an agent, and a tether keeps connections of clients that are gone.',
     isHere: isLinux,
   },
   {
     name: 'adoption of orphans (subreaper)',
     adapter: 'src/host/reap_children.ts',
-    without:
-      'A process whose parent has ended is not found any more, and Node starts services instead of posix_spawn.',
+    without: 'Processes whose parent has ended are lost, and Node starts services instead of posix_spawn.',
     isHere: isLinux,
   },
   {
     name: 'control groups',
     adapter: 'src/adapters/process/cgroup.ts',
-    without: 'Of the limits of a service only memory is held, which is looked at every 2 s.',
+    without: 'Of the limits of a service only that on memory is enforced, by a check every 2 s.',
     isHere: isLinux,
   },
   {
     name: 'the start lock (abstract sockets)',
     adapter: 'src/adapters/host/host_start.ts',
-    without: 'The process host starts before the daemon serves, which makes a first start slower.',
+    without: 'The process host starts before the daemon serves requests, so a first start takes longer.',
     isHere: isLinux,
   },
   {
-    name: 'long paths of sockets through /proc/self/fd',
+    name: 'long socket paths through /proc/self/fd',
     adapter: 'src/adapters/host/host_socket.ts',
     without: 'The path of the state directory may have at most 88 bytes.',
     isHere: () => existsSync('/proc/self/fd'),
@@ -76,31 +75,33 @@ export const PLATFORM_PARTS: readonly PlatformPart[] = [
   {
     name: 'the limit of open files in /proc',
     adapter: 'src/adapters/process/open_files_limit.ts',
-    without: 'The daemon does not adapt the number of connections to the limit of open files.',
+    without: 'The daemon does not adapt its number of connections to the limit of open files.',
     isHere: () => existsSync('/proc/self/limits'),
   },
   {
     name: 'the open files of processes in /proc',
     adapter: 'src/adapters/process/open_files.ts',
-    without: 'The conversation of a codex agent is known only if its hooks tell it.',
+    without: 'The conversation of a codex agent is known only if its hooks report it.',
     isHere: () => existsSync('/proc/self/fd'),
   },
   {
     name: 'the state of threads in /proc',
     adapter: 'src/adapters/process/task_state.ts',
-    without: 'A thread that hangs is told from one that gets no processor by its silence alone.',
+    without:
+      'Only missed heartbeats tell a hung thread, so one that waits for a busy processor may be taken for hung.',
     isHere: () => existsSync('/proc/thread-self'),
   },
   {
     name: 'the users of a container in /proc',
     adapter: 'src/settings/trusted_path.ts',
-    without: 'A folder above the state directory that belongs to a user outside of the container is refused.',
+    without:
+      'A parent folder of the state directory that belongs to a user outside the container is refused.',
     isHere: () => existsSync('/proc/self/uid_map'),
   },
   {
     name: 'the list of users in /etc/passwd',
     adapter: 'src/adapters/process/users.ts',
-    without: 'Nothing warns that others can log in while no token is set.',
+    without: 'Nothing warns that other users can log in while no token is set.',
     isHere: isLinux,
   },
 ];

@@ -52,7 +52,7 @@ export const agentPromptCommand = defineCommand({
       ...(timeout === undefined ? {} : { timeout }),
     };
     const answer = await client.promptAgent(name, prompt);
-    const text = answer.lines?.map(sanitizeLine).join('\n') ?? `${given} has got the prompt`;
+    const text = answer.lines?.map(sanitizeLine).join('\n') ?? `${given} received the prompt`;
     context.out.record(answer, () => text);
     return report(context, given, answer);
   },

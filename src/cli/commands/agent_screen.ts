@@ -51,6 +51,6 @@ export const agentKeysCommand = defineCommand({
       const { bytes } = await client.typeKeys(name, part);
       typed = { name, bytes: typed.bytes + bytes };
     }
-    context.out.record(typed, () => `${given} has got ${countText(typed.bytes, 'byte')}`);
+    context.out.record(typed, () => `${given} received ${countText(typed.bytes, 'byte')}`);
   },
 });

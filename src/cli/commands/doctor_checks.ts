@@ -348,8 +348,8 @@ const limits = withLocal(async (_cli, { stateDir: path }) => {
   const running = runningDaemon(path);
   if (!running) return [];
   const trouble = limitsTrouble(running.pid, path);
-  if (trouble === null) return ok('limits of services are held by control groups');
-  const about = `limits of services: only memory is held, by the statistics of every 2 s; ${trouble}`;
+  if (trouble === null) return ok('limits of services are enforced by control groups');
+  const about = `limits of services: only the one on memory is enforced, every 2 s; ${trouble}`;
   return ok(about);
 });
 

@@ -154,7 +154,7 @@ const keys = defineTool({
   }),
   output: Typed,
   run: ({ client, signal }, { name, ...typed }) => client.typeKeys(name, typed, { signal }),
-  text: ({ name, bytes }) => `${name} has got ${bytes} bytes. \`agent_screen\` shows what came of it.`,
+  text: ({ name, bytes }) => `${name} received ${bytes} bytes. \`agent_screen\` shows the effect.`,
 });
 
 const sleep = defineTool({

@@ -515,7 +515,7 @@ it('berth doctor checks the machine', async () => {
     .filter((about) => about.startsWith('limits '));
   expect([others, states.get(limits)]).toEqual([[], 'ok']);
   const isHeld = limitsTrouble(daemon.pid, daemon.stateDir) === null;
-  if (isHeld) expect(limits).toBe('limits of services are held by control groups');
+  if (isHeld) expect(limits).toBe('limits of services are enforced by control groups');
   else expect(limits).toMatch(reason);
   const bad = join(folder(), 'config.toml');
   writeFileSync(bad, 'port = "x"\n');
