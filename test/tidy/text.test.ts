@@ -63,8 +63,9 @@ describe('the text of the source tree', () => {
   it('cites headings of the reference that exist, and no other document', () => {
     const headings = [...read(reference).text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
     expect(headings.filter((heading, index) => headings.indexOf(heading) !== index)).toEqual([]);
-    // A citation is the path and one heading or more: "Heading", "Another". In Markdown the path may also be a link.
-    const CITATION = new RegExp(`${reference.replace('.', '\\.')}( "[^"\\n]+"(?:, "[^"\\n]+")*)?`, 'g');
+    // A citation is the path and one heading or more: "Heading", "Another". In Markdown the path may also be a link
+    // or code.
+    const CITATION = new RegExp(`${reference.replace('.', '\\.')}\`?( "[^"\\n]+"(?:, "[^"\\n]+")*)?`, 'g');
     const cited = [...sources, ...tests, ...documents].flatMap(({ path, text }) =>
       [...text.matchAll(CITATION)].flatMap(([, names]) => {
         if (names === undefined) return path.endsWith('.md') ? [] : [{ path, name: '' }];
