@@ -10,6 +10,10 @@ import { cpuMs, memoryOf } from './kit/process_stats.ts';
 
 const AGENTS = 100;
 const MEASURED_MS = 10_000;
+/** More than the usual pool has. */
+const MANY_PORTS = '[agents]\nports = [8100, 8400]\n';
+/** Enough of them to run all code of an agent until it is compiled. */
+const FIRST = 50;
 const TIMES = 15;
 /** A status of two lines that is redrawn in place. */
 const FRAME = String.raw`printf "\r\e[2K%s Working (%ds)\r\n\e[2K  esc to interrupt\e[A", $c, time-$b`;
@@ -82,13 +86,13 @@ async function questionMs({ ask, port }: Daemon): Promise<number> {
 
 /** The memory of agents, by number, once the threads have released what the starts needed. */
 interface Memory {
-  /** MiB, including what is loaded only once. */
+  /** MiB for the first `FIRST`, with code and data that is there once for all. */
   first: number;
-  /** KiB for each further agent. */
+  /** KiB for each of the next `AGENTS`. */
   next: number;
 }
 
-/** The memory that `AGENTS` agents started by `begin`, the first one alone, add to the processes `of`. */
+/** The memory that agents started by `begin` add to the processes `of`. */
 async function memoryOfAgents(
   of: readonly number[],
   begin: (count: number) => Promise<unknown>,
@@ -101,8 +105,8 @@ async function memoryOfAgents(
     return used() - before;
   };
   await pause(SETTLE_MS);
-  const first = await grown(1);
-  return { first, next: ((await grown(AGENTS - 1)) * KIB) / (AGENTS - 1) };
+  const first = await grown(FIRST);
+  return { first, next: ((await grown(AGENTS)) * KIB) / AGENTS };
 }
 
 const memoryOfBare = (): Promise<Memory> =>
@@ -118,14 +122,14 @@ const memoryOfDaemon = (): Promise<Memory> =>
       for (const end = made + count; made < end; made += 1)
         await ask('POST', '/v1/agents/spinup', { name: `agent-${made}`, cmd: `seq 50; ${RESTING}` });
     });
-  });
+  }, MANY_PORTS);
 
 async function memory(): Promise<Row[]> {
   const [floor, subject] = [await memoryOfBare(), await memoryOfDaemon()];
   const row = (name: string, unit: string, of: (memory: Memory) => number): Promise<Row> =>
     cost(name, unit, { floor: async () => of(floor), subject: async () => of(subject), turns: 1 });
   return [
-    await row('memory more with the first at rest', 'MiB', ({ first }) => first),
+    await row(`memory more with the first ${FIRST} at rest`, 'MiB', ({ first }) => first),
     await row('memory more for each next at rest', 'KiB', ({ next }) => next),
   ];
 }
