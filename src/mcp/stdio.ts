@@ -11,6 +11,10 @@ import { FollowedResources, listenedUris } from './resources.ts';
 import { createMcpServer } from './server.ts';
 import type { Workplace } from './tool.ts';
 
+/** What is wrong with what the client has sent; the package's own text for it is a dump of its schemas. */
+const inputFault = (error: Error): Error =>
+  'issues' in error ? new Error('ignored a line that is not a message of JSON-RPC 2.0') : error;
+
 /** stdin and stdout; `see` gets every message of the client before it is handled. */
 function seenStdio(see: (message: JSONRPCMessage) => void, onClosed: () => void): McpTransport {
   const wire = new StdioServerTransport();
@@ -20,7 +24,7 @@ function seenStdio(see: (message: JSONRPCMessage) => void, onClosed: () => void)
         see(message);
         seen.onmessage?.(message);
       };
-      wire.onerror = (error) => seen.onerror?.(error);
+      wire.onerror = (error) => seen.onerror?.(inputFault(error));
       wire.onclose = () => {
         onClosed();
         seen.onclose?.();
@@ -57,14 +61,17 @@ class ListenedResources {
   }
 }
 
-/** Serves until stdin ends. `onError` gets the errors that no response reports. */
-export function serveOnStdio(workplace: Workplace, onError: (error: unknown) => void): Promise<void> {
+/**
+ * Serves until stdin ends; `onError` gets the errors that no response reports. Resolves with whether all of
+ * stdin was read: an over-long line ends the connection before.
+ */
+export function serveOnStdio(workplace: Workplace, onError: (error: unknown) => void): Promise<boolean> {
   return new Promise((resolve) => {
     let tell = (_uri: string): void => {};
     const followed = new FollowedResources(workplace, (uri) => tell(uri), onError);
     const closed = (): void => {
       followed.close();
-      resolve();
+      resolve(process.stdin.readableEnded);
     };
     const transport = seenStdio(new ListenedResources(followed).see, closed);
     serveStdio(

@@ -63,9 +63,9 @@ export const mcpCommand = defineCommand({
       baseEnv: shellEnvironment(process.env),
       bringUp: (folder, signal) => bringUp(context, folder, signal),
     };
-    await serveOnStdio(workplace, (error) => {
+    const isComplete = await serveOnStdio(workplace, (error) => {
       stderr().write(`berth mcp: ${sanitize(error instanceof Error ? error.message : String(error))}\n`);
     });
-    return undefined;
+    return isComplete ? undefined : 1;
   },
 });

@@ -169,7 +169,10 @@ export class AccessKeys {
     const apiToken = apiTokenOfKey(id);
     const own = apiToken === null ? this.secretOf(id) : this.tokens.hashOf(apiToken);
     const secret = shared?.secret ?? own;
-    if (secret === null) throw fail('unauthorized', 'unknown key: it was already used, or has expired');
+    if (secret === null) {
+      const kind = apiToken === null ? 'unknown key: it was already used' : 'unknown token: it was revoked';
+      throw fail('unauthorized', `${kind}, or has expired`);
+    }
     return { proof: hmac(secret, proofText(nonce, host, life)), life };
   }
 

@@ -45,6 +45,9 @@ describe('a proof', () => {
     const { keys } = keysOf('secret');
     for (const id of ['', 'code-x', 'page-x', 'live-token', 'live-page-x', '__proto__', 'page-zzzzzz-x'])
       expect(() => prove(keys, id)).toThrow('unknown key');
+    expect(() => prove(keys, `brt_${'0'.repeat(26)}`)).toThrow(
+      'unknown token: it was revoked, or has expired',
+    );
   });
 });
 
