@@ -73,6 +73,14 @@ export class AgentPrompts {
     }
   }
 
+  /**
+   * Whether an idle agent is about to work: a prompt is being typed or waits, or one was submitted so
+   * recently that the state may not show it yet. Fails not_running without a terminal.
+   */
+  get isUnderWay(): boolean {
+    return this.entering > 0 || !('found' in this.lookIdle(this.options.status()));
+  }
+
   /** The client has disconnected: a prompt that is still waiting is not typed. */
   cancel(id: string): null {
     const prompt = this.open.get(id);

@@ -30,6 +30,8 @@ export interface AgentSessionOptions extends AgentConversationsOptions {
   known: () => Known;
   /** The current screen of the run. */
   screen: (run: string) => KeptScreen;
+  /** Whether it has just been given a prompt, which its state may not show yet. Called while it is idle. */
+  isPrompted: () => boolean;
   /** Ends the process and cancels any restart. */
   stop: () => Promise<StopReply>;
   /** The row in the views must be sent again. */
@@ -55,6 +57,8 @@ export class AgentSession {
   /** The state change at which the conversation was last searched for. */
   private searchedAt = 0;
   private cancelIdle = (): void => {};
+  /** When a sleep last failed, epoch milliseconds: the idle time then begins anew. */
+  private refusedAt = 0;
 
   constructor(options: AgentSessionOptions) {
     this.options = options;
@@ -166,7 +170,8 @@ export class AgentSession {
     if (!sleep || doing !== 'idle' || viewers > 0 || this.sleeping) return;
     const idleMs = Math.max(SESSION.minIdleMs, Math.round(sleep.afterMinutes * 60_000));
     // At most `idleMs`, even if the clock was set back.
-    const leftMs = Math.min(idleMs, Math.max(0, since + idleMs - context.clock.now()));
+    const from = Math.max(since, this.refusedAt);
+    const leftMs = Math.min(idleMs, Math.max(0, from + idleMs - context.clock.now()));
     this.cancelIdle = context.clock.after(leftMs, () => this.inBackground(this.sleep(false)));
   }
 
@@ -178,8 +183,14 @@ export class AgentSession {
   sleep(isForced: boolean): Promise<SleepReply> {
     this.sleeping ??= Promise.resolve()
       .then(() => this.sleepNow(isForced))
+      .catch((error: unknown) => {
+        this.refusedAt = this.options.context.clock.now();
+        throw error;
+      })
       .finally(() => {
         this.sleeping = null;
+        // A change during the sleep may have cancelled the timer.
+        this.follow();
       });
     return this.sleeping;
   }
@@ -246,12 +257,15 @@ export class AgentSession {
 
   /** The run of an agent that is idle. Fails not_running, agent_working and agent_blocked. */
   private idleRun(): LiveRun {
-    const { known, name, status } = this.options;
+    const { isPrompted, known, name, status } = this.options;
     const { state } = known();
     const run = liveRun(state);
     if (!run) throw fail('not_running', `${name} does not run`);
     const { state: doing, question } = status();
-    if (doing === 'idle' && state.phase === 'running') return run;
+    if (doing === 'idle' && state.phase === 'running') {
+      if (!isPrompted()) return run;
+      throw fail('agent_working', `${name} has just been given a prompt: it is not put to sleep`);
+    }
     if (doing === 'blocked')
       throw questionFailure(`${name} waits for an answer, so it is not put to sleep`, question);
     throw fail('agent_working', `${name} is ${doing}: only an idle agent is put to sleep`);

@@ -1,5 +1,6 @@
 // The parts of a service, which need each other: each gets functions that access the others when called.
 import { type Context, tolerateFailure } from '../../runtime/actor.ts';
+import type { AgentRequests } from './agent_requests.ts';
 import { AgentSession } from './agent_session.ts';
 import type { AgentState } from './agent_state.ts';
 import { type AgentTerminal, DEFAULT_TERMINAL_SIZE, type TerminalConfig } from './agent_terminal.ts';
@@ -37,6 +38,7 @@ export interface SupervisedParts {
   readonly machine: ServiceMachine;
   readonly files: FileWatch;
   readonly agent: AgentState;
+  readonly requests: AgentRequests;
 }
 
 export function createDoor(parts: SupervisedParts, { ports, store }: ServiceConfig): ServiceDoor {
@@ -67,6 +69,7 @@ export function createSession(parts: SupervisedParts, { store }: ServiceConfig):
     known: () => parts.life.snapshot(),
     status: () => parts.agent.status(),
     screen: (run) => terminal.keptScreen(run, size()),
+    isPrompted: () => parts.requests.prompts.isUnderWay,
     stop: () => parts.machine.stop(null),
     onChanged: () => parts.life.publish(),
   });

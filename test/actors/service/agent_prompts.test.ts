@@ -136,6 +136,23 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
+  it('is under way until the state of the agent shows it, or long enough after', async () => {
+    const bot = new Program();
+    expect(bot.prompts.isUnderWay).toBe(false);
+    const answer = bot.prompt('one');
+    expect(bot.prompts.isUnderWay).toBe(true);
+    await bot.pass(TYPING_MS);
+    expect(await answer).toBe('idle');
+    expect(bot.prompts.isUnderWay).toBe(true);
+    await bot.pass(AGENT_STATE.outputMs);
+    expect(bot.prompts.isUnderWay).toBe(false);
+    await Promise.all([bot.prompt('two'), bot.pass(TYPING_MS)]);
+    await bot.pass(1);
+    bot.become('working');
+    bot.become('idle');
+    expect(bot.prompts.isUnderWay).toBe(false);
+  });
+
   it('is pasted while bracketed paste is on, however long ago the program enabled it', async () => {
     const bot = new Program();
     bot.output = `\x1b[?25l\x1b[?1;2004h${'x'.repeat(600_000)}`;

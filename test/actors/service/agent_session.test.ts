@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import type { StoredSession } from '../../../src/protocol/agent_sessions.ts';
 import type { AgentStateProtocol, AgentStatus } from '../../../src/protocol/agent_state.ts';
 import type { AgentType } from '../../../src/protocol/agent_types.ts';
+import type { PromptProtocol } from '../../../src/protocol/prompts.ts';
 import type { RunEnd } from '../../../src/protocol/service.ts';
 import type { TerminalProtocol, TerminalViewersProtocol } from '../../../src/protocol/terminal.ts';
 import { Failure, type Ref } from '../../../src/runtime/actor.ts';
 import { deferred } from '../../../src/runtime/deferred.ts';
-import { AGENT_STATE } from '../../../src/settings/agent_limits.ts';
+import { AGENT_STATE, PROMPT } from '../../../src/settings/agent_limits.ts';
 import { must } from '../../kit/must.ts';
 import { AGENT, type Plan, quiet, running, type Supervised, supervise } from '../../kit/service.ts';
 
@@ -173,6 +174,22 @@ describe('an agent', () => {
     expect(code(await unknown.start({ wake: true }).catch((error: unknown) => error))).toBe('no_session');
     await unknown.start({ wake: true, force: true });
     expect(unknown.commands()).toEqual(['amp', 'amp']);
+  });
+
+  it('is not put to sleep, nor falls asleep, while a prompt is typed', async () => {
+    const { world, sleep, status } = await idleOne({ spec: { sleep: { afterMinutes: 30 } } });
+    await world.advance(30 * 60_000 - LONG_MS - 1);
+    const prompts = world.services.ref<PromptProtocol>('service:web');
+    const prompt = { id: 'one', text: 'go on', queue: false, wait: null, timeoutMs: 60_000 };
+    const prompted = prompts.ask('prompt', prompt).catch(code);
+    expect(code(await sleep().catch((error: unknown) => error))).toBe('agent_working');
+    expect(status().state).toBe('idle');
+    await world.advance(PROMPT.maxDeafMs + PROMPT.quietMs + PROMPT.stalledMs);
+    expect(await prompted).toBe('agent_stalled');
+    expect(status().state).toBe('idle');
+    // The idle time began anew when the sleep was refused.
+    await world.advance(30 * 60_000);
+    expect(status().state).toBe('asleep');
   });
 
   it('goes to sleep after its idle time, while nobody is attached', async () => {
