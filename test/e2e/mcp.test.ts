@@ -325,6 +325,21 @@ describe('a request over HTTP', () => {
     }
   });
 
+  it('ends a wait for an event with the removal of its service', async () => {
+    const daemon = await daemonOf();
+    const client = await overHttp(daemon, '2026-07-28');
+    const { last } = await call(client, 'events', {});
+    await call(client, 'register', { name: 'web', cmd: 'sleep 1000', port: null });
+    const wait = { name: 'web', since: last ?? 0, timeout: 50_000 };
+    const woken = failure(client, 'wait_for', { ...wait, event: 'service.woke' });
+    await daemon.request('DELETE', '/v1/services/web');
+    expect(await woken).toContain('unknown_service');
+    expect(await call(client, 'wait_for', { ...wait, event: 'service.removed' })).toMatchObject({
+      met: true,
+      status: null,
+    });
+  });
+
   it('notifies subscribers of changes of a log', async () => {
     const daemon = await daemonOf();
     await daemon.request('POST', '/v1/services', {

@@ -62,10 +62,12 @@ async function untilEvent(call: ToolCall, { event, name, since }: WaitInput): Pr
   const { client, signal } = call;
   const lastEventId = since ?? (await newestEvent(call));
   const names = name === undefined ? [] : [name];
-  const types = event === undefined ? [] : [event];
+  const types: EventType[] = event === undefined ? [] : [event, 'service.removed'];
   for await (const one of client.events({ types, names, lastEventId, signal })) {
     const found = eventOf(one);
-    if (found) return { event: found };
+    if (found?.type === event) return { event: found };
+    // A service that is removed has no more events. Fails unless it is registered again.
+    if (found && name !== undefined) await client.service(name, { signal });
   }
   return null;
 }
@@ -87,10 +89,20 @@ function wantedOf(call: ToolCall, input: WaitInput): Promise<Found | null> {
   return status === undefined ? untilLine(call, name, input) : untilStatus(call, name, status);
 }
 
+/** The status after the wait; null where none was named, or where the event is the end of the service. */
+async function statusOf(
+  { client, signal }: ToolCall,
+  { name }: WaitInput,
+  found: Found | null,
+): Promise<ServiceStatus | null> {
+  if (name === undefined || found?.event?.type === 'service.removed') return null;
+  return (await client.service(name, { signal })).status;
+}
+
 /** Waits as `input` says. Rejects with a BerthError, and with the reason of the call's signal. */
 export async function waitFor(call: ToolCall, input: WaitInput): Promise<WaitAnswer> {
-  const { client, signal } = call;
-  const { name, timeout = DEFAULT_TIMEOUT_MS } = input;
+  const { signal } = call;
+  const { timeout = DEFAULT_TIMEOUT_MS } = input;
   const began = performance.now();
   const late = AbortSignal.timeout(timeout);
   const inTime = { ...call, signal: AbortSignal.any([signal, late]) };
@@ -99,7 +111,7 @@ export async function waitFor(call: ToolCall, input: WaitInput): Promise<WaitAns
     throw error;
   });
   signal.throwIfAborted();
-  const status = name === undefined ? null : (await client.service(name, { signal })).status;
+  const status = await statusOf(call, input, found);
   const waitedMs = Math.round(performance.now() - began);
   return { met: found !== null, waitedMs, status, line: null, event: null, ...found };
 }
