@@ -66,7 +66,7 @@ export async function openDaemonStore(options: FirstStoreOptions): Promise<Store
     // Everything acknowledged can still be read at this point.
     void copier?.copy();
   };
-  const open = () => openStore(paths.store, { ...optionsOf(options), onLost: once(onLost) });
+  const open = () => openStore(paths.store, { ...optionsOf(options), isChecked: true, onLost: once(onLost) });
   const found = withWayBack(paths, open);
   const store = isAlone && found.format < STORE_FORMAT ? await renew(found, options, open) : found;
   copier = new StoreCopier(store, paths.storeCopy, report);

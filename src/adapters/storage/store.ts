@@ -45,6 +45,8 @@ export interface StoreOptions {
    * then drops it. Without it a damaged row is an error.
    */
   onDamaged?: (row: EncodedRow, reason: string) => boolean;
+  /** Whether to read the pages of all keys, and throw when one is damaged; default false. */
+  isChecked?: boolean;
   /** Called when the file was found removed or replaced. */
   onLost?: () => void;
 }
@@ -243,7 +245,18 @@ class EmbeddedStore implements Store {
     if (typeof format !== 'number' || format < 1 || format > STORE_FORMAT)
       throw storeUnusable(path, `has format ${format}, this version of berth reads up to ${STORE_FORMAT}`);
     if (!bytes) this.createTables();
+    if (this.options.isChecked) this.readKeys();
     return format;
+  }
+
+  /** Throws storage_lost when a page of a table is damaged: whatever reads the table would crash. */
+  private readKeys(): void {
+    try {
+      for (const name of TABLE_NAMES) for (const _key of this.database(name).getKeys());
+    } catch (error) {
+      // A damaged key has errors of its own, such as those of a number.
+      throw storeUnusable(this.path, `is damaged: ${(error as Error).message}`);
+    }
   }
 
   /** All tables in one commit, because each commit waits for the disk. */
