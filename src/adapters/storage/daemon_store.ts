@@ -19,7 +19,7 @@ import { type FieldTypes, hasFields } from './field_types.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
 import { openStore, STORE_FORMAT, type StoreOptions } from './store.ts';
 import { readStoreCopy, StoreCopier, storeCopyTime, writeStoreCopy } from './store_copy.ts';
-import { fileBytes, isDiskFull, isTruncated, storeUnusable } from './store_file.ts';
+import { type FileLoss, fileBytes, isDiskFull, isTruncated, storeUnusable } from './store_file.ts';
 import type { PagesInFlight } from './store_room.ts';
 import { type EncodedRow, type Store, TABLES } from './store_tables.ts';
 
@@ -61,10 +61,10 @@ export async function openDaemonStore(options: FirstStoreOptions): Promise<Store
   if (restore) await restoreStore(options);
   checkPresence(paths);
   let copier: StoreCopier | undefined;
-  const onLost = (): void => {
-    report(`${paths.store} was removed or replaced: changes are refused until the daemon is restarted`);
-    // Everything acknowledged can still be read at this point.
-    void copier?.copy();
+  const onLost = (loss: FileLoss): void => {
+    report(`${paths.store} was ${loss}: changes are refused until the daemon is restarted`);
+    // Everything acknowledged can still be read at this point, except from a truncated file.
+    void (loss === 'truncated' ? copier?.close() : copier?.copy());
   };
   const open = () => openStore(paths.store, { ...optionsOf(options), isChecked: true, onLost: once(onLost) });
   const found = withWayBack(paths, open);
@@ -73,10 +73,10 @@ export async function openDaemonStore(options: FirstStoreOptions): Promise<Store
   return { ...bound(store), close: () => copier.close().then(() => store.close()) };
 }
 
-function once(work: () => void): () => void {
+function once<T>(work: (given: T) => void): (given: T) => void {
   let isDone = false;
-  return () => {
-    if (!isDone) work();
+  return (given) => {
+    if (!isDone) work(given);
     isDone = true;
   };
 }

@@ -12,7 +12,7 @@ import { isFailure } from '../../runtime/actor.ts';
 import { encodeMsgpack } from '../../runtime/msgpack.ts';
 import { CommitQueue } from './commit_queue.ts';
 import { decodeRow, encodeRow } from './row_codec.ts';
-import { openStoreFile, StoreFile, storeUnusable } from './store_file.ts';
+import { type FileLoss, openStoreFile, StoreFile, storeUnusable } from './store_file.ts';
 import { newPagesInFlight, type PagesInFlight, StoreRoom } from './store_room.ts';
 import {
   type EncodedRow,
@@ -47,8 +47,8 @@ export interface StoreOptions {
   onDamaged?: (row: EncodedRow, reason: string) => boolean;
   /** Whether to read the pages of all keys, and throw when one is damaged; default false. */
   isChecked?: boolean;
-  /** Called when the file was found removed or replaced. */
-  onLost?: () => void;
+  /** Called when the file was found removed, replaced or truncated. */
+  onLost?: (loss: FileLoss) => void;
 }
 
 type RawDatabase = Database<Uint8Array, string>;

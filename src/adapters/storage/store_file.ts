@@ -58,6 +58,9 @@ const COPY_ON_WRITE: ReadonlySet<number> = new Set([0x9123683e, 0x2fc12fc1, 0xca
 /** The Failure of a store that cannot be used; `why` follows the name of its file. */
 export const storeUnusable = (path: string, why: string): Failure => fail('storage_lost', `${path}: ${why}`);
 
+/** What someone else may do to the file while it is in use. */
+export type FileLoss = 'removed or replaced' | 'truncated';
+
 /** The open file of a store. */
 export class StoreFile {
   readonly path: string;
@@ -65,19 +68,29 @@ export class StoreFile {
   private readonly fd: number;
   private readonly inode: number;
   private readonly isCopyOnWrite: boolean;
+  /** The size when it was last looked at. Neither lmdb nor this program makes the file smaller. */
+  private bytes: number;
+  private isShortened = false;
 
   /** The file at `path`, which is open as `fd` and which lmdb has opened too. */
   constructor(path: string, fd: number) {
     this.path = path;
     this.fd = fd;
-    this.inode = fstatSync(fd).ino;
+    const { ino, size } = fstatSync(fd);
+    this.inode = ino;
+    this.bytes = size;
     this.isCopyOnWrite = COPY_ON_WRITE.has(statfsSync(path).type);
     this.pageBytes = readMetaPage(fd, 0)?.pageBytes ?? META_PAGE.bytes;
   }
 
-  /** Whether the file is still the one at its path. */
-  isInPlace(): boolean {
-    return statSync(this.path, { throwIfNoEntry: false })?.ino === this.inode;
+  /** null: the file is still the one at its path, and has never become smaller. */
+  loss(): FileLoss | null {
+    const { ino, size = 0 } = statSync(this.path, { throwIfNoEntry: false }) ?? {};
+    if (ino !== this.inode) return 'removed or replaced';
+    // Another thread may have enlarged a truncated file since.
+    this.isShortened ||= size < this.bytes;
+    this.bytes = size;
+    return this.isShortened ? 'truncated' : null;
   }
 
   /** Pages up to the last one in use, by the newer of the two meta pages. */

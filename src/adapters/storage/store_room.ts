@@ -4,7 +4,7 @@
 // a full disk, changes that are essential still use them.
 import { fail } from '../../protocol/errors.ts';
 import { STORE } from '../../settings/limits.ts';
-import { type StoreFile, storeUnusable } from './store_file.ts';
+import { type FileLoss, type StoreFile, storeUnusable } from './store_file.ts';
 
 /** What one commit changes. */
 export interface CommitSize {
@@ -37,11 +37,11 @@ export const newPagesInFlight = (): PagesInFlight => new SharedArrayBuffer(4);
 export class StoreRoom {
   private readonly file: StoreFile;
   private readonly inFlight: Int32Array;
-  private readonly onLost: () => void;
+  private readonly onLost: (loss: FileLoss) => void;
   /** Renews the reserve as soon as there is room. */
   private renewal: NodeJS.Timeout | undefined;
 
-  constructor(file: StoreFile, inFlight: PagesInFlight, onLost: () => void) {
+  constructor(file: StoreFile, inFlight: PagesInFlight, onLost: (loss: FileLoss) => void) {
     this.file = file;
     this.inFlight = new Int32Array(inFlight);
     this.onLost = onLost;
@@ -50,7 +50,7 @@ export class StoreRoom {
   /**
    * Runs `commit` with room for all that it may write. Fails storage_full, before it runs, without enough
    * room. Fails storage_lost when the file is no longer in its place, before or after: the change would be
-   * gone at the next start.
+   * gone at the next start. The same when the file was truncated, before anything reads its missing pages.
    */
   async during(size: CommitSize, commit: () => Promise<void>): Promise<void> {
     const pages = this.begin(size);
@@ -92,9 +92,10 @@ export class StoreRoom {
   }
 
   private checkPlace(): void {
-    if (this.file.isInPlace()) return;
-    this.onLost();
-    throw storeUnusable(this.file.path, 'was removed or replaced while the daemon runs');
+    const loss = this.file.loss();
+    if (loss === null) return;
+    this.onLost(loss);
+    throw storeUnusable(this.file.path, `was ${loss} while the daemon runs`);
   }
 
   /** Whether `bytes` are allocated now, and the reserve too unless the change is essential. */

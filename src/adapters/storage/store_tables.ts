@@ -115,7 +115,7 @@ export interface StoreTable<V> {
   /**
    * Resolves when the row is on disk. Changes requested in one turn, to any tables, form one commit: all are
    * made or none. Fails storage_full; the store is then unchanged. Fails storage_lost when the file has been
-   * removed or replaced.
+   * removed, replaced or truncated.
    */
   put(key: string, value: V): Promise<void>;
   remove(key: string): Promise<void>;

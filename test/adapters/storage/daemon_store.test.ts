@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -141,6 +142,28 @@ describe('a store that existed and is missing', () => {
     await store.close();
     expect(state.log.join()).toContain('was removed or replaced');
     expect(names(await state.open(true))).toEqual(['api', 'web']);
+  });
+});
+
+describe('a store that is truncated while it is in use', () => {
+  it('refuses changes and says so once, and is neither enlarged nor copied', async () => {
+    const state = await usedState();
+    const store = await state.open();
+    await store.table('services').put('api', service('api'));
+    const copied = readFileSync(state.paths.storeCopy);
+    truncateSync(state.paths.store, 4096);
+    for (const name of ['db', 'web']) {
+      const change = store.table('services').put(name, service(name));
+      await expect(change).rejects.toMatchObject({
+        code: 'storage_lost',
+        message: expect.stringContaining('was truncated while the daemon runs'),
+      });
+    }
+    await store.close();
+    expect(statSync(state.paths.store).size).toBe(4096);
+    expect(readFileSync(state.paths.storeCopy)).toEqual(copied);
+    expect(state.log.filter((line) => line.includes('was truncated'))).toHaveLength(1);
+    expect(names(await state.open(true))).toEqual(['web']);
   });
 });
 
