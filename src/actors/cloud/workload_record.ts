@@ -151,32 +151,46 @@ type EarlierWorkload = Partial<StoredWorkload> &
 
 type EarlierReceipt = Omit<SleepReceipt, 'from' | 'holdUntil'> & Partial<SleepReceipt>;
 
-/** The fields that later versions have added. */
-const ADDED = [
-  'lastActivityAt',
-  'usedAt',
-  'scaledAt',
-  'maxReplicas',
-  'isReceiptSpent',
-  'span',
-  'switched',
-] as const;
-const ADDED_TO_SEEN = [
-  'generation',
-  'labels',
-  'replicaSet',
-  'wakeReceipt',
-  'activity',
-  'sleep',
-  'requests',
-] as const;
+/** Every field that a record has. A new one is added here, or earlier records would be taken for complete. */
+const RECORD_FIELDS: Record<Exclude<keyof StoredWorkload, 'autoscalers'>, true> = {
+  id: true,
+  clusterId: true,
+  seen: true,
+  state: true,
+  sleepReason: true,
+  desiredReplicas: true,
+  autoSleep: true,
+  idleMinutes: true,
+  lastActivityAt: true,
+  usedAt: true,
+  scaledAt: true,
+  maxReplicas: true,
+  isReceiptSpent: true,
+  undone: true,
+  span: true,
+  switched: true,
+  gone: true,
+};
+const FIELDS = Object.keys(RECORD_FIELDS) as (keyof StoredWorkload)[];
 
-/** Whether this version wrote the record, and no time in it is ahead of `now`. */
+/** What later versions have added to an observation, as it is where it was not looked at. */
+const UNSEEN = {
+  generation: 0,
+  labels: '' as ObservedWorkload['labels'],
+  replicaSet: null,
+  wakeReceipt: null,
+  activity: null,
+  sleep: null,
+  requests: { cpu: 0, memory: 0 },
+} satisfies Partial<ObservedWorkload>;
+const UNSEEN_FIELDS = Object.keys(UNSEEN) as (keyof typeof UNSEEN)[];
+
+/** Whether the record needs no completion: it has every field, and no time in it is ahead of `now`. */
 function isCurrent(stored: EarlierWorkload, now: number): stored is StoredWorkload {
   const { usedAt = 0, scaledAt = 0, span, seen } = stored;
   return (
-    ADDED.every((field) => stored[field] !== undefined) &&
-    ADDED_TO_SEEN.every((field) => seen[field] !== undefined) &&
+    FIELDS.every((field) => stored[field] !== undefined) &&
+    UNSEEN_FIELDS.every((field) => seen[field] !== undefined) &&
     (seen.receipt === null || (seen.receipt.from !== undefined && seen.receipt.holdUntil !== undefined)) &&
     Math.max(usedAt, scaledAt, span?.since ?? 0) <= now
   );
@@ -193,21 +207,9 @@ export function loadedWorkload(stored: EarlierWorkload, now: number): StoredWork
   const { lastActivityAt = null, usedAt, scaledAt = awakeSince ?? now } = row;
   const lastUse =
     usedAt ?? Math.max(awakeSince ?? 0, autoSleepSince ?? 0, lastActivityAt ?? 0, lastByteAt ?? 0);
-  const { generation = 0, labels = '', replicaSet = null, wakeReceipt = null, activity = null } = stored.seen;
-  const { sleep = null, requests = { cpu: 0, memory: 0 } } = stored.seen;
   const saved: EarlierReceipt | null = stored.seen.receipt;
   const receipt = saved && { from: null, holdUntil: null, ...saved };
-  const seen = {
-    ...stored.seen,
-    generation,
-    labels,
-    replicaSet,
-    receipt,
-    wakeReceipt,
-    activity,
-    sleep,
-    requests,
-  };
+  const seen = { ...UNSEEN, ...stored.seen, receipt };
   return {
     ...newWorkload(stored.clusterId, seen, now),
     ...row,
