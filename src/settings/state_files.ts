@@ -1,6 +1,7 @@
 // Guards against unexpected objects in place of files in the state directory:
 // docs/reference.md "State directory". Opening a FIFO waits for its other side, and lmdb ends the process on
 // a device, so each path is checked first.
+import { isUtf8 } from 'node:buffer';
 import {
   closeSync,
   constants,
@@ -106,22 +107,35 @@ class TextBuffer {
   toString(): string {
     return this.bytes.toString('utf8', 0, this.length);
   }
+
+  isUtf8(): boolean {
+    return isUtf8(this.bytes.subarray(0, this.length));
+  }
+}
+
+function readFile(path: string): TextBuffer {
+  const { fd, stat } = openText(path);
+  try {
+    if (stat.isFIFO()) throw new StateFileError('it is a FIFO, and not a file');
+    const text = new TextBuffer();
+    while (text.readFrom(fd) > 0);
+    return text;
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /**
  * The text of a file that others may have written. Never waits: a FIFO is refused, and a device must have its
  * end at hand, as `/dev/null` does. Throws the system's error, or one that says what is wrong.
  */
-export function readTextFile(path: string): string {
-  const { fd, stat } = openText(path);
-  try {
-    if (stat.isFIFO()) throw new StateFileError('it is a FIFO, and not a file');
-    const text = new TextBuffer();
-    while (text.readFrom(fd) > 0);
-    return text.toString();
-  } finally {
-    closeSync(fd);
-  }
+export const readTextFile = (path: string): string => readFile(path).toString();
+
+/** As `readTextFile`, for a file that is written back: one that is not UTF-8 is refused too. */
+export function readUtf8File(path: string): string {
+  const text = readFile(path);
+  if (!text.isUtf8()) throw new StateFileError('it is not UTF-8');
+  return text.toString();
 }
 
 /** A nameless pipe, as from `<(command)`, cannot be found again by its path. */

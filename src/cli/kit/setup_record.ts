@@ -1,12 +1,11 @@
 // Records the original content of each file that `berth agent init` changes, so that `--remove` restores
 // exactly that content.
-import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { withFileLock } from '../../adapters/process/file_lock.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
-import { readTextFile } from '../../settings/state_files.ts';
+import { readUtf8File } from '../../settings/state_files.ts';
 import { statePaths } from '../../settings/state_paths.ts';
 import { CommandError } from './exit_codes.ts';
 import { UneditableError } from './file_edits.ts';
@@ -28,12 +27,10 @@ const LOCK_TIMEOUT_MS = 10_000;
 export function textOfFile(path: string): string | null {
   if (!existsSync(path)) return null;
   try {
-    const text = readTextFile(path);
-    if (isUtf8(readFileSync(path))) return text;
+    return readUtf8File(path);
   } catch (error) {
     throw new UneditableError((error as Error).message);
   }
-  throw new UneditableError('it is not UTF-8');
 }
 
 /** Runs `work` on the record of a state directory while no other process changes it. */
