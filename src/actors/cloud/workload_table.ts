@@ -16,17 +16,11 @@ import { CLOUD, SAVINGS } from '../../settings/cloud_limits.ts';
 import { ChangeAllowances } from './change_allowances.ts';
 import { scopesOf } from './cluster_scopes.ts';
 import { countSleep, type EndedSpan, SavingsTotals, type Sight, savingsOf, savingsUntil } from './savings.ts';
+import { loadedWorkload } from './stored_workload.ts';
 import { WatchStates } from './watch_states.ts';
 import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
 import { changeEvents } from './workload_events.ts';
-import {
-  loadedWorkload,
-  type Observer,
-  observe,
-  tombstoneOf,
-  workloadId,
-  workloadRow,
-} from './workload_record.ts';
+import { type Observer, observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
 
 const isWithin = ({ kind, namespace }: WorkloadScope, seen: ObservedWorkload): boolean =>
   seen.kind === kind && (namespace === null || seen.namespace === namespace);

@@ -2,7 +2,8 @@
 // docs/reference.md "Savings".
 import { describe, expect, it } from 'vitest';
 import { countSleep, SavingsTotals, savingsOf, savingsUntil } from '../../../src/actors/cloud/savings.ts';
-import { loadedWorkload, observe } from '../../../src/actors/cloud/workload_record.ts';
+import { loadedWorkload } from '../../../src/actors/cloud/stored_workload.ts';
+import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import type { CloudStore } from '../../../src/adapters/storage/cloud_store.ts';
 import type { ObservedWorkload, StoredWorkload } from '../../../src/protocol/cloud.ts';
 import { ALL_SAVINGS, type StoredSavings, savingsCsv } from '../../../src/protocol/savings.ts';

@@ -1,7 +1,8 @@
 // The rows of all workloads without a cluster: observations are given by hand.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { loadedWorkload, observe } from '../../../src/actors/cloud/workload_record.ts';
+import { loadedWorkload } from '../../../src/actors/cloud/stored_workload.ts';
+import { observe } from '../../../src/actors/cloud/workload_record.ts';
 import { WorkloadTable } from '../../../src/actors/cloud/workload_table.ts';
 import type { ObservedWorkload } from '../../../src/protocol/cloud.ts';
 import type { WorkloadKind } from '../../../src/protocol/workload_kinds.ts';
