@@ -4,9 +4,9 @@ import { dependencyName, dependencyText, findDependencyCycle } from '../protocol
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
+import { asksOwnPort } from './check_text.ts';
 import type { ProjectCheck } from './project_environment.ts';
 import type { ProjectService } from './project_service.ts';
-import { asksOwnPort } from './ready_url.ts';
 import { suggestion } from './spelling.ts';
 
 const policyOf = (restart: ProjectService['restart']): RestartPolicy | undefined =>
@@ -90,8 +90,7 @@ export function checkReferences(check: ProjectCheck, services: readonly ProjectS
     }
     for (const [key, asked] of Object.entries({ ready, live })) {
       if (port !== null || !asksOwnPort(asked)) continue;
-      const text = typeof asked === 'string' ? asked : 'it';
-      const message = `services.${name}.${key}: ${text} asks its own port, and its port is null`;
+      const message = `services.${name}.${key}: probes the service's own port, but its port is null`;
       check.problems.push({ at: check.positionAt('services', name, key), message });
     }
     if (port === 'auto' || port === null) continue;

@@ -24,7 +24,6 @@ export interface ProjectService {
   port: number | 'auto' | null;
   /** The port is the same in every stack. */
   isPortFixed: boolean;
-  /** An object, a URL, a path on the service's own port, or `tcp`: see readyUrl. */
   ready: ReadyField | null;
   live: LiveField | null;
   env: [key: string, value: string][];

@@ -19,6 +19,7 @@ import {
   type RunLimits,
 } from '../protocol/service.ts';
 import { CHECK, HTTP, RUN_LIMITS, SERVICE } from '../settings/limits.ts';
+import { checkFromText } from './check_text.ts';
 import { DURATION_PATTERN, parseDuration } from './duration.ts';
 
 const withMessage = (error: string) => ({ error });
@@ -152,19 +153,17 @@ const orderedCheck = (given: object): object => {
   return Object.fromEntries(rows.filter(([, value]) => value !== undefined));
 };
 
-/** A ready-check: text as in the file (readyUrl completes it), or the object of a registration. */
+/** A check in the form of a registration. */
+const registeredCheck = <C extends LiveField>(given: string | object): C =>
+  (typeof given === 'string' ? checkFromText(given) : orderedCheck(given)) as C;
+
 export const readyShape = z
   .union([checkText, checkMap(checkKeys)], withMessage(CHECK_MESSAGE))
-  .transform((given) => (typeof given === 'string' ? given : (orderedCheck(given) as ReadyField)));
+  .transform(registeredCheck<ReadyField>);
 
-/** A live-check in the form of a registration. */
 export const liveShape = z
   .union([checkText, checkMap(liveKeys)], withMessage(CHECK_MESSAGE))
-  .transform((given): LiveField => {
-    if (given === 'tcp') return { tcp: true };
-    if (typeof given === 'string') return given.startsWith('/') ? { http: given } : given;
-    return orderedCheck(given) as LiveField;
-  });
+  .transform(registeredCheck<LiveField>);
 
 const POLICY_MESSAGE = 'must be no, on-failure or always';
 const policy = z.enum(RESTART_POLICIES, withMessage(POLICY_MESSAGE));

@@ -90,7 +90,7 @@ it('the scripts of a package are read', async () => {
   const manifest = { name: '@acme/Shop', scripts: { build: 'x', start: 'node .', dev: 'vite --port 5174' } };
   const { services, notes } = await through('package.json', JSON.stringify(manifest));
   expect(services).toMatchObject([
-    { name: 'shop', cmd: 'pnpm run dev', port: 5174, ready: 'tcp', cwd: folder },
+    { name: 'shop', cmd: 'pnpm run dev', port: 5174, ready: { tcp: true }, cwd: folder },
   ]);
   expect(notes).toEqual([]);
 });

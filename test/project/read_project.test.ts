@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onOtherPort } from '../../src/project/check_text.ts';
 import { findProjectFile } from '../../src/project/find_project_file.ts';
 import { ProjectError } from '../../src/project/project_error.ts';
 import { projectSchema } from '../../src/project/project_shape.ts';
 import { parseProject, readProject } from '../../src/project/read_project.ts';
-import { onOtherPort, readyUrl } from '../../src/project/ready_url.ts';
 import type { LiveField } from '../../src/protocol/checks.ts';
 
 let folder = '';
@@ -40,7 +40,7 @@ describe('a project file', () => {
   it('can have a service without a port, which then has no ready-check on it', async () => {
     expect((await one('    port: null\n    ready: http://localhost:8080/')).port).toBeNull();
     expect(await problems('services:\n  a:\n    cmd: run\n    port: null\n    ready: /up\n')).toEqual([
-      '5:12 services.a.ready: /up asks its own port, and its port is null',
+      "5:12 services.a.ready: probes the service's own port, but its port is null",
     ]);
   });
 
@@ -71,7 +71,7 @@ services:
       name: 'db',
       cwd: folder,
       port: 'auto',
-      ready: 'tcp',
+      ready: { tcp: true },
       group: null,
       dependsOn: [],
     });
@@ -81,7 +81,7 @@ services:
       cmd: 'npm run dev',
       cwd: join(folder, 'web'),
       port: 3000,
-      ready: '/health',
+      ready: { http: '/health' },
       env: [
         ['A', 'file'],
         ['B', 'two words'],
@@ -211,13 +211,10 @@ services:
     ]);
   });
 
-  it('has complete URLs of ready-checks once the port is known', async () => {
-    expect(['/x', 'tcp', 'http://h/', null].map((ready) => readyUrl(ready, 7))).toEqual([
-      'http://localhost:7/x',
-      'tcp://localhost:7',
-      'http://h/',
-      null,
-    ]);
+  it('has ready-checks on its own port as objects, which do not name the port', async () => {
+    const row = (name: string, ready: string) => `  ${name}: { cmd: x, ready: "${ready}" }\n`;
+    const services = await parse(`services:\n${row('a', '/x')}${row('b', 'tcp')}${row('c', 'http://h/')}`);
+    expect(services.map(({ ready }) => ready)).toEqual([{ http: '/x' }, { tcp: true }, 'http://h/']);
   });
 
   it('can say how a service is checked, restarted, limited and stopped, as a registration does', async () => {
@@ -361,7 +358,7 @@ describe('an invalid project file', () => {
     ],
     [
       'services:\n  web: {cmd: x, port: null, live: {tcp: true}}',
-      ['2:29 services.web.live: it asks its own port, and its port is null'],
+      ["2:29 services.web.live: probes the service's own port, but its port is null"],
     ],
     [
       'services:\n  web: {cmd: x, restart: {policy: no, within_ms: 1s}}',

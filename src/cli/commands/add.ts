@@ -1,7 +1,7 @@
 // berth add
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
-import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
+import { asksOwnPort, checkFromText } from '../../project/check_text.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
 import {
   DEPENDENCY_CONDITIONS,
@@ -105,6 +105,7 @@ export const addCommand = defineCommand({
       ...others,
       name,
       port,
+      ready: ready === undefined ? null : checkFromText(ready),
       cmd: commandLine(line),
       cwd: resolve(cwd ?? '.'),
       env: parseEnvEntries(env),
@@ -113,14 +114,9 @@ export const addCommand = defineCommand({
       stack: place.stack,
       baseEnv: shellEnvironment(process.env),
     };
-    if (port === null && isOnOwnPort(ready ?? null))
-      throw new UsageError(`--ready ${ready} asks its own port, and --port none says that it has none`);
-    const register = (readyPort: number | null) =>
-      client.register({ ...spec, ready: readyUrl(ready ?? null, readyPort) });
-    // A ready-check on the service's own port needs its number, which is assigned at the registration.
-    const isLate = port === 0 && isOnOwnPort(ready ?? null);
-    const first = await (isLate ? client.register(spec) : register(port));
-    const service = isLate ? await register(first.port) : first;
+    if (port === null && asksOwnPort(spec.ready ?? null))
+      throw new UsageError(`--ready ${ready} probes the service's own port, but --port none gives it none`);
+    const service = await client.register(spec);
     context.out.record(
       service,
       () => `${name} is registered${atUrl(service)}; \`berth start ${name}\` starts it`,

@@ -2,7 +2,6 @@
 import type { Client } from '../../client/create_client.ts';
 import type { Registration, ServiceDetail } from '../../client/records.ts';
 import type { ProjectService } from '../../project/project_service.ts';
-import { isOnOwnPort, readyUrl } from '../../project/ready_url.ts';
 import {
   completeRegistration,
   pickFields,
@@ -23,15 +22,9 @@ const fieldsThatChange = (what: 'process' | 'record'): ComparedField[] =>
 const PROCESS_FIELDS = fieldsThatChange('process');
 const RECORD_FIELDS = fieldsThatChange('record');
 
-function desiredSpec(
-  file: string,
-  service: ProjectService,
-  port: number | null,
-  readyPort: number | null,
-): RegistrationSpec {
-  const ready = readyUrl(service.ready, readyPort);
+function desiredSpec(file: string, service: ProjectService, port: number | null): RegistrationSpec {
   const labels = [projectLabel(file)];
-  const given = { ...service, baseEnv: null, port, ready, labels, agent: null };
+  const given = { ...service, baseEnv: null, port, labels, agent: null };
   const { agent, ...spec } = completeRegistration(given);
   return { ...spec, env: Object.fromEntries(service.env), baseEnv: service.baseEnv };
 }
@@ -43,24 +36,8 @@ async function registerAndRead(client: Client, spec: Registration): Promise<Serv
   return whileRegistered(spec.name, client.service(spec.name));
 }
 
-/** The `port` of a registration; 0 requests a free port. */
+/** The `port` to register; 0 requests a free port. */
 const portOf = ({ port }: ProjectService): number | null => (port === 'auto' ? 0 : port);
-
-/**
- * Registers a service that has no port yet. Its ready URL needs the port, but an `auto` port is known only
- * after a first registration.
- */
-async function registerWithoutPort(
-  client: Client,
-  file: string,
-  service: ProjectService,
-): Promise<ServiceDetail> {
-  const port = portOf(service);
-  const isLate = port === 0 && isOnOwnPort(service.ready);
-  const first = isLate ? { ...service, ready: null } : service;
-  const detail = await registerAndRead(client, desiredSpec(file, first, port, port));
-  return isLate ? registerAndRead(client, desiredSpec(file, service, 0, detail.port)) : detail;
-}
 
 export interface RegistrationResult {
   detail: ServiceDetail;
@@ -89,7 +66,7 @@ export function planRegistration(
 ): PlannedChange {
   if (!before) return { change: 'register', fields: [], restarts: false };
   const isAuto = service.port === 'auto';
-  const goal = desiredSpec(file, service, before.port, isAuto ? before.port : portOf(service));
+  const goal = desiredSpec(file, service, before.port);
   const current = pickFields(before, COMPARED_FIELDS);
   const changed = [...PROCESS_FIELDS, ...RECORD_FIELDS].filter(
     (field) => !isSameJson(goal[field], current[field]),
@@ -113,22 +90,11 @@ export async function registerService(
   service: ProjectService,
   before: ServiceDetail | undefined,
 ): Promise<RegistrationResult> {
+  const goal = desiredSpec(file, service, portOf(service));
   if (!before)
-    return {
-      detail: await registerWithoutPort(client, file, service),
-      change: 'registered',
-      mustRestart: false,
-    };
+    return { detail: await registerAndRead(client, goal), change: 'registered', mustRestart: false };
   const isAuto = service.port === 'auto';
   const alive = before.pid !== undefined;
-  if (isAuto && before.port === null)
-    return {
-      detail: await registerWithoutPort(client, file, service),
-      change: 'updated',
-      mustRestart: alive,
-    };
-  const readyPort = isAuto ? before.port : portOf(service);
-  const goal = desiredSpec(file, service, isAuto ? 0 : readyPort, readyPort);
   // With this label, the process is older than its registration, but the changes do not affect it.
   const isProcessCurrent = !before.stale || before.labels.includes(NO_RESTART_LABEL);
 
@@ -138,7 +104,7 @@ export async function registerService(
     goal.labels,
     before.labels.filter((label) => label !== NO_RESTART_LABEL),
   );
-  const portChanged = !isAuto && goal.port !== before.port;
+  const portChanged = isAuto ? before.port === null : goal.port !== before.port;
   if (portChanged || PROCESS_FIELDS.some(isChanged))
     return { detail: await registerAndRead(client, goal), change: 'updated', mustRestart: alive };
 

@@ -28,6 +28,15 @@ describe('simultaneous commands', () => {
     }
   });
 
+  it('up registers a service once, so that no other command starts it without its ready-check', async () => {
+    const { daemon, run } = await project(
+      'services:\n  web: { cmd: "exec sleep 1000", port: auto, ready: tcp }\n',
+    );
+    expect((await run('up --no-start')).code).toBe(0);
+    const { body } = await daemon.request('GET', '/v1/services/app--web');
+    expect(body).toMatchObject({ ready: { tcp: true }, revision: 1 });
+  });
+
   it('two calls of down stop and remove everything, and both succeed', async () => {
     const slow = `exec ${process.execPath} -e 'process.on("SIGTERM", () => setTimeout(process.exit, 400)); setInterval(() => {}, 1e6)'`;
     const row = (name: string, needs: string) =>

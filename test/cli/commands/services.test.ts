@@ -44,7 +44,7 @@ describe('a service without a port on the command line', () => {
     expect(await run('url worker')).toMatchObject({ code: 1, stdout: '' });
     expect(await run([...line.slice(0, 4), '--ready', '/', 'x'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('asks its own port'),
+      stderr: expect.stringContaining("probes the service's own port"),
     });
   });
 });
@@ -73,7 +73,7 @@ describe('services on the command line', () => {
       /^web is registered at http:\/\/localhost:\d+; `berth start web` starts it\n$/,
     );
     const { body } = await daemon.request('GET', '/v1/services/web');
-    expect(body.ready).toBe(`http://localhost:${body.port}/`);
+    expect(body.ready).toEqual({ http: '/' });
 
     const started = await run('start web');
     expect(started).toMatchObject({ code: 0, stderr: '' });

@@ -134,13 +134,13 @@ describe('up', () => {
     expect(lines[1]).toMatch(/^✓ web is running at /);
     const web = await get('web');
     expect(web).toMatchObject({
-      ready: `http://localhost:${web.port}/`,
+      ready: { http: '/' },
       dependsOn: ['app--db'],
       envKeys: ['MODE'],
       labels: [`project=${file}`],
       cwd: join(file, '..'),
     });
-    expect((await get('db')).ready).toBe(`tcp://localhost:${(await get('db')).port}`);
+    expect((await get('db')).ready).toEqual({ tcp: true });
     const before = await pids();
 
     const second = await run('up');

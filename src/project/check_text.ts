@@ -2,21 +2,17 @@
 import type { LiveField, ReadyField } from '../protocol/checks.ts';
 
 /**
- * The check to register, once the port is known: `/health` is a path on that port, `tcp` a connection to it.
- * An object is returned unchanged, and so is everything for a service without a port (null): see isOnOwnPort.
+ * The check to register for the text of a check. `/health` is a path on the service's own port, and `tcp` a
+ * connection to it. Both become objects, which do not name the port: it may be assigned at the registration.
  */
-export function readyUrl<R extends ReadyField | null>(ready: R, port: number | null): R | string {
-  if (port === null || typeof ready !== 'string') return ready;
-  if (ready === 'tcp') return `tcp://localhost:${port}`;
-  return ready.startsWith('/') ? `http://localhost:${port}${ready}` : ready;
+export function checkFromText(text: string): ReadyField {
+  if (text === 'tcp') return { tcp: true };
+  return text.startsWith('/') ? { http: text } : text;
 }
 
-/** Whether `ready` is a short form for the service's own port, whose number must be known first. */
-export const isOnOwnPort = (ready: ReadyField | null): boolean => readyUrl(ready, 0) !== ready;
-
-/** Whether a check uses the service's own port, in a short form or as an object. */
-export function asksOwnPort(check: ReadyField | LiveField | null): boolean {
-  if (check === null || typeof check === 'string') return isOnOwnPort(check);
+/** Whether a check uses the service's own port. */
+export function asksOwnPort(check: LiveField | null): boolean {
+  if (check === null || typeof check === 'string') return false;
   return 'http' in check ? check.http.startsWith('/') : 'tcp' in check && check.tcp === true;
 }
 
