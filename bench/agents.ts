@@ -10,6 +10,8 @@ import { cpuMs, memoryOf } from './kit/process_stats.ts';
 
 const AGENTS = 100;
 const MEASURED_MS = 10_000;
+/** By then V8 has compiled the code that this load runs. */
+const WARM_MS = 25_000;
 /** More than the usual pool has. */
 const MANY_PORTS = '[agents]\nports = [8100, 8400]\n';
 /** Enough of them to run all code of an agent until it is compiled. */
@@ -47,7 +49,7 @@ const servicesUse = (): Promise<Use> =>
 const useOf = (begin: (daemon: Daemon) => Promise<void>): Promise<Use> =>
   withDaemon(async (daemon) => {
     await begin(daemon);
-    await pause(5_000);
+    await pause(WARM_MS);
     const used = (): Use => ({ daemon: cpuMs(daemon.pid), host: cpuMs(daemon.hostPid) });
     const [before, began] = [used(), performance.now()];
     await pause(MEASURED_MS);

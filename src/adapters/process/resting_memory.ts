@@ -12,6 +12,11 @@ const RESTING_SHARE = 0.1;
 /** The number of consecutive checks that must find a thread at rest before its garbage is collected. */
 const LOOKS_BEFORE_COLLECTION = 2;
 /**
+ * The number doubles with each collection up to this, until the thread has been busy. A small steady load
+ * lets the heap grow again at once, and collections would cost more than the load itself.
+ */
+const MAX_LOOKS_BEFORE_COLLECTION = 64;
+/**
  * The number of further checks before libc is trimmed, by when job threads that worked for this one have
  * ended.
  */
@@ -27,7 +32,22 @@ export interface RestingMemoryOptions {
   trim?: () => Promise<void>;
   /** The milliseconds this thread has worked so far. */
   activeMs?: () => number;
+  /** The heap of this thread, and its collection. */
+  heap?: Heap;
 }
+
+interface Heap {
+  sizes(): { keptBytes: number; usedBytes: number };
+  collect(): Promise<void>;
+}
+
+const ownHeap: Heap = {
+  sizes: () => {
+    const { total_heap_size: keptBytes, used_heap_size: usedBytes } = getHeapStatistics();
+    return { keptBytes, usedBytes };
+  },
+  collect: collectGarbage,
+};
 
 /**
  * Collects the garbage of this thread when it rests after its heap has grown, and then calls `trim`. Returns
@@ -37,28 +57,36 @@ export function giveMemoryBackAtRest({
   clock,
   trim = async () => {},
   activeMs = () => performance.eventLoopUtilization().active,
+  heap = ownHeap,
 }: RestingMemoryOptions): () => void {
   let last = { at: clock.monotonic(), activeMs: activeMs() };
   let restingLooks = 0;
+  let looksNeeded = LOOKS_BEFORE_COLLECTION;
   let looksUntilTrim = 0;
-  let keptBytes = getHeapStatistics().total_heap_size;
+  let { keptBytes } = heap.sizes();
   const isResting = (): boolean => {
     const before = last;
     last = { at: clock.monotonic(), activeMs: activeMs() };
     return last.activeMs - before.activeMs < (last.at - before.at) * RESTING_SHARE;
   };
   const isDue = (): boolean => {
-    const { total_heap_size: kept, used_heap_size: used } = getHeapStatistics();
-    return kept - keptBytes >= MIN_GROWN_BYTES && used <= MAX_USED_BYTES;
+    const now = heap.sizes();
+    return now.keptBytes - keptBytes >= MIN_GROWN_BYTES && now.usedBytes <= MAX_USED_BYTES;
   };
   const look = async (): Promise<void> => {
-    restingLooks = isResting() ? restingLooks + 1 : 0;
-    if (restingLooks < LOOKS_BEFORE_COLLECTION) return;
-    if (isDue()) {
+    if (!isResting()) {
+      restingLooks = 0;
+      looksNeeded = LOOKS_BEFORE_COLLECTION;
+      return;
+    }
+    restingLooks += 1;
+    if (restingLooks >= looksNeeded && isDue()) {
+      restingLooks = 0;
+      looksNeeded = Math.min(MAX_LOOKS_BEFORE_COLLECTION, looksNeeded * 2);
       // Set before the collection, so that the next check does not begin another one.
       keptBytes = Number.POSITIVE_INFINITY;
-      await collectGarbage();
-      keptBytes = getHeapStatistics().total_heap_size;
+      await heap.collect();
+      ({ keptBytes } = heap.sizes());
       looksUntilTrim = LOOKS_BEFORE_TRIM;
     } else if (looksUntilTrim > 0) {
       looksUntilTrim -= 1;

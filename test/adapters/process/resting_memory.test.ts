@@ -61,6 +61,29 @@ test('a thread that continues to work does not collect garbage', async () => {
   expect(used).not.toBeNull();
 });
 
+test('a thread whose heap grows again after each collection collects ever more rarely', async () => {
+  const clock = virtualClock();
+  const [empty, grown] = [10 * MIB, 10 * MIB + GROWTH];
+  let [keptBytes, busyMs, looks] = [empty, 0, 0];
+  const collectedAt: number[] = [];
+  const collect = async (): Promise<void> => {
+    collectedAt.push(looks);
+    keptBytes = empty;
+  };
+  const heap = { sizes: () => ({ keptBytes, usedBytes: empty }), collect };
+  afterThisTest(giveMemoryBackAtRest({ clock, activeMs: () => busyMs, heap }));
+  const look = async (): Promise<void> => {
+    keptBytes = grown;
+    looks += 1;
+    await clock.advance(3_000);
+  };
+  while (looks < 300) await look();
+  expect(collectedAt).toEqual([2, 6, 14, 30, 62, 126, 190, 254]);
+  busyMs += 900;
+  while (looks < 308) await look();
+  expect(collectedAt.slice(8), 'as at the beginning, since the thread was busy').toEqual([303, 307]);
+});
+
 test('libc returns freed memory, or has no call for it', async () => {
   const libc = await loadLibc();
   expect(() => {
