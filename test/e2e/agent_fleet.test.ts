@@ -139,8 +139,13 @@ describeWithAgents(`${NAMES.length} agents`, () => {
       await eventually(() => wasTold(before, `the word of ${driven} is plum`, 'say the first thing'));
 
       await before.all('idle', ...NAMES);
-      expect(await before.tool('agent_sleep', { name: served })).toContain('sleeps');
-      expect(await before.person('sleep', ...NAMES)).toMatchObject({ code: 0 });
+      expect(await before.tool('agent_sleep', { name: served })).toContain('is asleep');
+      const slept = await before.person('sleep', ...NAMES);
+      expect([slept.code, slept.stdout.split('\n')]).toEqual([
+        0,
+        expect.arrayContaining([`✓ ${asking} is sleeping`, `· ${served} is sleeping`]),
+      ]);
+      expect((await before.person('sleep', 'nobody')).stderr).toContain('there is no agent nobody');
       // One that runs when the machine ends is found asleep too.
       expect(await before.tool('agent_wake', { name: served })).toContain('awake');
 

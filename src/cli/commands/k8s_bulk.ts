@@ -57,14 +57,14 @@ export async function changeMany(
     ? client.cloud.sleepMany({ ...selection, ...(hold === undefined ? {} : { hold }) })
     : client.cloud.wakeMany(selection));
   const report = batchReporter(context, createProgress(context.out));
-  const done = to === 'asleep' ? 'sleeps' : 'is waking';
+  const done = to === 'asleep' ? 'is asleep' : 'is waking';
   for (const record of results) {
     const { outcome, replicas, code, message } = record;
     const name = `${record.kind.toLowerCase()}/${record.namespace}/${record.name}`;
     const count = countText(replicas ?? 0, 'replica');
     const text = {
       changed: to === 'asleep' ? done : `${done} with ${count}`,
-      unchanged: to === 'asleep' ? 'sleeps already' : `is awake with ${count}`,
+      unchanged: to === 'asleep' ? 'is asleep already' : `is awake with ${count}`,
       would_change: to === 'asleep' ? `would sleep (has ${count})` : 'would wake',
     };
     if (outcome === 'failed') report.failed(name, new BerthError(code ?? 'failed', message ?? ''));

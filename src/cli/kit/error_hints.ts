@@ -26,7 +26,8 @@ const COMMAND_HINTS: Partial<Record<string, string>> = {
   key_reused: 'Give each new change its own key.',
   already_running: '`berth restart` restarts it.',
   agent_blocked: 'Answer with `berth agent keys` or `berth agent attach`; then try again.',
-  agent_working: 'Wait until it is idle with `berth agent wait`, or send the prompt with --queue.',
+  agent_working:
+    'Wait until it is idle with `berth agent wait`; `berth agent prompt --queue` does so itself.',
   agent_stalled: 'The prompt was typed: check `berth agent screen`.',
   writer_attached: 'Watch it with --observe, or take over with --takeover.',
   not_running: '`berth start` starts a service, `berth agent spinup` an agent.',

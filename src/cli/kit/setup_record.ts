@@ -1,7 +1,7 @@
 // Records the original content of each file that `berth agent init` changes, so that `--remove` restores
 // exactly that content.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmdirSync, unlinkSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { withFileLock } from '../../adapters/process/file_lock.ts';
 import { replaceFile } from '../../settings/replace_file.ts';
@@ -23,9 +23,16 @@ const hashOf = (text: string): string => createHash('sha256').update(text).diges
 
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** null: the file does not exist. Throws an UneditableError if it cannot be read and given back as it was. */
+/**
+ * null: the file does not exist. Throws an UneditableError if it cannot be read and given back as it was, and
+ * for a link to a missing file: `replaceFile` would put a file in the place of the link.
+ */
 export function textOfFile(path: string): string | null {
-  if (!existsSync(path)) return null;
+  if (!existsSync(path)) {
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+      throw new UneditableError(`it is a link to ${readlinkSync(path)}, which does not exist`);
+    return null;
+  }
   try {
     return readUtf8File(path);
   } catch (error) {

@@ -168,7 +168,7 @@ const sleep = defineTool({
   input: inputShape({ name: nameField }),
   output: SleepResult,
   run: ({ client, signal }, { name }) => client.sleepAgent(name, { signal }),
-  text: ({ name }) => `${name} sleeps.`,
+  text: ({ name }) => `${name} is asleep.`,
 });
 
 const wake = defineTool({

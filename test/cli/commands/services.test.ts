@@ -49,6 +49,17 @@ describe('a service without a port on the command line', () => {
   });
 });
 
+it('agents on the command line are put to sleep and woken, and what is no agent is refused as such', async () => {
+  const run = against(await daemonOf());
+  expect(await run('agent spinup bot --type shell -- exec sh')).toMatchObject({ code: 0 });
+  expect(await run('agent wait bot --for idle')).toMatchObject({ code: 0 });
+  expect((await run('agent sleep bot --force')).stdout).toBe('✓ bot is sleeping\n');
+  expect((await run('agent sleep bot --force')).stdout).toBe('· bot is sleeping\n');
+  expect((await run('agent wake bot --force')).stdout).toMatch(/^✓ bot is running \(pid \d+\)\n$/);
+  for (const action of ['sleep', 'wake'])
+    expect((await run(`agent ${action} nobody`)).stderr).toContain('there is no agent nobody');
+});
+
 describe('services on the command line', () => {
   it('are added, started, shown, stopped and removed', async () => {
     const daemon = await daemonOf();
