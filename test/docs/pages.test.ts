@@ -30,7 +30,16 @@ const calls = pages.flatMap((path) =>
     .map((part) => [path, part.trim()] as const),
 );
 
-it.each(calls)('%s: `%s` is a valid command line', async (_path, line) => {
+/** The calls of `berth` that the page at / suggests: alone in a literal or a `<code>`. */
+const suggested = readdirSync(join(ROOT, 'src/dashboard'), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.tsx'))
+  .flatMap((path) =>
+    [...read(`src/dashboard/${path}`).matchAll(/(?:<code>|')(berth [^<'`]+)(?:<\/code>|')/g)].map(
+      ([, line = '']) => [path, line] as const,
+    ),
+  );
+
+it.each([...calls, ...suggested])('%s: `%s` is a valid command line', async (_path, line) => {
   const argv = wordsOf(line).slice(1);
   const called = await loadCommand(COMMAND_TABLE, commandWords(argv));
   expect(called).toBeDefined();

@@ -121,3 +121,23 @@ it.runIf(hasChromium)(
     expect(await page.locator('.pane').count()).toBe(0);
   },
 );
+
+it.runIf(hasChromium)(
+  browserTest('on a phone, search fields end within the margin, and who types in a terminal can be read'),
+  BROWSER_TEST,
+  async () => {
+    const daemon = await withServices();
+    const page = await openBerth(daemon, '#/agents/my_bot', { isPhone: true });
+    // Its width is that of its longest choice, and the field beside it takes the rest.
+    const [mode, find] = await Promise.all(
+      ['who types', 'find in the terminal of my_bot'].map((name) => page.getByLabel(name).boundingBox()),
+    );
+    expect([mode?.y, (mode?.width ?? 0) > 150, (find?.width ?? 0) > 60]).toEqual([find?.y, true, true]);
+    for (const view of ['logs', 'events']) {
+      await page.evaluate((hash) => location.assign(hash), `#/${view}`);
+      const field = await page.locator('.tools > .field[type=search]').boundingBox();
+      const left = field?.x ?? 0;
+      expect([view, left + (field?.width ?? 0)]).toEqual([view, 390 - left]);
+    }
+  },
+);

@@ -101,7 +101,7 @@ function NoAgents() {
     <div class="empty">
       <p>No agents.</p>
       <p class="soft">
-        <code>berth agent spinup bot --cmd claude</code> starts one in a terminal of its own.
+        <code>berth agent spinup bot --type claude</code> starts one in a terminal of its own.
       </p>
     </div>
   );

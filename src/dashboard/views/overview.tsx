@@ -196,7 +196,7 @@ function Head({ services }: { services: readonly Service[] }) {
 const BEGINNINGS: readonly (readonly [command: string, does: string])[] = [
   ['berth up', 'in a project: starts what its berth.yaml, Procfile or package.json names'],
   ['berth add web npm run dev', 'registers one command as a service'],
-  ['berth agent spinup bot --cmd claude', 'starts an agent in a terminal of its own'],
+  ['berth agent spinup bot --type claude', 'starts an agent in a terminal of its own'],
   ['berth k8s add', 'shows the workloads of a cluster, which can sleep and wake'],
 ];
 

@@ -63,7 +63,7 @@ export function TetherSection() {
       ))}
       {tetherList.value.length === 0 && (
         <p class="empty soft">
-          No tether. <code>berth k8s tether</code> opens a local port to a workload.
+          No tether. <code>berth k8s tether web 8080</code> opens a local port to a workload.
         </p>
       )}
     </section>
