@@ -8,14 +8,25 @@ export function browserOpener(): string | undefined {
   return process.env['DISPLAY'] || process.env['WAYLAND_DISPLAY'] ? 'xdg-open' : undefined;
 }
 
-/** Runs `program` detached from this process. Resolves with whether it could be started. */
+/** A program that still runs after this time is taken for the browser itself. */
+const FAILURE_MS = 1_500;
+
+/**
+ * Runs `program` detached from this process. Resolves with whether it opens `url`: false if it cannot be
+ * started or fails at once, as xdg-open does without a browser.
+ */
 export function spawnOpener(program: string, url: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, [url], { detached: true, stdio: 'ignore' });
-    child.on('error', () => resolve(false));
-    child.on('spawn', () => {
+    const timer = setTimeout(() => {
       child.unref();
       resolve(true);
-    });
+    }, FAILURE_MS);
+    const settle = (isOpened: boolean): void => {
+      clearTimeout(timer);
+      resolve(isOpened);
+    };
+    child.on('error', () => settle(false));
+    child.on('exit', (code) => settle(code === 0));
   });
 }

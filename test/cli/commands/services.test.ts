@@ -619,6 +619,15 @@ it('berth open opens the dashboard with a single-use code, hidden from other use
   expect(readFileSync(join(at, 'opened'), 'utf8')).toBe('http://localhost:4567');
 });
 
+it('berth open prints the URL if the program that opens browsers fails', async () => {
+  const daemon = await daemonOf();
+  const browser = join(folder(), 'none');
+  writeFileSync(browser, '#!/bin/sh\nexit 3\n', { mode: 0o755 });
+  const run = against(daemon, { BROWSER: browser });
+  await run('add web -p 4567 true');
+  expect(await run('open web')).toMatchObject({ code: 0, stdout: 'http://localhost:4567\n' });
+});
+
 it('berth daemon install writes the unit of this platform, and uninstall removes it', async () => {
   const env = cleanEnv(folder());
   const printed = await berth(['service', 'install', '--print'], { env });
