@@ -128,6 +128,8 @@ describe('one service', () => {
       portFree: true,
     });
     expect(isAlive(pid)).toBe(false);
+    // The stream is a connection of its own, which may be read after the response.
+    await stream.until((event) => event.event === 'service.stopped');
     expect(
       stream.events
         .filter((event) => event.event !== 'service.stats')
