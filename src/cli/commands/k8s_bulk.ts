@@ -57,7 +57,7 @@ export async function changeMany(
     ? client.cloud.sleepMany({ ...selection, ...(hold === undefined ? {} : { hold }) })
     : client.cloud.wakeMany(selection));
   const report = batchReporter(context, createProgress(context.out));
-  const done = to === 'asleep' ? 'is asleep' : 'is waking';
+  const done = to === 'asleep' ? 'is going to sleep' : 'is waking';
   for (const record of results) {
     const { outcome, replicas, code, message } = record;
     const name = `${record.kind.toLowerCase()}/${record.namespace}/${record.name}`;

@@ -111,7 +111,7 @@ export const sleepCommand = defineCommand({
     return runBatch(context, { names }, 'putting to sleep', async (reference) => {
       const { id, name, replicas } = await findWorkload(client, reference, cluster);
       const answer = await client.cloud.sleep(id, { hold });
-      const text = `is asleep (had ${countText(replicas, 'replica')})`;
+      const text = `is going to sleep (had ${countText(replicas, 'replica')})`;
       return {
         record: { id, name, ...answer },
         text: replicas === 0 ? 'is asleep already' : text,

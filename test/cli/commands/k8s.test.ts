@@ -83,7 +83,7 @@ it('berth doctor reports a cluster that refuses its account', async () => {
 it('berth k8s finds workloads by name, namespace and kind, and requires more when several match', async () => {
   const { run } = await cloud();
   for (const name of ['shop/web', 'shop/deployment/web', 'shop/deploy/web', ID('B')]) {
-    expect((await run(`k8s sleep ${name}`)).stdout).toBe(`✓ ${name} is asleep (had 2 replicas)\n`);
+    expect((await run(`k8s sleep ${name}`)).stdout).toBe(`✓ ${name} is going to sleep (had 2 replicas)\n`);
   }
   const several = await run('k8s sleep web');
   expect(several.code).toBe(1);
@@ -164,7 +164,7 @@ it('berth k8s finds the token that the daemon has generated', async () => {
 it('berth k8s puts many workloads to sleep by namespace and labels, with a line for each', async () => {
   const { run, asked } = await cloud();
   const ran = await run('k8s sleep -n shop,blog -l app --cluster dev --hold 1m');
-  expect(ran.stdout).toBe('✓ deployment/shop/web is asleep\n');
+  expect(ran.stdout).toBe('✓ deployment/shop/web is going to sleep\n');
   expect(ran.stderr).toContain('✗ deployment/shop/db: it is protected');
   expect(ran.code).not.toBe(0);
   expect(JSON.parse(asked.at(-1)?.body ?? '')).toEqual({
