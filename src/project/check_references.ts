@@ -4,7 +4,7 @@ import { dependencyName, dependencyText, findDependencyCycle } from '../protocol
 import { NO_SLEEP } from '../protocol/registration.ts';
 import type { RestartPolicy } from '../protocol/service.ts';
 import { PLACEHOLDER } from '../protocol/stacks.ts';
-import { asksOwnPort } from './check_text.ts';
+import { probesOwnPort } from './check_text.ts';
 import type { ProjectCheck } from './project_environment.ts';
 import type { ProjectService } from './project_service.ts';
 import { suggestion } from './spelling.ts';
@@ -89,7 +89,7 @@ export function checkReferences(check: ProjectCheck, services: readonly ProjectS
       check.problems.push({ at: check.positionAt('services', name, 'depends_on'), message });
     }
     for (const [key, asked] of Object.entries({ ready, live })) {
-      if (port !== null || !asksOwnPort(asked)) continue;
+      if (port !== null || !probesOwnPort(asked)) continue;
       const message = `services.${name}.${key}: probes the service's own port, but its port is null`;
       check.problems.push({ at: check.positionAt('services', name, key), message });
     }

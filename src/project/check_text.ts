@@ -11,7 +11,7 @@ export function checkFromText(text: string): ReadyField {
 }
 
 /** Whether a check uses the service's own port. */
-export function asksOwnPort(check: LiveField | null): boolean {
+export function probesOwnPort(check: LiveField | null): boolean {
   if (check === null || typeof check === 'string') return false;
   return 'http' in check ? check.http.startsWith('/') : 'tcp' in check && check.tcp === true;
 }

@@ -1,7 +1,7 @@
 // berth add
 import { resolve } from 'node:path';
 import type { Registration } from '../../client/records.ts';
-import { asksOwnPort, checkFromText } from '../../project/check_text.ts';
+import { checkFromText, probesOwnPort } from '../../project/check_text.ts';
 import { shellEnvironment } from '../../protocol/base_environment.ts';
 import {
   DEPENDENCY_CONDITIONS,
@@ -114,7 +114,7 @@ export const addCommand = defineCommand({
       stack: place.stack,
       baseEnv: shellEnvironment(process.env),
     };
-    if (port === null && asksOwnPort(spec.ready ?? null))
+    if (port === null && probesOwnPort(spec.ready ?? null))
       throw new UsageError(`--ready ${ready} probes the service's own port, but --port none gives it none`);
     const service = await client.register(spec);
     context.out.record(
