@@ -13,7 +13,7 @@ const RESTING_SHARE = 0.1;
 const LOOKS_BEFORE_COLLECTION = 2;
 /**
  * The number doubles with each collection up to this, until the thread has been busy. A small steady load
- * lets the heap grow again at once, and collections would cost more than the load itself.
+ * lets the heap grow again at once, and collections every few seconds would cost about as much as the load.
  */
 const MAX_LOOKS_BEFORE_COLLECTION = 64;
 /**

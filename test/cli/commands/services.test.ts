@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { limitsTrouble } from '../../../src/cli/commands/doctor_limits.ts';
-import { type Daemon, eventually } from '../../kit/daemon.ts';
+import { type Daemon, eventually, isAlive } from '../../kit/daemon.ts';
 import { freePort } from '../../kit/free_ports.ts';
 import { exchangeKey, pageServer } from '../../kit/page_session.ts';
 import { berth, cleanEnv, daemonOf, folder, type Ran, type RunOptions } from '../berth_process.ts';
@@ -619,13 +619,20 @@ it('berth open opens the dashboard with a single-use code, hidden from other use
   expect(readFileSync(join(at, 'opened'), 'utf8')).toBe('http://localhost:4567');
 });
 
-it('berth open prints the URL if the program that opens browsers fails', async () => {
+it('berth open prints the URL if the program that opens browsers fails, and leaves one that runs', async () => {
   const daemon = await daemonOf();
-  const browser = join(folder(), 'none');
-  writeFileSync(browser, '#!/bin/sh\nexit 3\n', { mode: 0o755 });
+  const at = folder();
+  const browser = join(at, 'browser');
   const run = against(daemon, { BROWSER: browser });
   await run('add web -p 4567 true');
+  writeFileSync(browser, '#!/bin/sh\nexit 3\n', { mode: 0o755 });
   expect(await run('open web')).toMatchObject({ code: 0, stdout: 'http://localhost:4567\n' });
+  writeFileSync(browser, `#!/bin/sh\necho $$ > ${at}/new && mv ${at}/new ${at}/pid\nexec sleep 1000\n`);
+  expect(await run('open web')).toMatchObject({ code: 0, stdout: '' });
+  await eventually(() => existsSync(join(at, 'pid')));
+  const pid = Number(readFileSync(join(at, 'pid'), 'utf8'));
+  expect(isAlive(pid)).toBe(true);
+  process.kill(pid);
 });
 
 it('berth daemon install writes the unit of this platform, and uninstall removes it', async () => {
