@@ -1,16 +1,19 @@
 // berth events
+import type { Client } from '../../client/create_client.ts';
 import type { DaemonEvent } from '../../client/records.ts';
 import { eventSubject, eventText, isAlarming } from '../../presentation/event_text.ts';
 import { whenText } from '../../presentation/format.ts';
 import { EVENT_TYPES, type EventType, LIFECYCLE_EVENT_TYPES } from '../../protocol/events.ts';
+import { nameInStack } from '../../protocol/stacks.ts';
 import { defineCommand, flagOption, integerOption, listOption } from '../kit/command.ts';
 import { type CommandContext, onStreamState } from '../kit/context.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { safeJson, sanitizeLine } from '../kit/sanitize.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope, UNREGISTERED } from '../kit/stack_scope.ts';
 
 const TYPE_WIDTH = Math.max(...LIFECYCLE_EVENT_TYPES.map((type) => type.length));
 
-function printEvent(context: CommandContext, event: DaemonEvent): void {
+function printEvent(context: CommandContext, { label }: StackScope, event: DaemonEvent): void {
   const { out } = context;
   if (out.isData) {
     out.line(safeJson(event));
@@ -20,7 +23,7 @@ function printEvent(context: CommandContext, event: DaemonEvent): void {
   const padded = type.padEnd(TYPE_WIDTH);
   const title = isAlarming(event) ? out.style('red', padded) : padded;
   const time = data.at === undefined ? '--:--:--' : whenText(data.at, Date.now());
-  const text = [eventSubject(event), eventText(event)].filter(Boolean).join(' ');
+  const text = [label(eventSubject(event)), eventText(event)].filter(Boolean).join(' ');
   out.line(`${out.style('dim', time)}  ${title}  ${sanitizeLine(text)}`);
 }
 
@@ -36,11 +39,34 @@ function matchingTypes(given: readonly string[]): EventType[] {
   });
 }
 
+type StackOnly = StackScope & { stack: string };
+
+/** Whether `scope` is one stack, which the daemon knows. */
+const isOfStack = (scope: StackScope): scope is StackOnly =>
+  scope.stack !== null && scope.stack !== UNREGISTERED;
+
+/** The registered names for `names`. A service that was removed is still found by its name in the stack. */
+const registeredNames = (scope: StackScope, names: readonly string[]): string[] =>
+  names.flatMap((name) =>
+    isOfStack(scope) && scope.full(name) === name
+      ? [name, nameInStack(scope.stack, name)]
+      : [scope.full(name)],
+  );
+
+const namesInStack = async (client: Client, { stack }: StackOnly): Promise<string[]> =>
+  (await client.services()).filter((service) => service.stack === stack).map(({ name }) => name);
+
 export const eventsCommand = defineCommand({
   about:
     'Shows events until Ctrl-C, across restarts of the daemon. Leaves out the statistics of each running ' +
     'service, sent every 2 s, unless --type names them. --json prints one object a line, also with --past.',
-  args: [{ syntax: '[names...]', about: 'only events of these services', completes: 'service' }],
+  args: [
+    {
+      syntax: '[names...]',
+      about: 'the services or agents; default: all of the stack',
+      completes: 'service',
+    },
+  ],
   options: {
     type: listOption('--type <types>', 'only these types, such as crashed or service.started', EVENT_TYPES),
     since: integerOption('--since-id <id>', 'first replay the events after this one', [
@@ -48,22 +74,22 @@ export const eventsCommand = defineCommand({
       Number.MAX_SAFE_INTEGER,
     ]),
     past: flagOption('--past', 'show the stored events and end'),
+    ...SCOPE_OPTIONS,
   },
   examples: [
     ['berth events --type crashed', 'every crash from now on'],
     ['berth events --past web', 'the history of web'],
   ],
-  run: async (context, names, { type, since, past }) => {
+  run: async (context, given, { type, since, past, ...choice }) => {
     const client = await context.client();
+    const scope = await stackScope(client, choice);
+    const names = registeredNames(scope, given);
     const types = type.length > 0 ? matchingTypes(type) : LIFECYCLE_EVENT_TYPES;
     if (past) {
-      const rows = await client.history({
-        types,
-        names,
-        limit: 1024,
-        since,
-      });
-      for (const event of rows) printEvent(context, event);
+      // The daemon filters, so that busy services of other stacks do not use up the limit.
+      const asked = names.length > 0 || !isOfStack(scope) ? names : await namesInStack(client, scope);
+      const rows = await client.history({ types, names: asked, limit: 1024, since });
+      for (const event of rows) printEvent(context, scope, event);
       if (rows.length === 0 && !context.out.isData) context.out.note('Nothing of this has happened.');
       return;
     }
@@ -74,6 +100,11 @@ export const eventsCommand = defineCommand({
       lastEventId: since,
       onState: onStreamState(context),
     });
-    for await (const event of stream) printEvent(context, event);
+    for await (const event of stream) {
+      // Services that are registered later belong to the stack too, so their names cannot be asked for.
+      const isWanted =
+        names.length > 0 || !isOfStack(scope) || scope.label(eventSubject(event)) !== eventSubject(event);
+      if (isWanted) printEvent(context, scope, event);
+    }
   },
 });
