@@ -1,6 +1,6 @@
 // Screens of hostile output: docs/reference.md "Terminal repaint". The jobs run on real threads.
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { drawScreen } from '../../src/adapters/terminal_screen.ts';
 import { createJobPool, type JobPool } from '../../src/daemon/job_pool.ts';
 import { screenJobs } from '../../src/daemon/screen_drawer.ts';
@@ -74,6 +74,16 @@ describe('a drawn screen', () => {
     const sent = Buffer.concat([screen ?? Buffer.alloc(0), Buffer.from(after)]);
     expect(await shownScreen(sent, COLS, ROWS)).toBe(await shown(`top\r\n${before}\n${after}`));
     expect(await shown(`top\r\n${before}\n`)).not.toBe(await shown('top\r\n\n'));
+  });
+
+  it('is not logged, whatever is wrong with the sequences in it', async () => {
+    const logged = (['debug', 'log', 'info', 'warn', 'error', 'trace'] as const).map((level) =>
+      vi.spyOn(console, level).mockImplementation(() => {}),
+    );
+    afterThisTest(() => logged.forEach((level) => void level.mockRestore()));
+    const { drawnBytes } = await drawScreen(task(Buffer.from('\x1b€\x1b[€m\x1bP€\x1b\\\r\n')));
+    expect(drawnBytes).toBeGreaterThan(0);
+    expect(logged.flatMap((level) => level.mock.calls)).toEqual([]);
   });
 
   it('ends when the time is over', async () => {

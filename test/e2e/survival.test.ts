@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { otherUsers } from '../../src/adapters/process/users.ts';
 import { connect } from '../../src/client/index.ts';
 import { rotatedFileName, rotatedStarts } from '../../src/logs/format.ts';
@@ -335,9 +335,25 @@ describe('the daemon', () => {
   });
 
   it('accepts changes as soon as it listens, before its process host is ready', async () => {
-    const daemon = await startDaemon();
-    const pid = await run(daemon, 'web', 'exec sleep 600');
-    expect(isAlive(pid)).toBe(true);
+    const stateDir = newFolder();
+    const folder = join(stateDir, 'host');
+    mkdirSync(folder, { mode: 0o700 });
+    // The host waits for the lock of one that seems to be ending.
+    const script = ['sh', '-c', 'echo held; exec sleep 600'];
+    const holder = spawn('flock', ['--exclusive', '--no-fork', join(folder, 'lock'), ...script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void holder.kill('SIGKILL'));
+    await once(holder.stdout, 'data');
+    const daemon = await startDaemon({ stateDir });
+    const spec = { name: 'web', port: freePort(), cmd: 'exec sleep 600' };
+    expect((await daemon.request('POST', '/v1/services', spec)).status).toBe(201);
+    const { body } = await daemon.request('GET', '/v1/services/web/explain');
+    expect(body.waitingFor).toBe('the process host');
+    holder.kill('SIGKILL');
+    const start = () => daemon.request('POST', '/v1/services/web/start');
+    await eventually(async () => (await start()).status === 200);
+    expect(isAlive((await get(daemon, 'web')).pid)).toBe(true);
   });
 
   it('refuses a port in use, naming the holder', async () => {
@@ -455,26 +471,25 @@ describe('the daemon', () => {
 
   it('starts autostart services, in order', async () => {
     const first = await startDaemon();
-    await first.request('POST', '/v1/services', {
-      name: 'b',
-      port: 9,
-      cmd: 'exec sleep 600',
-      autostart: true,
-      dependsOn: ['a'],
-    });
-    await first.request('POST', '/v1/services', {
-      name: 'a',
-      port: 8,
-      cmd: 'exec sleep 600',
-      autostart: true,
-    });
-    await first.request('POST', '/v1/services', { name: 'c', port: 7, cmd: 'exec sleep 600' });
+    const port = freePort();
+    const services = [
+      { name: 'b', port: freePort(), cmd: 'exec sleep 600', autostart: true, dependsOn: ['a'] },
+      // Were b not to wait for it, b would be up long before it is ready.
+      {
+        ...{ name: 'a', port, ready: `tcp://localhost:${port}`, autostart: true },
+        cmd: 'sleep 0.5; exec python3 -m http.server $PORT --bind 127.0.0.1',
+      },
+      { name: 'c', port: freePort(), cmd: 'exec sleep 600' },
+    ];
+    for (const spec of services) expect((await first.request('POST', '/v1/services', spec)).status).toBe(201);
     await stopDaemon(first);
     const second = await startDaemon({ stateDir: first.stateDir });
-    await eventually(async () => (await get(second, 'b')).status === 'running');
-    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => get(second, name)));
-    expect(Date.parse(a.startedAt)).toBeLessThanOrEqual(Date.parse(b.startedAt));
-    expect(c.status).toBe('stopped');
+    const started = await eventually(async () => {
+      const { body } = await second.request('GET', '/v1/events/history?types=service.started');
+      return body.events.length >= 2 && body.events;
+    });
+    expect(started.map(({ data }: { data: { name: string } }) => data.name)).toEqual(['a', 'b']);
+    expect((await get(second, 'c')).status).toBe('stopped');
   });
 
   it('warns in one line at its start if it has no token and other users can log in', async () => {

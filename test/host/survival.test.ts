@@ -36,7 +36,6 @@ import {
   isRunning,
   newState,
   useHost,
-  wait,
 } from '../kit/process_host.ts';
 
 useHost();
@@ -461,7 +460,13 @@ test('the host ends once it has no process and no daemon, and not before', async
   first.disconnect();
   one.kill('SIGKILL');
   await once(one, 'exit');
-  await wait(600);
+  // By the time a host without a process has ended for the same reason, this one would have ended as well.
+  const idle = newState();
+  const idleHost = await startedHost(idle);
+  const two = await standIn();
+  (await connectStandIn(idle, two.hello())).disconnect();
+  two.kill('SIGKILL');
+  await eventually(() => !isRunning(idleHost));
   expect(isRunning(hostPid)).toBe(true);
   writeFileSync(join(stateDir, 'gate'), '');
   await eventually(() => !isRunning(hostPid));

@@ -272,17 +272,27 @@ describe('the store', () => {
   );
 
   it.runIf(canMount() && hasStrace())('never lets LMDB run into a full disk', async () => {
-    const trace = join(tempDir(), 'trace');
+    const folder = tempDir();
     const program = `${process.execPath} ${child} full /mnt/store.mdb`;
-    const strace = `strace -f -o ${trace} -e trace=write,writev,pwrite64,pwritev ${program}`;
-    const [command, args] = onSmallDisk('1m', `exec ${strace}`);
+    // A file for each thread, so that every call is one line.
+    const strace = `strace -ff -v -s 0 -o ${join(folder, 'trace')} -e trace=write,writev,pwrite64,pwritev`;
+    const [command, args] = onSmallDisk('1m', `exec ${strace} ${program}`);
     expect(await run(command, args).exited).toEqual({ code: 0, signal: null });
-    const full = readFileSync(trace, 'utf8')
-      .split('\n')
-      .filter((line) => line.includes('ENOSPC'));
+    const calls = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'));
+    const full = calls.filter((line) => line.includes('ENOSPC'));
     // Zeros are appended by write; lmdb writes its pages at their positions.
     expect(full.length).toBeGreaterThan(0);
-    expect(full.filter((line) => !/ write\(/.test(line))).toEqual([]);
+    expect(full.filter((line) => !line.startsWith('write('))).toEqual([]);
+    // Pages for which there is room in part only are written in part.
+    const isInPart = (line: string): boolean => {
+      const lengths = [...line.matchAll(/iov_len=(\d+)|, (\d+), \d+\) /g)].map(([, one, all]) =>
+        Number(one ?? all),
+      );
+      return !line.endsWith(` = ${lengths.reduce((sum, length) => sum + length, 0)}`);
+    };
+    const pages = calls.filter((line) => /^(writev|pwrite)/.test(line));
+    expect(pages.length).toBeGreaterThan(0);
+    expect(pages.filter(isInPart)).toEqual([]);
   });
 
   describe('refuses at open, naming the file,', () => {

@@ -160,6 +160,21 @@ describe.each(SERVERS)('%s', (server) => {
       await eventually(() => typed() === 'ls\n');
     });
 
+    it('closes it after less unread input while there are many viewers', async () => {
+      const { viewer } = await viewed();
+      const pushy = await viewer();
+      const many = 128;
+      for (let count = 1; count < many; count += 1) await viewer();
+      const share = AGENT.maxViewerBytes / many;
+      expect(share).toBeLessThan(AGENT.maxUnacknowledgedBytes);
+      const closed = new Promise<number>((resolve) => pushy.socket.on('close', resolve));
+      pushy.socket.on('error', () => undefined);
+      const chunk = Buffer.alloc(64 * KIB, 'x');
+      // The first one is on its way to the program at once.
+      for (let sent = 0; sent <= share + chunk.length; sent += chunk.length) pushy.socket.send(chunk);
+      expect(await closed).toBe(1008);
+    });
+
     it('is refused before it is opened', async () => {
       const front = await start();
       front.views.tell('specs', { rows: [specRow('web'), specRow('bot', { agent })] });
