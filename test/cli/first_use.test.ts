@@ -136,6 +136,30 @@ it('berth init sets a token while a daemon runs in a terminal, and does not end 
   expect(await user.until(/READY> $/)).not.toMatch(/hangup/i);
 });
 
+it('berth logs marks stderr and runs on a terminal and keeps colours, and leaves out agents', async () => {
+  const daemon = await daemonOf();
+  const home = folder();
+  const env = cleanEnv(home, { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });
+  const cmd = "printf '\\033[32mfine\\033[0m\\n'; echo broken >&2; exit 3";
+  await daemon.request('POST', '/v1/services', { name: 'api', port: null, cmd });
+  await daemon.request('POST', '/v1/services/api/start');
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'echo I am bot; exec sleep 600' });
+  const user = shell(home, env);
+  await eventually(async () => (await user.run('berth logs bot')).includes('I am bot'));
+  const shown = await eventually(async () => {
+    const text = await user.run('berth logs');
+    return text.includes('-- ended') && text;
+  });
+  const lines = shown.split('\n').slice(1, -1);
+  expect(lines[0]).toMatch(/^-- started, pid \d+ --$/);
+  expect(lines.slice(1, -1).sort()).toEqual(['! broken', 'fine']);
+  expect(lines.at(-1)).toBe('-- ended with exit code 3 --');
+  expect(user.raw()).toContain('\x1b[32mfine');
+  // Programs get the lines alone.
+  const piped = await user.run('berth logs | sort');
+  expect(piped.split('\n').slice(1, -1)).toEqual(['broken', 'fine']);
+});
+
 it('berth start shows what it is waiting for, and reports on Ctrl-C that the start continues', async () => {
   const daemon = await daemonOf();
   const env = cleanEnv(folder(), { BERTH_STATE_DIR: daemon.stateDir, BERTH_CONFIG: daemon.configFile });

@@ -7,11 +7,12 @@ import { TETHER } from '../../../src/settings/cloud_limits.ts';
 import { afterThisTest, realTime, type TestClock, virtualClock } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
 import { type Double, type Fault, type Json, kubeDouble, type Seen } from '../../kit/kube_double.ts';
-import { client, field, lastError, RULE } from './tether_kit.ts';
+import { client, type Field, field, lastError, RULE } from './tether_kit.ts';
 
 let double: Double;
 let clock: TestClock;
 let pods: PodWatch;
+let choice: { pod: null; allowNotReady: boolean };
 let changes: number;
 /** The number of usable pods after each change. */
 let usableCounts: number[];
@@ -25,10 +26,11 @@ beforeEach(async () => {
   clock = virtualClock();
   changes = 0;
   usableCounts = [];
+  choice = { pod: null, allowNotReady: false };
   pods = new PodWatch({
     clock,
     rule: RULE,
-    choice: { pod: null, allowNotReady: false },
+    choice,
     onChange: () => {
       changes += 1;
       usableCounts.push(pods.usable.length);
@@ -170,6 +172,25 @@ it('pods get no more connections once their workload has released them', async (
   expect(pods.isUsable('u-web-6b-1')).toBe(false);
 });
 
+it.each([
+  [false, ['running', 'pending'], []],
+  [true, ['running', 'pending'], ['running']],
+  [true, ['running', 'ready'], ['ready']],
+])('pods get connections if that is allowed while not Ready (%j), of %j to %j', async (allow, all, used) => {
+  choice.allowNotReady = allow;
+  const waiting = [{ type: 'Ready', status: 'False' }];
+  const statuses: Record<string, Json> = {
+    running: { phase: 'Running', conditions: waiting },
+    pending: { phase: 'Pending', conditions: waiting },
+  };
+  listing(...all.map((name) => pod(name, statuses[name])));
+  pods.start(route);
+  await eventually(() => changes > 0 && !pods.isEmpty);
+  expect(pods.usable.map(({ name }) => name)).toEqual(used);
+  expect(pods.isUsable('u-running')).toBe(allow);
+  expect(pods.isUsable('u-pending')).toBe(false);
+});
+
 it('pods count as new for a while after they became ready, by the clock of the cluster or by when that was seen', async () => {
   const since = (name: string, ageMs: number): Json => {
     const at = new Date(clock.now() - ageMs).toISOString();
@@ -225,10 +246,8 @@ it('pods get no connection that arrives during a sleep: it waits, and wakes the 
   expect(forwards()).toBe(before);
 });
 
-it('pods without room on any node are awaited until the time limit, and then reported as the reason', async () => {
-  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
-  listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
-  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+/** Lets the only client of a tether wait until it is reset, and resolves with the reason. */
+async function reasonOfReset(tether: Field): Promise<string> {
   const { ended } = client(tether.port, 'name\n');
   await eventually(() => double.requests.some(isWatch));
   let isOver = false;
@@ -242,5 +261,25 @@ it('pods without room on any node are awaited until the time limit, and then rep
   expect(await ended).toBe('ECONNRESET');
   expect(clock.monotonic()).toBeGreaterThanOrEqual(TETHER.podWaitTimeoutMs);
   await clock.advance(TETHER.tickIntervalMs);
-  expect(await lastError(tether)).toBe('pod web-6b-1: Unschedulable: no node');
+  return lastError(tether);
+}
+
+it('pods without room on any node are awaited until the time limit, and then reported as the reason', async () => {
+  const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
+  listing(pod('web-6b-1', { phase: 'Pending', conditions: [condition] }));
+  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  expect(await reasonOfReset(tether)).toBe('pod web-6b-1: Unschedulable: no node');
+});
+
+it('pods that never appear are reported with what the events of the cluster say about them', async () => {
+  listing();
+  const message = 'pods "web-0" is forbidden: exceeded quota';
+  double.events.push({
+    metadata: { name: 'e', namespace: 'n' },
+    involvedObject: { kind: 'StatefulSet', name: 'web' },
+    ...{ type: 'Warning', reason: 'FailedCreate', message, lastTimestamp: '2030-01-01T00:00:00Z' },
+  });
+  const tether = await field({ sandbox: { namespace: 'n' }, name: 'web', access: double.access, clock });
+  Object.assign(tether.route.workload, { kind: 'StatefulSet' });
+  expect(await reasonOfReset(tether)).toBe(`StatefulSet web: FailedCreate: ${message}`);
 });

@@ -177,14 +177,21 @@ describe('a remote tether', () => {
     expect(must(here.taken[0]).text).toBe('put it there');
   });
 
-  it('resets the client when the pod breaks the connection, and says why', async () => {
+  it('resets the client when the pod breaks the connection, and says why until it works again', async () => {
+    let isBroken = true;
     const here = await remote({
-      take: ({ stream }) => stream.reset('failed', 'the pod\u001b[31m\nsays \u202eno'),
+      take: (taken) => {
+        if (isBroken) taken.stream.reset('failed', 'the pod\u001b[31m\nsays \u202eno');
+        else taken.stream.write(Buffer.from('yes'));
+      },
     });
     const one = client(here.port, 'hello');
     expect(await one.ended).toBe('ECONNRESET');
     expect(await eventually(() => here.last()?.lastError)).toBe('the pod [31m says no');
     expect(here.taken.length).toBe(1);
+    isBroken = false;
+    await client(here.port, 'hello').until((text) => text === 'yes');
+    await eventually(() => here.last()?.lastError === null);
   });
 
   it('retries a stream that no pod has seen, with everything that was sent', async () => {
