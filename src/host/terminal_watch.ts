@@ -10,9 +10,11 @@ interface WatchedTerminal {
   readonly service: string;
   readonly scanner: OscScanner;
   lastOutputAt: number | null;
+  /** The longest recent time between two outputs without a pause. */
+  gapMs: number;
   isWatched: boolean;
-  /** Whether the last notification said that there is output. */
-  isToldMoving: boolean;
+  /** Epoch milliseconds since when the notifications have said that there is output; null: the last one did not. */
+  movingSince: number | null;
   /** Epoch milliseconds of the last notification. */
   toldAt: number;
 }
@@ -22,6 +24,19 @@ const NOTHING_SEEN: TerminalReading = {
   isMoving: false,
   signals: { title: '', progress: null, notification: null },
 };
+
+/** How much of the longest gap counts after each output. */
+const GAP_DECAY = 0.95;
+
+/** The silence that counts as a pause. The time between two frames of a spinner does not. */
+const pauseMsAfter = (gapMs: number): number =>
+  Math.min(Math.max(AGENT_STATE.pauseMs, 1.5 * gapMs), AGENT_STATE.maxPauseMs);
+
+/** A spinner that has turned for long rarely shows anything new, so it is reported less often. */
+const movingIntervalMs = ({ movingSince }: WatchedTerminal, now: number): number =>
+  now - (movingSince ?? now) < AGENT_STATE.steadyAfterMs
+    ? AGENT_STATE.movingNoticeMs
+    : AGENT_STATE.steadyNoticeMs;
 
 /** Tells a service that the output of its `run` has started or paused. */
 export type TellMovement = (service: string, run: string, reading: TerminalReading) => void;
@@ -41,8 +56,8 @@ export class TerminalWatch {
 
   open(service: string, run: string): void {
     this.terminals.set(run, {
-      ...{ service, scanner: new OscScanner(), lastOutputAt: null },
-      ...{ isWatched: false, isToldMoving: false, toldAt: 0 },
+      ...{ service, scanner: new OscScanner(), lastOutputAt: null, gapMs: 0 },
+      ...{ isWatched: false, movingSince: null, toldAt: 0 },
     });
   }
 
@@ -51,11 +66,13 @@ export class TerminalWatch {
     const terminal = this.terminals.get(run);
     if (!terminal) return;
     const now = this.clock.now();
+    const gapMs = now - (terminal.lastOutputAt ?? now);
+    terminal.gapMs = gapMs > AGENT_STATE.maxPauseMs ? 0 : Math.max(gapMs, terminal.gapMs * GAP_DECAY);
     terminal.lastOutputAt = now;
     terminal.scanner.take(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), now);
     if (!terminal.isWatched) return;
     this.moving.add(run);
-    if (!terminal.isToldMoving && now - terminal.toldAt >= AGENT_STATE.noticeIntervalMs)
+    if (terminal.movingSince === null && now - terminal.toldAt >= AGENT_STATE.noticeIntervalMs)
       this.notify(run, terminal, true);
     this.lookLater();
   }
@@ -67,11 +84,12 @@ export class TerminalWatch {
     const terminal = this.terminals.get(run);
     if (!terminal) return NOTHING_SEEN;
     terminal.isWatched = isOn;
-    terminal.isToldMoving = isOn && this.isMoving(terminal);
-    if (terminal.isToldMoving) this.moving.add(run);
+    const isMoving = isOn && this.isMoving(terminal);
+    terminal.movingSince = isMoving ? this.clock.now() : null;
+    if (isMoving) this.moving.add(run);
     else this.moving.delete(run);
     this.lookLater();
-    return this.readingOf(terminal, terminal.isToldMoving);
+    return this.readingOf(terminal, isMoving);
   }
 
   /** The daemon is gone. The next one watches what it needs. */
@@ -85,8 +103,8 @@ export class TerminalWatch {
     this.moving.delete(run);
   }
 
-  private isMoving({ lastOutputAt }: WatchedTerminal): boolean {
-    return lastOutputAt !== null && this.clock.now() - lastOutputAt < AGENT_STATE.pauseMs;
+  private isMoving({ lastOutputAt, gapMs }: WatchedTerminal): boolean {
+    return lastOutputAt !== null && this.clock.now() - lastOutputAt < pauseMsAfter(gapMs);
   }
 
   /** One timer for all terminals, running only while there is output. */
@@ -106,16 +124,16 @@ export class TerminalWatch {
       const terminal = this.terminals.get(run);
       if (!terminal) continue;
       const isMoving = this.isMoving(terminal);
-      const dueMs = isMoving ? AGENT_STATE.movingNoticeMs : AGENT_STATE.noticeIntervalMs;
-      if (now - terminal.toldAt < dueMs) continue;
+      const intervalMs = isMoving ? movingIntervalMs(terminal, now) : AGENT_STATE.noticeIntervalMs;
+      if (now - terminal.toldAt < intervalMs) continue;
       this.notify(run, terminal, isMoving);
       if (!isMoving) this.moving.delete(run);
     }
   }
 
   private notify(run: string, terminal: WatchedTerminal, isMoving: boolean): void {
-    terminal.isToldMoving = isMoving;
     terminal.toldAt = this.clock.now();
+    terminal.movingSince = isMoving ? (terminal.movingSince ?? terminal.toldAt) : null;
     this.tell(terminal.service, run, this.readingOf(terminal, isMoving));
   }
 

@@ -7,12 +7,19 @@ export const AGENT_STATE = {
   outputMs: 3_000,
   /** A process that has printed nothing is `starting` for this long. */
   startingMs: 3_000,
-  /** Silence after which the output of a terminal has paused. */
+  /**
+   * Silence after which the output of a terminal has paused, and the same for a terminal that draws frames at
+   * such intervals.
+   */
   pauseMs: 100,
+  maxPauseMs: 180,
   /** The shortest interval between notifications about a terminal with occasional output. */
   noticeIntervalMs: 150,
   /** The interval between notifications about a terminal with constant output. */
   movingNoticeMs: 1_000,
+  /** The same once its output has not paused for `steadyAfterMs`. */
+  steadyNoticeMs: 2_000,
+  steadyAfterMs: 10_000,
   /** How often the host checks terminals with output, while there are any. */
   lookIntervalMs: 30,
   /** Shortest interval between two events about one agent. */

@@ -75,6 +75,13 @@ it('the terminal watch reports when output starts and pauses, with few messages 
   }
   expect(told.filter(({ isMoving }) => isMoving)).toHaveLength(5);
   expect(told.at(-1)).toMatchObject({ isMoving: true });
+  // Output that does not pause for long is reported less often, but a pause at once.
+  const steady = told.length;
+  for (let piece = 0; piece < 1_500; piece += 1) {
+    watch.onOutput('run', Buffer.from('x'));
+    await clock.advance(10);
+  }
+  expect(told.slice(steady).filter(({ isMoving }) => isMoving)).toHaveLength(10);
   const last = clock.now() - 10;
   await clock.advance(AGENT_STATE.pauseMs + AGENT_STATE.noticeIntervalMs);
   expect(told.at(-1)).toMatchObject({ lastOutputAt: last, isMoving: false });
@@ -84,4 +91,22 @@ it('the terminal watch reports when output starts and pauses, with few messages 
   watch.onOutput('run', Buffer.from('nobody watches'));
   await clock.advance(60_000);
   expect(told).toHaveLength(before);
+});
+
+it('the terminal watch takes the time between two frames for no pause, but reports the end of the frames in time', async () => {
+  const clock = virtualClock();
+  const told: TerminalReading[] = [];
+  const watch = new TerminalWatch(clock, (_service, _run, reading) => told.push(reading));
+  watch.open('web', 'run');
+  watch.watch('run', true);
+  const frameMs = AGENT_STATE.pauseMs + 30;
+  for (let frame = 0; frame < 50; frame += 1) {
+    watch.onOutput('run', Buffer.from('frame'));
+    await clock.advance(frameMs);
+  }
+  // Only the gap after the first frame was not expected.
+  expect(told.filter(({ isMoving }) => !isMoving).length).toBeLessThanOrEqual(1);
+  expect(told.at(-1)).toMatchObject({ isMoving: true });
+  await clock.advance(AGENT_STATE.maxPauseMs + AGENT_STATE.lookIntervalMs - frameMs);
+  expect(told.at(-1)).toMatchObject({ isMoving: false });
 });
