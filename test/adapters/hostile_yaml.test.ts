@@ -47,6 +47,9 @@ const staircase = (levels: number): string =>
 const CORPUS: readonly [what: string, text: string][] = [
   ['explicit keys on one line', `${'? '.repeat(7173)}: x`],
   ['list items on one line', `${'- '.repeat(60_000)}: x`],
+  // The parser recurses where a line ends many levels at once.
+  ['explicit keys that a line ends', `${'? '.repeat(7173)}\n: x`],
+  ['list items that a line ends', `${'- '.repeat(50_000)}\nx: 1`],
   ['values on one line', `a${': '.repeat(60_000)}`],
   ['ever longer lines of list items', Array.from({ length: 480 }, (_, n) => '- '.repeat(n)).join('\n')],
   ['brackets that close nothing', `a: ${']'.repeat(250_000)}`],

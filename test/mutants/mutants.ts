@@ -333,6 +333,22 @@ export const MUTANTS: readonly Mutant[] = [
       TETHERS,
     ],
     [
+      'error-cleared',
+      'an error of a tether stays once it works again',
+      'src/actors/tethers/tether_clients.ts',
+      'onAnswered: () => this.recordError(null),',
+      'onAnswered: () => undefined,',
+      ['test/actors/tethers/remote_tethers.test.ts'],
+    ],
+    [
+      'dead-peer',
+      'a connection to a node that has ended is kept while others are answered',
+      'src/adapters/portforward/spdy_connection.ts',
+      'silentMs >= TETHER.deadPeerMs && (drainCheck',
+      'silentMs < 0 && (drainCheck',
+      ['test/adapters/portforward/dead_node.test.ts'],
+    ],
+    [
       'port-scan',
       'a client that has gone wakes the workload',
       'src/actors/tethers/workload_waker.ts',
@@ -601,6 +617,14 @@ export const MUTANTS: readonly Mutant[] = [
       STORAGE,
     ],
     [
+      'room-first',
+      'a commit begins without room for it',
+      'src/adapters/storage/store_room.ts',
+      'return file.spareBytes() >= needed && file.canOverwrite(needed);',
+      'return needed >= 0;',
+      STORAGE,
+    ],
+    [
       'store-private',
       'a store that others can read stays so',
       'src/adapters/storage/store_file.ts',
@@ -610,6 +634,14 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...area('clusters', [
+    [
+      'yaml-depth',
+      'a line that ends many levels at once overflows the stack',
+      'src/adapters/yaml.ts',
+      'if (parser.stack.length > MAX_NESTING)',
+      'if (parser.stack.length < 0)',
+      ['test/adapters/hostile_yaml.test.ts'],
+    ],
     [
       'first-file-wins',
       'the last file of $KUBECONFIG wins',

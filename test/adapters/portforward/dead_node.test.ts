@@ -113,6 +113,20 @@ describe('a stream on a node that dies', () => {
     expect(await stream.over).toEqual(DEAD);
   });
 
+  it('is lost soon when the node had accepted everything, even if another connection is answered', async () => {
+    const clock = virtualClock();
+    let isFirst = true;
+    const dialer = await farEnd((end) => {
+      if (isFirst) void end.until(isAsked).then(() => end.socket.write(opened));
+      else answerPings(end);
+      isFirst = false;
+    });
+    const stream = open(connectionsTo(dialer, 'spdy', clock));
+    await stream.opened;
+    await pass(clock, 2 * TETHER.deadPeerMs);
+    expect(await stream.over).toEqual(DEAD);
+  });
+
   it('continues when only its pod reads nothing, and another connection to the node is answered', async () => {
     const clock = virtualClock();
     let isFirst = true;

@@ -264,11 +264,16 @@ describe('logs and events', () => {
     expect((await run('logs a -n 1')).stdout).toBe('3\n');
     expect((await run('logs a --raw')).stdout).toBe('1 \x1b[31mred\x1b[0m\n3\n');
     expect((await run('logs a -t')).stdout).toMatch(/^\d{4}-\d\d-\d\dT\S+ 1 red\n/);
-    const rows = (await run('logs --json')).stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(rows.map(({ name, line }) => [name, line])).toContainEqual(['bb', '2 \u202etxt']);
+    for (const line of ['logs --json', 'logs --json --raw']) {
+      const data = (await run(line)).stdout;
+      const rows = data
+        .trim()
+        .split('\n')
+        .map((row) => JSON.parse(row));
+      expect(rows.map(({ name, line: text }) => [name, text])).toContainEqual(['bb', '2 \u202etxt']);
+      // JSON is often printed on a terminal.
+      expect(data).toContain('2 \\u202etxt');
+    }
   });
 
   it('show the context of found lines, as grep does', async () => {
