@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connectDaemon, descriptorsOf, eventually, newState, useHost } from '../kit/process_host.ts';
+import { connectDaemon, eventually, hasOnlyItsOwn, newState, useHost } from '../kit/process_host.ts';
 
 useHost();
 
@@ -26,7 +26,7 @@ test('a process has its own session and group, environment, directory and umask'
   expect(started.startTicks).toBe(Number(stat[21]));
   expect(started.rssMB).toBeGreaterThanOrEqual(1);
   await eventually(() => readFileSync(`/proc/${started.pid}/comm`, 'latin1') === 'sleep\n');
-  expect(descriptorsOf(started.pid)).toEqual([0, 1, 2]);
+  await hasOnlyItsOwn(started.pid);
   expect(await eventually(() => (daemon.tail('web').length >= 8 ? daemon.tail('web') : null))).toEqual([
     '/tmp',
     '0027',

@@ -459,6 +459,14 @@ export const MUTANTS: readonly Mutant[] = [
       GATEWAY,
     ],
     [
+      'changed-listener',
+      'a connection counts although another program got the port meanwhile',
+      'src/adapters/service_dialer.ts',
+      'if (find(address, target.port)?.inode === before?.inode) return socket;',
+      'return socket;',
+      ['test/adapters/service_dialer.test.ts'],
+    ],
+    [
       'stale-idle',
       'an idle connection is used however old it is',
       'src/actors/gateway/upstream_pool.ts',

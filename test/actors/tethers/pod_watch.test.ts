@@ -12,7 +12,7 @@ import { client, type Field, field, lastError, RULE } from './tether_kit.ts';
 let double: Double;
 let clock: TestClock;
 let pods: PodWatch;
-let choice: { pod: null; allowNotReady: boolean };
+let choice: { pod: string | null; allowNotReady: boolean };
 let changes: number;
 /** The number of usable pods after each change. */
 let usableCounts: number[];
@@ -189,6 +189,16 @@ it.each([
   expect(pods.usable.map(({ name }) => name)).toEqual(used);
   expect(pods.isUsable('u-running')).toBe(allow);
   expect(pods.isUsable('u-pending')).toBe(false);
+});
+
+it('pods other than the one that is named get no connections, and do not count as its trouble', async () => {
+  choice.pod = 'web-6b-2';
+  const unscheduled = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node' };
+  listing(pod(), pod('web-6b-2'), pod('web-6b-3', { phase: 'Pending', conditions: [unscheduled] }));
+  pods.start(route);
+  await eventually(() => pods.usable.length > 0);
+  expect(pods.usable.map(({ name }) => name)).toEqual(['web-6b-2']);
+  expect([pods.trouble, pods.absence]).toEqual([null, 'the pod web-6b-2 did not become ready']);
 });
 
 it('pods count as new for a while after they became ready, by the clock of the cluster or by when that was seen', async () => {
