@@ -90,11 +90,19 @@ const tailOf = (text: string): string => [...text.replace(LAYOUT, '')].slice(-TA
 const isShown = (text: string, lines: readonly string[]): boolean =>
   lines.join('').replace(LAYOUT, '').includes(tailOf(text)) || lines.some((line) => PLACEHOLDER.test(line));
 
-/** Whether `after` ends like `typed` does from the end of `text` on, ignoring blank lines. */
-export function isStillTyped(text: string, typed: readonly string[], after: readonly string[]): boolean {
+/**
+ * Whether `after` ends like `typed` does from the end of `text` on, ignoring blank lines. Lines that were
+ * there `before` the text do not show it: a footer may contain a short one.
+ */
+export function isStillTyped(
+  text: string,
+  before: readonly string[],
+  typed: readonly string[],
+  after: readonly string[],
+): boolean {
   const rows = filled(typed);
   let count = 1;
-  while (count <= rows.length && !isShown(text, rows.slice(-count))) count += 1;
+  while (count <= rows.length && !isTextShown(text, before, rows.slice(-count))) count += 1;
   return count <= rows.length && !isRedrawn(rows.slice(-count), filled(after).slice(-count));
 }
 

@@ -109,7 +109,7 @@ export class PromptTypist {
       const lines = await this.shownLines();
       if (!lines) return true;
       if (isBlankAdded(typed, lines)) return false;
-      if (!isStillTyped(prompt.text, typed, lines)) {
+      if (!isStillTyped(prompt.text, before, typed, lines)) {
         if (isTextShown(prompt.text, before, lines)) return true;
       } else if (end === seen) return end === from;
       seen = end;

@@ -285,6 +285,22 @@ describe('a prompt', () => {
     expect(bot.watching).toBe(0);
   });
 
+  it('is submitted once to a program whose footer contains its text', async () => {
+    const bot = new Program();
+    bot.maySubmitLate = true;
+    bot.isDeaf = true;
+    const draw = (text: string): void => {
+      bot.output = `${' '.repeat(bot.output.length)}\n${text}`;
+      bot.print('');
+    };
+    draw('>\nno sandbox');
+    bot.onTyped = (text) => draw(text === '\r' ? '> x\n* heard\n>\nno sandbox' : `> ${text}\nno sandbox`);
+    const answer = bot.prompt('x');
+    await bot.pass(PROMPT.maxDeafMs + PROMPT.stalledMs);
+    expect(bot.typed()).toBe('x!');
+    expect(await answer).toBe('idle');
+  });
+
   it('waits until the output of a program that has just started has settled', async () => {
     const bot = new Program();
     bot.startedAt = bot.clock.now();
