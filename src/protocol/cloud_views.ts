@@ -38,6 +38,8 @@ export interface CloudViewsProtocol {
   clusterRemoved(message: { id: string }): null;
   workloads(message: { rows: WorkloadRow[] }): null;
   workloadsRemoved(message: { ids: string[] }): null;
+  /** Of these workloads, only `staleSince` has changed. */
+  workloadsStale(message: { ids: string[]; staleSince: number | null }): null;
   /** Drops every workload of the cluster that is not listed. Sent at start-up. */
   workloadsRetained(message: { clusterId: string; ids: string[] }): null;
   /** `all`: the rows are complete, so every other tether is dropped. */

@@ -1,5 +1,6 @@
 // Publishes what has been committed, and nothing else: workloads to the front's views, events to the journal.
 import type { CloudCommit, WorkloadView } from '../../adapters/storage/cloud_store.ts';
+import type { WorkloadRow } from '../../protocol/cloud.ts';
 import type { CloudViewsProtocol } from '../../protocol/cloud_views.ts';
 import type { Ref } from '../../runtime/actor.ts';
 import { CLOUD } from '../../settings/cloud_limits.ts';
@@ -38,9 +39,19 @@ export class CommitTeller {
   }
 
   private show(views: readonly WorkloadView[]): void {
-    const rows = views.flatMap(({ view }) => view ?? []);
-    const ids = views.flatMap(({ id, view }) => (view ? [] : [id]));
+    const rows: WorkloadRow[] = [];
+    const removed: string[] = [];
+    const stale = new Map<number | null, string[]>();
+    for (const shown of views) {
+      if ('staleSince' in shown) {
+        const ids = stale.get(shown.staleSince) ?? [];
+        stale.set(shown.staleSince, ids);
+        ids.push(shown.id);
+      } else if (shown.view) rows.push(shown.view);
+      else removed.push(shown.id);
+    }
     if (rows.length > 0) this.config.views.tell('workloads', { rows });
-    if (ids.length > 0) this.config.views.tell('workloadsRemoved', { ids });
+    if (removed.length > 0) this.config.views.tell('workloadsRemoved', { ids: removed });
+    for (const [staleSince, ids] of stale) this.config.views.tell('workloadsStale', { ids, staleSince });
   }
 }

@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CloudBatch, CloudStore, WorkloadView } from '../../adapters/storage/cloud_store.ts';
-import type { StoredWorkload, WorkloadRow } from '../../protocol/cloud.ts';
+import type { StoredWorkload } from '../../protocol/cloud.ts';
 import type { CommittedCloudEvent } from '../../protocol/cloud_events.ts';
 import { scopeKey, type WatchPosition, type WorkloadScope } from '../../protocol/cloud_watches.ts';
 import type { StoredSavings } from '../../protocol/savings.ts';
@@ -16,17 +16,23 @@ export interface CommitSource {
   readonly clock: Clock;
   /** null: it no longer exists. */
   recordOf(id: string): StoredWorkload | null;
-  /** What to show to clients; undefined: they have it already. */
-  newViewOf(id: string): WorkloadRow | null | undefined;
+  /**
+   * What to show to clients; undefined: they have it already. `onlyStaleness`: nothing else has changed since
+   * they were last shown it.
+   */
+  newViewOf(id: string, onlyStaleness: boolean): WorkloadView | undefined;
   /** These have been committed and shown. */
   onShown(views: readonly WorkloadView[]): void;
   /** Receives errors of work that is not awaited. */
   onDefect(error: unknown): void;
 }
 
+/** How much of a workload has changed. Each includes those before it. */
+const EXTENTS = ['staleness', 'view', 'record'] as const;
+type Extent = (typeof EXTENTS)[number];
+
 interface RowChange {
-  /** Whether to write its record; otherwise only its view has changed. */
-  readonly isRecord: boolean;
+  readonly extent: Extent;
   /** The events that report the changes. */
   readonly events: readonly CommittedCloudEvent[];
   /** The finished parts of its sleep, to be added to the totals. */
@@ -56,7 +62,7 @@ const changesOf = (all: Map<string, ClusterChanges>, clusterId: string): Cluster
 const joined = (first: RowChange | undefined, second: RowChange): RowChange =>
   first
     ? {
-        isRecord: first.isRecord || second.isRecord,
+        extent: EXTENTS[Math.max(EXTENTS.indexOf(first.extent), EXTENTS.indexOf(second.extent))] ?? 'record',
         events: [...first.events, ...second.events],
         saved: [...first.saved, ...second.saved],
       }
@@ -88,19 +94,19 @@ export class WorkloadCommits {
   rowChanged(
     clusterId: string,
     id: string,
-    { events = [], saved = [] }: Partial<Omit<RowChange, 'isRecord'>>,
+    { events = [], saved = [] }: Partial<Omit<RowChange, 'extent'>>,
     withinMs: number | null,
   ): void {
     const { rows } = changesOf(this.changes, clusterId);
-    rows.set(id, joined(rows.get(id), { isRecord: true, events, saved }));
+    rows.set(id, joined(rows.get(id), { extent: 'record', events, saved }));
     if (withinMs === null) this.commitSoon();
     else this.commitWithin(withinMs);
   }
 
-  /** The views of workloads have changed, but not their records. */
-  viewsChanged(clusterId: string, ids: Iterable<string>): void {
+  /** The views of workloads have changed, or only their staleness, but not their records. */
+  viewsChanged(clusterId: string, ids: Iterable<string>, extent: 'view' | 'staleness' = 'view'): void {
     const { rows } = changesOf(this.changes, clusterId);
-    for (const id of ids) rows.set(id, joined(rows.get(id), { isRecord: false, events: [], saved: [] }));
+    for (const id of ids) rows.set(id, joined(rows.get(id), { extent, events: [], saved: [] }));
     this.commitSoon();
   }
 
@@ -206,13 +212,10 @@ export class WorkloadCommits {
       [...changes.positions.values()].map((change) => ({ clusterId, ...change })),
     );
     return {
-      records: rows.flatMap(([id, { isRecord }]) =>
-        isRecord ? [{ id, record: this.source.recordOf(id) }] : [],
+      records: rows.flatMap(([id, { extent }]) =>
+        extent === 'record' ? [{ id, record: this.source.recordOf(id) }] : [],
       ),
-      views: rows.flatMap(([id]) => {
-        const view = this.source.newViewOf(id);
-        return view === undefined ? [] : [{ id, view }];
-      }),
+      views: rows.flatMap(([id, { extent }]) => this.source.newViewOf(id, extent === 'staleness') ?? []),
       events: rows.flatMap(([, { events }]) => events),
       savings: this.saved.with(rows.flatMap(([, { saved }]) => saved)),
       positions: positions.flatMap(({ position }) => position ?? []),
@@ -240,8 +243,12 @@ export class WorkloadCommits {
  * disk, so they stay behind.
  */
 function takePart(changes: ClusterChanges, count: number): ClusterChanges {
-  const rows = new Map([...changes.rows].slice(0, count));
-  for (const id of rows.keys()) changes.rows.delete(id);
+  const rows = new Map<string, RowChange>();
+  for (const [id, change] of changes.rows) {
+    if (rows.size === count) break;
+    rows.set(id, change);
+    changes.rows.delete(id);
+  }
   const positions = [...changes.positions].map(
     ([key, { scope }]) => [key, { scope, position: null }] as const,
   );

@@ -179,6 +179,7 @@ export class WorkloadTable implements CommitSource {
     this.commits.viewsChanged(
       clusterId,
       within.map(({ row }) => row.id),
+      'staleness',
     );
   }
 
@@ -243,19 +244,22 @@ export class WorkloadTable implements CommitSource {
     return this.entries.get(id)?.row ?? null;
   }
 
-  newViewOf(id: string): WorkloadRow | null | undefined {
+  newViewOf(id: string, onlyStaleness: boolean): WorkloadView | undefined {
     const entry = this.entries.get(id);
-    if (!entry || entry.row.gone) return null;
-    const stale = this.watches.staleSinceOf(entry.row);
+    if (!entry || entry.row.gone) return { id, view: null };
+    const staleSince = this.watches.staleSinceOf(entry.row);
+    if (onlyStaleness && entry.shown)
+      return staleSince === entry.shown.staleSince ? undefined : { id, staleSince };
     const { policy, after } = this.owner.rulesOf(entry.row);
-    const row = workloadRow(entry.row, this.owner.self, stale, policy, after);
-    return isDeepStrictEqual(row, entry.shown) ? undefined : row;
+    const view = workloadRow(entry.row, this.owner.self, staleSince, policy, after);
+    return isDeepStrictEqual(view, entry.shown) ? undefined : { id, view };
   }
 
   onShown(views: readonly WorkloadView[]): void {
-    for (const { id, view } of views) {
-      const entry = this.entries.get(id);
-      if (entry) entry.shown = view;
+    for (const shown of views) {
+      const entry = this.entries.get(shown.id);
+      if (entry && 'view' in shown) entry.shown = shown.view;
+      else if (entry?.shown && 'staleSince' in shown) entry.shown.staleSince = shown.staleSince;
     }
   }
 

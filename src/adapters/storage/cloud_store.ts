@@ -27,10 +27,10 @@ export interface CloudBatch {
   readonly savings: readonly StoredSavings[];
 }
 
-export interface WorkloadView {
-  readonly id: string;
-  readonly view: WorkloadRow | null;
-}
+/** A new view of a workload; or only its new `staleSince`, which many get at once. */
+export type WorkloadView =
+  | { readonly id: string; readonly view: WorkloadRow | null }
+  | { readonly id: string; readonly staleSince: number | null };
 
 /** Facts found out about a cluster, as opposed to settings. */
 export type StoredFacts = Partial<

@@ -93,6 +93,13 @@ export const workloadItem = (row: WorkloadRow) => ({
   managed_by: row.managers,
 });
 
+/**
+ * The JSON of a workload in the list with another `stale_since`. No text in it can look like the field, because
+ * its quotes would be escaped.
+ */
+export const withStaleSince = (json: string, staleSince: number | null): string =>
+  json.replace(/"stale_since":(?:null|"[^"]*")/, `"stale_since":${JSON.stringify(utcTime(staleSince))}`);
+
 /** A tether in the list. */
 export const tetherItem = (row: TetherRow) => ({
   tether_id: row.id,

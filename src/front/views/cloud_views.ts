@@ -13,7 +13,7 @@ import type { TetherRow } from '../../protocol/tethers.ts';
 import { WORKLOAD_KINDS, type WorkloadState } from '../../protocol/workload_kinds.ts';
 import type { Failure } from '../../runtime/actor.ts';
 import { WorkloadTimes } from '../metrics/workload_times.ts';
-import { clusterDetail, clusterItem, tetherItem, workloadItem } from './cloud_json.ts';
+import { clusterDetail, clusterItem, tetherItem, withStaleSince, workloadItem } from './cloud_json.ts';
 import { JsonCollection, type JsonEntry } from './json_collection.ts';
 import { Principals } from './principals.ts';
 
@@ -155,6 +155,16 @@ export class CloudViews {
       this.times.forget(id);
       this.collectionOf.get(id)?.remove(id);
       this.collectionOf.delete(id);
+    }
+    this.workloadList = null;
+  }
+
+  /** Takes the new `staleSince` of workloads that have not changed otherwise. */
+  setStaleSince(ids: readonly string[], staleSince: number | null): void {
+    for (const id of ids) {
+      const collection = this.collectionOf.get(id);
+      const entry = collection?.get(id);
+      if (entry) collection?.put({ ...entry, json: withStaleSince(entry.json, staleSince) });
     }
     this.workloadList = null;
   }

@@ -20,6 +20,7 @@ export const cloudViewsActor = actor<CloudViewsProtocol, CloudViews>(
       clusterRemoved: ({ id }) => done(views.removeCluster(id)),
       workloads: ({ rows }) => done(views.setWorkloads(rows)),
       workloadsRemoved: ({ ids }) => done(views.removeWorkloads(ids)),
+      workloadsStale: ({ ids, staleSince }) => done(views.setStaleSince(ids, staleSince)),
       workloadsRetained: ({ clusterId, ids }) => done(views.retainWorkloads(clusterId, ids)),
       tethers: ({ rows, all }) => done(views.setTethers(rows, all)),
       tethersRemoved: ({ ids }) => done(views.removeTethers(ids)),

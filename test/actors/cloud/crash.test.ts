@@ -193,6 +193,8 @@ describe('the tested calls', () => {
     const life = forever();
     const { double, here, id } = await lives(3, life);
     await eventually(() => double.watches.length === 2);
+    // The namespaces are listed once the watches are open, beside whatever else is asked.
+    await eventually(() => double.requests.some(({ path }) => path.startsWith('/api/v1/namespaces')));
     life.isCounting = true;
     await here.workloads.ask('sleep', { id, by: 'request', holdMs: null });
     const slept = life.names.splice(0);

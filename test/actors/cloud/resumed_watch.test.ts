@@ -1,5 +1,6 @@
 // A restart goes on watching where the last life has come to, and lists again only where it must.
 import { describe, expect, it } from 'vitest';
+import type { CloudBatch } from '../../../src/adapters/storage/cloud_store.ts';
 import { type Cloud, cloud, doubleWith, eventually } from '../../kit/cloud.ts';
 import { type Double, type Seen, workload } from '../../kit/kube_double.ts';
 
@@ -51,6 +52,25 @@ describe('after a restart', () => {
     changeMeanwhile(double);
     await seen(await restarted(before));
     expect(listings(double)).toEqual([]);
+  });
+
+  it('what has not changed is sent to clients once, and then only that it is up to date', async () => {
+    const { before } = await stopped();
+    const { folder, vault } = before;
+    const sent: string[] = [];
+    const record = ({ views }: CloudBatch): void => {
+      for (const view of views)
+        sent.push('view' in view ? `${view.view?.name} ${view.view?.staleSince}` : `now ${view.staleSince}`);
+    };
+    const here = await cloud({
+      ...{ folder, vault },
+      store: (store) => ({ ...store, save: (batch) => store.save(batch).finally(() => record(batch)) }),
+    });
+    await eventually(() => here.list().length === 3 && here.list().every((row) => row.stale_since === null));
+    const rows = sent.filter((view) => !view.startsWith('now'));
+    expect(rows.map((view) => view.split(' ')[0]).sort()).toEqual(['changed', 'gone', 'kept']);
+    expect(rows.every((view) => !view.endsWith('null'))).toBe(true);
+    expect(sent.filter((view) => view === 'now null')).toHaveLength(3);
   });
 
   it('a version that is too old for the server causes a new listing', async () => {

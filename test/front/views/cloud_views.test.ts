@@ -108,6 +108,21 @@ describe("the front's copies of workloads", () => {
     expect(views.autoSleep('a')).toEqual({ auto_sleep_enabled: false, idle_timeout_minutes: 7 });
   });
 
+  it('are updated when only the time since which they are stale changes', () => {
+    const views = new CloudViews();
+    const hostile = workload('b', 'c');
+    hostile.sleepReason = '"stale_since":null,' as never;
+    views.setWorkloads([workload('a', 'c'), hostile]);
+    const before = items(views.workloads(null));
+    views.setStaleSince(['b', 'unknown'], 1_000);
+    const stale_since = '1970-01-01T00:00:01.000Z';
+    expect(items(views.workloads(null))).toEqual([before[0], { ...before[1], stale_since }]);
+    expect(items(views.workloads('c'))).toEqual(items(views.workloads(null)));
+    expect(JSON.parse(views.workload('b') ?? '')).toMatchObject({ stale_since });
+    views.setStaleSince(['a', 'b'], null);
+    expect(items(views.workloads(null))).toEqual(before);
+  });
+
   it('have the fields of the API in its order', () => {
     const views = new CloudViews();
     views.setWorkloads([workload('a', 'c')]);
