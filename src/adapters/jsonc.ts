@@ -1,11 +1,17 @@
 // JSON with comments, for the user's own files (the package jsonc-parser). Edits keep comments and layout.
 import { applyEdits, type JSONPath, modify, type ParseError, parse } from 'jsonc-parser';
 
-/** Parses JSON with optional comments and trailing commas; undefined if `text` is invalid. */
+/** Parses JSON with optional comments and trailing commas; undefined if it is invalid or nested too deep. */
 export function parseJsonc(text: string): unknown {
   const errors: ParseError[] = [];
-  const value: unknown = parse(text, errors, { allowTrailingComma: true });
-  return errors.length > 0 ? undefined : value;
+  try {
+    const value: unknown = parse(text, errors, { allowTrailingComma: true });
+    return errors.length > 0 ? undefined : value;
+  } catch (error) {
+    // The parser calls itself for each level.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 /**

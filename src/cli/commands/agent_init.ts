@@ -57,10 +57,15 @@ function byHand({ edit }: PlannedEdit): string {
 
 type Way = 'Add' | 'Remove';
 
-/** The result of `change`. If `file` cannot be edited, throws a CommandError with what to do by hand. */
-function applied<T>(file: string, way: Way, planned: PlannedEdit, change: () => T): T {
+/** Calls `change`. If `file` cannot be edited, rejects with a CommandError with what to do by hand. */
+async function applied(
+  file: string,
+  way: Way,
+  planned: PlannedEdit,
+  change: () => void | Promise<void>,
+): Promise<void> {
   try {
-    return change();
+    await change();
   } catch (error) {
     if (!(error instanceof UneditableError)) throw error;
     const hint = `Nothing was changed. ${way} this by hand, and leave the file out:\n${byHand(planned)}`;
@@ -68,14 +73,14 @@ function applied<T>(file: string, way: Way, planned: PlannedEdit, change: () => 
   }
 }
 
-function additions(folder: string, plan: readonly PlannedEdit[]): Change[] {
+async function additions(folder: string, plan: readonly PlannedEdit[]): Promise<Change[]> {
   const changes = new Map<string, Change>();
   for (const planned of plan) {
     const file = fileOf(folder, planned);
-    applied(file, 'Add', planned, () => {
+    await applied(file, 'Add', planned, async () => {
       const before = textOfFile(file);
       const change = changes.get(file) ?? { file, before, after: before };
-      change.after = withEdit(change.after, planned.edit);
+      change.after = await withEdit(change.after, planned.edit);
       changes.set(file, change);
     });
   }
@@ -83,11 +88,15 @@ function additions(folder: string, plan: readonly PlannedEdit[]): Change[] {
 }
 
 /** Restores the earlier content if nothing else has changed since; otherwise removes what was added. */
-function removals(folder: string, plan: readonly PlannedEdit[], record: SetupRecord): Change[] {
+async function removals(
+  folder: string,
+  plan: readonly PlannedEdit[],
+  record: SetupRecord,
+): Promise<Change[]> {
   const changes = new Map<string, Change>();
   for (const planned of plan.toReversed()) {
     const file = fileOf(folder, planned);
-    applied(file, 'Remove', planned, () => {
+    await applied(file, 'Remove', planned, () => {
       const before = textOfFile(file);
       if (before === null) return;
       const change = changes.get(file) ?? { file, before, after: before };
@@ -163,8 +172,8 @@ export const agentInitCommand = defineCommand({
     const stateDir = stateDirPath(context.globalOptions.stateDir, process.env);
     const plan = programs.flatMap(setupPlan);
     const changes = remove
-      ? removals(folder, plan, new SetupRecord(statePaths(stateDir).agentSetup))
-      : additions(folder, plan);
+      ? await removals(folder, plan, new SetupRecord(statePaths(stateDir).agentSetup))
+      : await additions(folder, plan);
     const { out } = context;
     if (changes.length === 0) {
       out.record({ programs, changed: [] }, () => 'Nothing is to be changed.');

@@ -50,7 +50,7 @@ const server = (file: string, key = 'mcpServers', value: object = { command: 'be
 /** Instructions between two marks, in a file that several programs read. */
 const instructions = (file: string): PlannedEdit => ({
   paths: [file],
-  edit: { kind: 'block', lines: `## Servers\n\n${SKILL}`, comment: ['<!-- ', ' -->'], taken: null },
+  edit: { kind: 'block', lines: `## Servers\n\n${SKILL}`, comment: ['<!-- ', ' -->'], toml: null },
 });
 
 const own = (file: string, text: string): PlannedEdit => ({ paths: [file], edit: { kind: 'whole', text } });
@@ -90,7 +90,7 @@ const codexServer: PlannedEdit = {
     kind: 'block',
     lines: '[mcp_servers.berth]\ncommand = "berth"\nargs = ["mcp"]\n',
     comment: ['# ', ''],
-    taken: /^\s*(\[\s*mcp_servers\s*\.\s*"?berth"?\s*\]|mcp_servers\s*[.=])/m,
+    toml: ['mcp_servers', 'berth'],
   },
 };
 

@@ -1,6 +1,7 @@
 // Reversible edits of other programs' files: docs/reference.md "Agent init".
 import { isDeepStrictEqual } from 'node:util';
 import { editJsonc, parseJsonc } from '../../adapters/jsonc.ts';
+import { parseToml, TomlFault } from '../../settings/toml.ts';
 
 /** The content that an edit puts into a file. */
 export type FileEdit =
@@ -10,8 +11,13 @@ export type FileEdit =
   | { kind: 'value'; path: readonly string[]; value: unknown; isOurs: (value: unknown) => boolean }
   /** An item of a list in a JSON file. */
   | { kind: 'item'; path: readonly string[]; item: unknown; isOurs: (item: unknown) => boolean }
-  /** Lines between two marks. `taken` matches a setting of the user's that the lines would duplicate. */
-  | { kind: 'block'; lines: string; comment: readonly [open: string, close: string]; taken: RegExp | null };
+  /** Lines between two marks. `toml`: the table that they are in a TOML file, unless the user has it. */
+  | {
+      kind: 'block';
+      lines: string;
+      comment: readonly [open: string, close: string];
+      toml: readonly [string, ...string[]] | null;
+    };
 
 /** The file cannot be edited: its content is not what the edit expects. */
 export class UneditableError extends Error {
@@ -22,7 +28,7 @@ const MARK = 'written by `berth agent init`';
 
 const at = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>(
-    (inner, key) => (inner instanceof Object ? Reflect.get(inner, key) : undefined),
+    (inner, key) => (typeof inner === 'object' && inner ? Reflect.get(inner, key) : undefined),
     value,
   );
 
@@ -82,20 +88,33 @@ function withoutBlock(text: string, edit: BlockEdit): string {
   return before + text.slice(to + end.length);
 }
 
-function withBlock(text: string, edit: BlockEdit): string {
+async function parsedToml(text: string, fault: string): Promise<unknown> {
+  try {
+    return await parseToml(text);
+  } catch (error) {
+    if (error instanceof TomlFault) throw new UneditableError(fault);
+    throw error;
+  }
+}
+
+async function withBlock(text: string, edit: BlockEdit): Promise<string> {
   const [begin, end] = marksOf(edit);
-  if (text.includes(begin + edit.lines + end)) return text;
+  const { lines, toml } = edit;
   const base = withoutBlock(text, edit);
-  if (edit.taken?.test(base)) return text;
+  if (toml && at(await parsedToml(base, 'it is no TOML'), toml) !== undefined) return text;
+  if (text.includes(begin + lines + end)) return text;
   const gap = base === '' ? '' : base.endsWith('\n') ? '\n' : '\n\n';
-  return base + gap + begin + edit.lines + end;
+  const next = base + gap + begin + lines + end;
+  // An inline table takes no more lines.
+  if (toml) await parsedToml(next, `its ${toml[0]} is an inline table`);
+  return next;
 }
 
 /**
  * `before` with the edit; unchanged if the edit is already there. A `before` of null: the file does not
- * exist. Throws an UneditableError.
+ * exist. Rejects with an UneditableError.
  */
-export function withEdit(before: string | null, edit: FileEdit): string {
+export async function withEdit(before: string | null, edit: FileEdit): Promise<string> {
   switch (edit.kind) {
     case 'whole':
       if (before !== null && !before.includes(MARK)) throw new UneditableError('it is not of Berth');

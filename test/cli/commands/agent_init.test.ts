@@ -116,6 +116,19 @@ describe('berth agent init', () => {
       /\.mcp\.json is left as it is: it is no JSON object\n[\s\S]*"command": "berth"/,
     );
     expect(tree(root)).toEqual(before);
+    write(root, { '.mcp.json': '['.repeat(100_000) });
+    expect((await init('--claude', '--yes')).stderr).toContain('it is no JSON object');
+    write(root, { '.mcp.json': '{ "mcpServers": ' });
+    for (const [text, says] of [
+      ['model = \n', 'it is no TOML'],
+      ['mcp_servers = { x = { command = "x" } }\n', 'its mcp_servers is an inline table'],
+    ] as const) {
+      write(root, { '.codex/config.toml': text });
+      const codex = await init('--codex', '--yes');
+      expect(codex).toMatchObject({ code: 1, stderr: expect.stringContaining(`left as it is: ${says}\n`) });
+      expect(tree(root)).toEqual({ ...before, '.codex': null, '.codex/config.toml': text });
+    }
+    rmSync(join(root, '.codex'), { recursive: true });
     // Without a program it is the one whose files are here.
     rmSync(join(root, '.mcp.json'));
     expect((await init('--yes')).stdout).toBe('claude will use Berth from the next start on.\n');
@@ -170,22 +183,27 @@ describe('berth agent init', () => {
 describe('every edit', () => {
   const plans = SETUP_PROGRAMS.flatMap((name) => setupPlan(name).map((planned) => ({ name, ...planned })));
 
-  it('is applied once, and can be undone', () => {
+  it('is applied once, and can be undone', async () => {
     for (const { name, paths, edit } of plans) {
-      const once = withEdit(null, edit);
-      expect(withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
+      const once = await withEdit(null, edit);
+      expect(await withEdit(once, edit), `${name} ${paths[0]}`).toBe(once);
       if (edit.kind !== 'value' || edit.path[0] !== 'version') expect(withoutEdit(once, edit)).toBeNull();
     }
   });
 
-  it('keeps an entry of the user with the same name', () => {
+  it('keeps an entry of the user with the same name', async () => {
     const mine = '{"mcpServers":{"berth":{"command":"/opt/berth","args":["mcp"]}}}';
     const [planned] = setupPlan('claude');
-    expect(planned && withEdit(mine, planned.edit)).toBe(mine);
+    expect(planned && (await withEdit(mine, planned.edit))).toBe(mine);
     expect(planned && withoutEdit(mine, planned.edit)).toBe(mine);
     const [toml] = setupPlan('codex');
-    const taken = '[mcp_servers.berth]\ncommand = "x"\n';
-    expect(toml && withEdit(taken, toml.edit)).toBe(taken);
+    for (const taken of [
+      '[mcp_servers.berth]\ncommand = "x"\n',
+      '[mcp_servers]\nberth = { command = "x" }\n',
+      'mcp_servers.berth.command = "x"\n',
+      '["mcp_servers".\'berth\']\ncommand = "x"\n',
+    ])
+      expect(toml && (await withEdit(taken, toml.edit))).toBe(taken);
   });
 });
 
