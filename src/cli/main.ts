@@ -12,7 +12,7 @@ import { commandWords } from './kit/global_options.ts';
 import type { ParsedCall } from './kit/parser.ts';
 import { readPlainCall } from './kit/plain_call.ts';
 import { safeJson, sanitize } from './kit/sanitize.ts';
-import { stderr, stdout } from './kit/standard_streams.ts';
+import { hangUp, stderr, stdout } from './kit/standard_streams.ts';
 
 const OWN_ERRORS = [
   ...['UsageError', 'CommandError', 'SettingsError', 'StateFileError', 'ProjectError'],
@@ -54,7 +54,8 @@ function reportError(error: unknown, argv: readonly string[]): void {
 }
 
 /**
- * Ctrl-C restores the terminal and ends the command at once. The daemon still completes what was requested.
+ * Ctrl-C, SIGTERM and a closed terminal restore the terminal and end the command at once. The daemon still
+ * completes what was requested.
  */
 function endOnSignals(interrupt: () => void): void {
   for (const [signal, code] of [
@@ -68,6 +69,13 @@ function endOnSignals(interrupt: () => void): void {
       process.exit(code);
     });
   }
+  process.on('SIGHUP', () => {
+    try {
+      interrupt();
+    } finally {
+      hangUp();
+    }
+  });
 }
 
 async function runInContext(

@@ -10,17 +10,24 @@ function tryWrite(fd: number, text: string): void {
   }
 }
 
+/** Ends the process by SIGHUP. On process.exit Node resets the terminal, and crashes if that is gone. */
+export function hangUp(): void {
+  process.removeAllListeners('SIGHUP');
+  process.kill(process.pid, 'SIGHUP');
+}
+
 const handledStreams = new Set<NodeJS.WriteStream>();
 
 /**
- * Ends the command silently if the reader of a pipe closes it, as head and less do, and with one line if
- * writing fails, as on a full disk.
+ * Ends the command silently if the reader of a pipe closes it, as head and less do, or the terminal is gone,
+ * and with one line if writing fails, as on a full disk.
  */
 function endOnBrokenPipe(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   if (handledStreams.has(stream)) return stream;
   handledStreams.add(stream);
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT_CODE.ok);
+    if (error.code === 'EIO' && stream.isTTY) return hangUp();
     if (error.code === undefined) throw error;
     // Writes directly to the descriptor: the stream may be the one that failed.
     tryWrite(2, `berth: the output cannot be written: ${error.message}\n`);

@@ -19,7 +19,6 @@ import { frameLines } from './view.ts';
 const FRAME_MS = 33;
 /** The screen shows times in seconds. */
 const TICK_MS = 1_000;
-const HANGUP = 129;
 /** The views that show workloads. */
 const SHOWS_WORKLOADS: ReadonlySet<View['kind']> = new Set(['list', 'workload', 'policies']);
 
@@ -76,9 +75,7 @@ class Interface {
     });
     const leave = (): void => this.terminal.leave();
     const removeInterrupt = this.context.onInterrupt(leave);
-    const hangUp = (): void => this.finish(HANGUP);
     process.on('exit', leave);
-    process.on('SIGHUP', hangUp);
     const ticker = setInterval(() => this.tell({ kind: 'ticked', now: Date.now() }), TICK_MS);
     try {
       this.terminal.enter();
@@ -91,7 +88,6 @@ class Interface {
       leave();
       removeInterrupt();
       process.off('exit', leave);
-      process.off('SIGHUP', hangUp);
     }
   }
 

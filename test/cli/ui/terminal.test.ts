@@ -1,5 +1,6 @@
 // `berth ui` as a person has it: the built program in a real pseudo-terminal, beside a real daemon.
-import { readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { Terminal } from '@xterm/headless';
 import pty from 'node-pty';
@@ -21,6 +22,8 @@ interface Screen {
   raw(): string;
   isAlternate(): boolean;
   kill(signal: NodeJS.Signals): void;
+  /** Closes the terminal, as closing its window does. */
+  close(): void;
   /** Of the program. */
   pid: number;
   ended: Promise<{ exitCode: number; signal?: number | undefined }>;
@@ -85,6 +88,7 @@ function openTerminal([file = '', ...args]: readonly string[], env: Record<strin
     },
     isAlternate: () => emulator.buffer.active.type === 'alternate',
     kill: (signal) => process.kill(child.pid, signal),
+    close: () => closeSync(child.fd),
     pid: child.pid,
   };
 }
@@ -355,8 +359,27 @@ it('berth ui ends when its terminal is closed, and fits every size', async () =>
   await eventually(() => screen.lines().length === 5 && !/URL/.test(screen.lines().join()), screen.lines);
   await screen.until(/^› ○ broken {0,12}$/);
   screen.kill('SIGHUP');
-  expect(await screen.ended).toMatchObject({ exitCode: 129 });
+  expect(await screen.ended).toMatchObject({ signal: constants.signals.SIGHUP });
   expect(screen.raw().endsWith(LEFT)).toBe(true);
+  const closed = openUi(daemon);
+  await closed.until(/^› ○ broken/);
+  closed.close();
+  // Not SIGABRT or SIGSEGV, with a core dump.
+  expect(await closed.ended).toMatchObject({ signal: constants.signals.SIGHUP });
+});
+
+it('berth agent attach restores the terminal when it gets SIGHUP', async () => {
+  const daemon = await withServices();
+  await daemon.request('POST', '/v1/agents/spinup', { name: 'bot', cmd: 'printf ready; exec sleep 1000' });
+  const { stateDir, configFile } = daemon;
+  const call = [process.execPath, BIN, 'agent', 'attach', 'bot', '--state-dir', stateDir];
+  const script = `${[...call, '--config', configFile].join(' ')}; stty -a | grep -c 'icanon.* echo '`;
+  const screen = openTerminal(['sh', '-c', script]);
+  await screen.until(/^ready$/);
+  const attach = Number(readFileSync(`/proc/${screen.pid}/task/${screen.pid}/children`, 'utf8').trim());
+  process.kill(attach, 'SIGHUP');
+  await screen.until(/^1$/);
+  expect(screen.isAlternate()).toBe(false);
 });
 
 it('berth ui requires a terminal with cursor control, and says so', async () => {
