@@ -117,7 +117,9 @@ export class WorkloadTable implements CommitSource {
 
   /** The records of the workloads that are in their clusters. */
   rows(): StoredWorkload[] {
-    return [...this.entries.values()].map(({ row }) => row).filter((row) => !row.gone);
+    const found: StoredWorkload[] = [];
+    for (const { row } of this.entries.values()) if (!row.gone) found.push(row);
+    return found;
   }
 
   /** undefined: unknown, or no longer in its cluster. */
