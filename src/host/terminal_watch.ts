@@ -13,7 +13,7 @@ interface WatchedTerminal {
   /** The longest recent time between two outputs without a pause. */
   gapMs: number;
   isWatched: boolean;
-  /** Epoch milliseconds since when the notifications have said that there is output; null: the last one did not. */
+  /** Since when notifications have said that there is output (epoch ms); null: the last one did not. */
   movingSince: number | null;
   /** Epoch milliseconds of the last notification. */
   toldAt: number;

@@ -10,7 +10,6 @@ import type { StoredCluster } from '../../protocol/clusters.ts';
 import type { PlacedWorkload } from '../../protocol/grants.ts';
 import type { SavingsSelection, StoredSavings } from '../../protocol/savings.ts';
 import { newUlid } from '../../protocol/ulid.ts';
-import { WORKLOAD_KINDS, type WorkloadKind } from '../../protocol/workload_kinds.ts';
 import type { Clock, Ref } from '../../runtime/actor.ts';
 import { CLOUD, SAVINGS } from '../../settings/cloud_limits.ts';
 import { ChangeAllowances } from './change_allowances.ts';
@@ -19,6 +18,7 @@ import { countSleep, type EndedSpan, SavingsTotals, type Sight, savingsOf, savin
 import { loadedWorkload } from './stored_workload.ts';
 import { WatchStates } from './watch_states.ts';
 import { type CommitSource, WorkloadCommits } from './workload_commits.ts';
+import { type TableEntry, WorkloadEntries } from './workload_entries.ts';
 import { changeEvents } from './workload_events.ts';
 import { type Observer, observe, tombstoneOf, workloadId, workloadRow } from './workload_record.ts';
 
@@ -41,25 +41,13 @@ export interface WorkloadTableOwner {
 
 type Views = Pick<Ref<CloudViewsProtocol>, 'tell'>;
 
-interface WorkloadEntry {
-  row: StoredWorkload;
-  /** As shown to clients; null: it is not shown. */
-  shown: WorkloadRow | null;
-  /** When it was last observed (monotonic milliseconds). */
-  observedAt: number;
-}
-
-const kindKey = (clusterId: string, kind: WorkloadKind): string => `${clusterId}/${kind}`;
-
 export class WorkloadTable implements CommitSource {
   readonly clock: Clock;
   private readonly store: CloudStore;
   private readonly views: Views;
   private readonly owner: WorkloadTableOwner;
   private readonly maxPerKind: number;
-  private readonly entries = new Map<string, WorkloadEntry>();
-  /** The same entries by cluster and kind, then by id, so that a listing costs only its own rows. */
-  private readonly entriesByKind = new Map<string, Map<string, WorkloadEntry>>();
+  private readonly entries = new WorkloadEntries();
   private readonly watches = new WatchStates();
   private readonly commits: WorkloadCommits;
   /** The savings of finished sleeps, or finished parts of them; `savedOnDisk` has those committed. */
@@ -99,8 +87,8 @@ export class WorkloadTable implements CommitSource {
       this.savings.add(row);
       this.savedOnDisk.add(row);
     }
-    for (const entry of this.ofCluster(clusterId)) this.resumeCount(entry);
-    const ids = this.ofCluster(clusterId).map(({ row }) => row.id);
+    for (const entry of this.entries.ofCluster(clusterId)) this.resumeCount(entry);
+    const ids = this.entries.ofCluster(clusterId).map(({ row }) => row.id);
     this.views.tell('workloadsRetained', { clusterId, ids });
     this.commits.viewsChanged(clusterId, ids);
   }
@@ -112,14 +100,12 @@ export class WorkloadTable implements CommitSource {
 
   /** The ids of the workloads in this cluster, at the cost of its own rows only. */
   idsOf(clusterId: string): string[] {
-    return this.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row.id]));
+    return this.entries.ofCluster(clusterId).flatMap(({ row }) => (row.gone ? [] : [row.id]));
   }
 
   /** The records of the workloads that are in their clusters. */
   rows(): StoredWorkload[] {
-    const found: StoredWorkload[] = [];
-    for (const { row } of this.entries.values()) if (!row.gone) found.push(row);
-    return found;
+    return this.entries.rows();
   }
 
   /** undefined: unknown, or no longer in its cluster. */
@@ -134,7 +120,7 @@ export class WorkloadTable implements CommitSource {
    */
   observe(clusterId: string, seen: ObservedWorkload): void {
     const entry = this.entries.get(workloadId(clusterId, seen));
-    if (!entry && this.countOf(clusterId, seen.kind) >= this.maxPerKind) return;
+    if (!entry && this.entries.countOf(clusterId, seen.kind) >= this.maxPerKind) return;
     const known = entry?.row.seen;
     if (known && !entry.row.gone && known.uid === seen.uid && isOlderVersion(seen.version, known.version))
       return;
@@ -155,7 +141,7 @@ export class WorkloadTable implements CommitSource {
       if ((this.entries.get(id)?.observedAt ?? startedAt) > startedAt) this.observe(clusterId, seen);
       else this.put(observe(this.entries.get(id)?.row, clusterId, seen, this.observer()));
     }
-    for (const { row, observedAt } of this.ofKind(clusterId, scope.kind)) {
+    for (const { row, observedAt } of this.entries.ofKind(clusterId, scope.kind)) {
       const isMissing = isWithin(scope, row.seen) && !row.gone && !listed.has(row.id);
       if (isMissing && observedAt <= startedAt) this.remove(row);
     }
@@ -165,7 +151,7 @@ export class WorkloadTable implements CommitSource {
   retainScopes(clusterId: string, scopes: readonly WorkloadScope[]): void {
     for (const scope of this.watches.retain(clusterId, scopes))
       this.commits.positionChanged(clusterId, scope, null);
-    for (const { row } of this.ofCluster(clusterId)) {
+    for (const { row } of this.entries.ofCluster(clusterId)) {
       const isKept = scopes.some((scope) => isWithin(scope, row.seen));
       if (!isKept && !row.gone) this.remove(row);
     }
@@ -177,7 +163,7 @@ export class WorkloadTable implements CommitSource {
    */
   setStaleSince(clusterId: string, scope: WorkloadScope, since: number | null): void {
     if (!this.watches.setStaleSince(clusterId, scope, since, this.clock.monotonic())) return;
-    const within = this.ofKind(clusterId, scope.kind).filter(({ row }) => isWithin(scope, row.seen));
+    const within = this.entries.ofKind(clusterId, scope.kind).filter(({ row }) => isWithin(scope, row.seen));
     this.commits.viewsChanged(
       clusterId,
       within.map(({ row }) => row.id),
@@ -224,8 +210,8 @@ export class WorkloadTable implements CommitSource {
     // Without the cluster's records, its positions are meaningless.
     for (const scope of this.watches.retain(clusterId, []))
       this.commits.positionChanged(clusterId, scope, null);
-    for (const { row } of this.ofCluster(clusterId)) {
-      this.delete(row);
+    for (const { row } of this.entries.ofCluster(clusterId)) {
+      this.entries.delete(row);
       this.commits.rowChanged(clusterId, row.id, {}, null);
       this.owner.onRowChange(row.id, row, undefined);
     }
@@ -273,19 +259,6 @@ export class WorkloadTable implements CommitSource {
     return { self: this.owner.self, now: this.owner.steady.now() };
   }
 
-  private countOf(clusterId: string, kind: WorkloadKind): number {
-    return this.entriesByKind.get(kindKey(clusterId, kind))?.size ?? 0;
-  }
-
-  /** The current entries of a kind in a cluster, as a copy: the caller may add and remove entries. */
-  private ofKind(clusterId: string, kind: WorkloadKind): WorkloadEntry[] {
-    return [...(this.entriesByKind.get(kindKey(clusterId, kind))?.values() ?? [])];
-  }
-
-  private ofCluster(clusterId: string): WorkloadEntry[] {
-    return WORKLOAD_KINDS.flatMap((kind) => this.ofKind(clusterId, kind));
-  }
-
   /** What is known about the time of a change of `row`. */
   private sightOf(row: StoredWorkload): Sight {
     const now = this.owner.steady.now();
@@ -298,7 +271,7 @@ export class WorkloadTable implements CommitSource {
    * Continues counting the sleep in a record of an earlier daemon. Of the time since then, at most
    * SAVINGS.maxUnseenMs counts.
    */
-  private resumeCount(entry: WorkloadEntry): void {
+  private resumeCount(entry: TableEntry): void {
     const { row } = entry;
     const sight = this.sightOf(row);
     const { now, seenAt } = sight;
@@ -343,32 +316,15 @@ export class WorkloadTable implements CommitSource {
 
   private remove(row: StoredWorkload): void {
     const kept = tombstoneOf(row);
-    if (kept) this.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
-    else this.delete(row);
+    if (kept) this.entries.set({ row: kept, shown: null, observedAt: this.clock.monotonic() });
+    else this.entries.delete(row);
     const { ended } = countSleep(row, undefined, this.sightOf(row));
     this.commits.rowChanged(row.clusterId, row.id, { saved: this.count(ended) }, null);
     this.owner.onRowChange(row.id, row, undefined);
   }
 
   private add(row: StoredWorkload): void {
-    this.set({ row, shown: null, observedAt: Number.NEGATIVE_INFINITY });
-  }
-
-  private set(entry: WorkloadEntry): void {
-    const { id, clusterId, seen } = entry.row;
-    const key = kindKey(clusterId, seen.kind);
-    const ofKind = this.entriesByKind.get(key) ?? new Map<string, WorkloadEntry>();
-    this.entriesByKind.set(key, ofKind);
-    ofKind.set(id, entry);
-    this.entries.set(id, entry);
-  }
-
-  private delete({ id, clusterId, seen }: StoredWorkload): void {
-    const key = kindKey(clusterId, seen.kind);
-    const ofKind = this.entriesByKind.get(key);
-    ofKind?.delete(id);
-    if (ofKind?.size === 0) this.entriesByKind.delete(key);
-    this.entries.delete(id);
+    this.entries.set({ row, shown: null, observedAt: Number.NEGATIVE_INFINITY });
   }
 }
 

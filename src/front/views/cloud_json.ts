@@ -94,8 +94,8 @@ export const workloadItem = (row: WorkloadRow) => ({
 });
 
 /**
- * The JSON of a workload in the list with another `stale_since`. No text in it can look like the field, because
- * its quotes would be escaped.
+ * The JSON of a workload in the list with another `stale_since`. No text in it can look like the field,
+ * because its quotes would be escaped.
  */
 export const withStaleSince = (json: string, staleSince: number | null): string =>
   json.replace(/"stale_since":(?:null|"[^"]*")/, `"stale_since":${JSON.stringify(utcTime(staleSince))}`);
