@@ -87,6 +87,7 @@ export class ClusterInformer {
   private authenticated: boolean | null = null;
   private reason: string | null = null;
   private stopChecks = (): void => undefined;
+  private readonly openWatches = new Set<(error: unknown) => void>();
   /** When the namespaces were last listed (monotonic milliseconds). */
   private namespacesAt = Number.NEGATIVE_INFINITY;
 
@@ -142,6 +143,8 @@ export class ClusterInformer {
     const isNews =
       reachable !== this.reachable || authenticated !== this.authenticated || reason !== this.reason;
     if (!isNews || this.state.kind === 'closed') return;
+    // A watch may stay open, and silent, long after its server has gone.
+    if (!reachable && this.reachable) for (const end of [...this.openWatches]) end(error);
     this.reachable = reachable;
     this.authenticated = authenticated;
     this.reason = reason;
@@ -236,7 +239,8 @@ export class ClusterInformer {
       const begun = deferred<void>();
       const handler = this.follower(scope, seenAt, () => begun.resolve());
       const resource = workloadsResource(scope.kind, scope.namespace);
-      const ended = listAndWatch(this.cluster, resource, from, handler, abort.signal, { clock });
+      const options = { clock, openWatches: this.openWatches };
+      const ended = listAndWatch(this.cluster, resource, from, handler, abort.signal, options);
       ended.catch((error: unknown) => this.owner.onDefect(error));
       return Promise.race([begun.promise, ended]);
     });

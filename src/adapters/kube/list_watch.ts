@@ -34,6 +34,8 @@ export interface ListWatchOptions {
   clock: Clock;
   /** Returns numbers from 0 to below 1, which spread the attempts of many watches. */
   random?: () => number;
+  /** Gets, for each watch under way, the function that ends it with an error of another call. */
+  openWatches?: Set<(error: unknown) => void>;
 }
 
 /** Whether the server considers the version too old (410), or from a future it does not know. */
@@ -72,6 +74,7 @@ class Reflector<Row> {
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly signal: AbortSignal;
+  private readonly openWatches: Set<(error: unknown) => void>;
   private position: Position;
   /** The number of consecutive attempts without any result. */
   private fruitlessAttempts = 0;
@@ -86,7 +89,7 @@ class Reflector<Row> {
     from: WatchStart | null,
     handler: ListWatchHandler<Row>,
     signal: AbortSignal,
-    { clock, random = Math.random }: ListWatchOptions,
+    { clock, random = Math.random, openWatches = new Set() }: ListWatchOptions,
   ) {
     this.cluster = cluster;
     this.resource = resource;
@@ -98,6 +101,7 @@ class Reflector<Row> {
     this.clock = clock;
     this.random = random;
     this.signal = signal;
+    this.openWatches = openWatches;
   }
 
   async run(): Promise<void> {
@@ -183,10 +187,16 @@ class Reflector<Row> {
   /** One watch, until it ends or has been silent for so long that it must be dead. */
   private async watch(from: string): Promise<void> {
     const abort = new AbortController();
+    let failure: unknown = null;
     const stop = (): void => abort.abort();
+    const fail = (error: unknown): void => {
+      failure = error;
+      stop();
+    };
     // An aborted signal has no further event: the caller may have given up while the listing ended.
     if (this.signal.aborted) stop();
     else this.signal.addEventListener('abort', stop);
+    this.openWatches.add(fail);
     const startedAt = this.clock.monotonic();
     let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
     const watched: WatchHandler<Row> = {
@@ -205,8 +215,10 @@ class Reflector<Row> {
       await this.cluster.watch(this.resource, from, watched, abort.signal);
     } catch (error) {
       if (!abort.signal.aborted || !isCallError(error)) throw error;
+      if (failure !== null) throw failure;
     } finally {
       cancelSilence();
+      this.openWatches.delete(fail);
       this.signal.removeEventListener('abort', stop);
       // The watch was good, if perhaps quiet.
       if (this.clock.monotonic() - startedAt >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;

@@ -69,6 +69,31 @@ it('rows of an unreachable cluster show since when, until it is reachable', asyn
   await here.until('web/hello', (row) => row.stale_since === null);
 });
 
+it('rows of a cluster that no longer responds show since when although their watches stay open', async () => {
+  const double = await doubleWith('hello');
+  const clock = virtualClock();
+  const here = await cloud({ clock });
+  await here.add(double.kubeconfig);
+  await eventually(() => double.watches.length === 2);
+  const [since, began] = [new Date(clock.now()).toISOString(), clock.monotonic()];
+  for (const watch of double.watches) watch.stall();
+  let isAway = true;
+  double.fault(() => isAway, { kind: 'reset' }, Number.POSITIVE_INFINITY);
+  await clock.advance(CLOUD.accountCheckMs);
+  await eventually(async () => {
+    await clock.advance(50);
+    return here.find('web/hello').stale_since === since;
+  });
+  expect(clock.monotonic() - began).toBeLessThan(CLOUD.watch.silenceTimeoutMs);
+  isAway = false;
+  scale(double, 7);
+  await eventually(async () => {
+    await clock.advance(50);
+    const { replicas, stale_since: staleSince } = here.find('web/hello');
+    return replicas === 7 && staleSince === null;
+  });
+});
+
 describe('an account with rights in some namespaces only', () => {
   it('has the registered namespaces listed, as far as it may list them', async () => {
     const double = await doubleWith('hello');
