@@ -104,6 +104,19 @@ describe('a cloud server', () => {
     expect(refusedStart(['cloud', 'serve'], ['--verbose'])).toMatchObject({ code: 2 });
   });
 
+  it('ends with one line when something else is in the place of a file', () => {
+    const state = join(newFolder(), 'state');
+    mkdirSync(state, { mode: 0o700 });
+    const store = join(state, 'store.mdb');
+    execFileSync('mkfifo', [store]);
+    const config = join(newFolder(), 'config.toml');
+    writeFileSync(config, CONFIG);
+    expect(refusedStart(['cloud', 'serve'], ['--config', config, '--state-dir', state])).toEqual({
+      code: 1,
+      said: `berth: ${store}: is a FIFO, and not a file: remove it\n`,
+    });
+  });
+
   it('opens no ports of its own', async () => {
     const server = await startServer();
     const path = '/k8s/workloads/01ARZ3NDEKTSV4RRFFQ69G5FAV/tether';

@@ -1,7 +1,9 @@
 // A new token ends what came in with the old one: docs/reference.md "Tokens".
+import http from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { fail } from '../../../src/protocol/errors.ts';
+import type { McpCallersProtocol, McpProtocol } from '../../../src/protocol/mcp.ts';
 import type { ServiceProtocol } from '../../../src/protocol/service.ts';
 import type { TerminalProtocol } from '../../../src/protocol/terminal.ts';
 import { afterThisTest, settle } from '../../kit/actors.ts';
@@ -39,6 +41,39 @@ describe.each(SERVERS)('a token change on %s', (server) => {
     expect(await service.next('follow')).toEqual({ on: true });
     expect(await service.next('follow')).toEqual({ on: false });
     expect((await sse(front.port, '/v1/events', { authorization })).status).toBe(401);
+  });
+
+  it('ends the stream of the logs of several services', async () => {
+    const front = await start();
+    await front.stand<ServiceProtocol>('service:web', { tailStart: () => 0, read: () => empty });
+    const logs = await sse(front.port, '/v1/logs/stream?names=web', { authorization });
+    expect(logs.status).toBe(200);
+    front.front.reload(NEW);
+    await logs.closed;
+  });
+
+  it('ends the streamed answer of a tool', async () => {
+    const front = await start();
+    const answer = { status: 200, contentType: 'text/event-stream', body: null };
+    const mcp = await front.stand<McpProtocol>('mcp', { serve: () => answer });
+    const headers = {
+      authorization,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    const called = new Promise<http.IncomingMessage>((resolve, reject) => {
+      const call = http.request({ port: front.port, method: 'POST', path: '/mcp', headers }, resolve);
+      call.on('error', reject).end('{}');
+    });
+    const { id } = await mcp.next('serve');
+    const bytes = Buffer.from('data: {}\n\n');
+    front.node.ref<McpCallersProtocol>('mcpcallers').tell('chunk', { id, bytes });
+    const streamed = await called;
+    const closed = new Promise((resolve) => streamed.on('error', () => {}).on('close', resolve));
+    expect(await new Promise((resolve) => streamed.once('data', resolve))).toEqual(bytes);
+    front.front.reload(NEW);
+    await closed;
+    expect(await mcp.next('cancel')).toEqual({ id });
   });
 
   it('refuses a log stream that is still being opened', async () => {
