@@ -149,6 +149,12 @@ const aboutPast = (end: LastEnd): string =>
     ? `It has completed in ${humanDuration(end.completed.ms)}.`
     : `Its last process ${describeEnd(end)}.`;
 
+/** How the process before ended, if it crashed: the restart policy may have started this one. */
+const aboutCrashBefore = ({ end, now }: ExplanationFacts): string | null =>
+  end?.status === 'crashed'
+    ? `The process before it ${describeEnd(end)}, ${humanDuration(now - end.at)} ago.`
+    : null;
+
 const IDLE_NEXT: Record<ServiceSpec['kind'], string> = {
   service: 'It stays as it is until it is started.',
   task: 'It runs when it is started; `berth up` runs it once for what it is made of.',
@@ -196,11 +202,8 @@ function whenIdle(facts: ExplanationFacts): ExplanationText {
   };
 }
 
-function whenChecking(
-  run: LiveRun,
-  check: LastCheck | null,
-  { portHolder, foreignHolder, now }: ExplanationFacts,
-): ExplanationText {
+function whenChecking(run: LiveRun, check: LastCheck | null, facts: ExplanationFacts): ExplanationText {
+  const { portHolder, foreignHolder, now } = facts;
   const { ready, port, deadline } = run.metadata;
   const left = deadline === null ? null : deadline - now;
   return {
@@ -210,6 +213,7 @@ function whenChecking(
       aboutCheck(check, now),
       foreignHolder === null && ready !== null && aboutPort(ready, port, portHolder),
       aboutForeignHolder(run, foreignHolder),
+      aboutCrashBefore(facts),
     ),
     waitingFor: foreignHolder === null ? awaitedCheck(ready, port) : `${foreignHolder} to leave port ${port}`,
     next:
@@ -228,6 +232,7 @@ function whenRunning({ run, live }: In<'running'>, facts: ExplanationFacts): Exp
     `Its process ${run.pid} has been up for ${humanDuration(now - run.startedAt)}.`,
     aboutLive(live, now),
     aboutForeignHolder(run, foreignHolder),
+    aboutCrashBefore(facts),
   );
   if (run.metadata.task) return { reason, waitingFor: 'the end of its process', next: TASK_NEXT };
   const { policy } = completeRestartRule(spec.restart);

@@ -156,6 +156,20 @@ describe('an explanation', () => {
     });
   });
 
+  it('of a service that runs again after a crash', () => {
+    const end: LastEnd = { ...END, exitCode: null, signal: 'SIGTERM', cause: 'memory' };
+    const before = 'The process before it was ended because it used more memory than its limit, 2.0 s ago.';
+    const running = { phase: 'running', run: RUN, live: null } as const;
+    expect(about(running, { status: 'running', end }).reason).toBe(
+      `Its process 41 has been up for 3.4 s. ${before}`,
+    );
+    expect(about({ phase: 'checking', run: RUN, check }, { status: 'starting', end }).reason).toContain(
+      before,
+    );
+    const stopped: LastEnd = { ...END, status: 'stopped' };
+    expect(about(running, { status: 'running', end: stopped }).reason).not.toContain('before');
+  });
+
   it('of a service that is not ready: the probe, its result, and the next step', () => {
     const explanation = about(
       { phase: 'checking', run: RUN, check },
