@@ -150,7 +150,7 @@ export class ServiceDoor {
     const { stored } = known();
     if (!stored || !doorRule(stored.spec))
       throw fail('sleep_refused', `${name} has no \`sleep\`, so nothing would wake it`, {
-        hint: 'Register it with sleep: {afterMinutes: 15}, or stop it.',
+        hint: 'Register it with sleep: {afterMinutes: 15} (in berth.yaml, `sleep: {after: 15m}`), or stop it.',
       });
     // In a later turn, because `follow` asks whether a sleep is under way.
     this.sleeping ??= Promise.resolve()

@@ -6,7 +6,7 @@ import { defineCommand, durationOption, textOption } from '../kit/command.ts';
 import { UsageError } from '../kit/exit_codes.ts';
 import { atUrl } from '../kit/format.ts';
 import { namedServices } from '../kit/service_selection.ts';
-import { SCOPE_OPTIONS, stackScope } from '../kit/stack_scope.ts';
+import { SCOPE_OPTIONS, type StackScope, stackScope } from '../kit/stack_scope.ts';
 import { startContinuesNote, withWaitReports } from '../kit/start_service.ts';
 
 /** Throws a UsageError unless the user gives either names or a group, and not both. */
@@ -15,8 +15,8 @@ function checkSelection(names: readonly string[], group: string | undefined): vo
   throw new UsageError('no service is named', 'Name one or more services, or give --group without names.');
 }
 
-const started = ({ name, status, pid }: StartResult): string =>
-  `${name} is ${status} (pid ${pid ?? 'unknown'})`;
+const started = ({ label }: StackScope, { name, status, pid }: StartResult): string =>
+  `${label(name)} is ${status} (pid ${pid ?? 'unknown'})`;
 
 export const serviceSleepCommand = defineCommand({
   about:
@@ -35,7 +35,7 @@ export const serviceSleepCommand = defineCommand({
     if (group !== undefined) {
       const answer = await client.sleepGroup(scope.group(group));
       context.out.record(answer, () =>
-        answer.services.map(({ name, status }) => `${name} is ${status}`).join('\n'),
+        answer.services.map(({ name, status }) => `${scope.label(name)} is ${status}`).join('\n'),
       );
       return undefined;
     }
@@ -62,7 +62,7 @@ export const serviceWakeCommand = defineCommand({
     const scope = await stackScope(client, choice);
     if (group !== undefined) {
       const answer = await client.wakeGroup(scope.group(group), { timeout });
-      context.out.record(answer, () => answer.services.map(started).join('\n'));
+      context.out.record(answer, () => answer.services.map((service) => started(scope, service)).join('\n'));
       return undefined;
     }
     const wakeOne = async (name: string, onWaiting: (about: string) => void) => {
