@@ -276,30 +276,47 @@ export function socketProbe(clock: Clock): Probe {
   };
 }
 
-/** `probe` with at most `maxConcurrent` under way. The others wait in order of arrival. */
+/**
+ * `probe` with at most `maxConcurrent` under way. The others wait in order of arrival. One that takes longer
+ * than `READY_CHECK.slowMs` no longer counts, so that services that do not answer delay no others.
+ */
 export function limitProbes<Q>(
   probe: AskProbe<Q>,
+  clock: Clock,
   maxConcurrent: number = READY_CHECK.maxConcurrent,
 ): AskProbe<Q> {
   const queue = new Set<() => void>();
   let running = 0;
-  const release = (): void => {
-    running -= 1;
-    const [next] = queue;
-    if (!next) return;
-    queue.delete(next);
-    next();
+  const enter = (): (() => void) => {
+    running += 1;
+    let isCounted = true;
+    const leave = (): void => {
+      cancelSlow();
+      if (!isCounted) return;
+      isCounted = false;
+      running -= 1;
+      const [next] = queue;
+      if (!next) return;
+      queue.delete(next);
+      next();
+    };
+    const cancelSlow = clock.after(READY_CHECK.slowMs, leave);
+    return leave;
   };
   return (question, limitMs, onDone) => {
     let cancel: (() => void) | null = null;
     let isOver = false;
     const start = (): void => {
-      running += 1;
-      cancel = probe(question, limitMs, (result) => {
+      const leave = enter();
+      const cancelProbe = probe(question, limitMs, (result) => {
         isOver = true;
-        release();
+        leave();
         onDone(result);
       });
+      cancel = () => {
+        cancelProbe();
+        leave();
+      };
     };
     if (running < maxConcurrent) start();
     else queue.add(start);
@@ -307,9 +324,7 @@ export function limitProbes<Q>(
       if (isOver) return;
       isOver = true;
       queue.delete(start);
-      if (!cancel) return;
-      cancel();
-      release();
+      cancel?.();
     };
   };
 }

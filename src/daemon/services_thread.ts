@@ -59,8 +59,8 @@ function terminalJobs(node: Node, rulesFolder: string): Pick<ServiceConfig, 'scr
 }
 
 const probeMeans = (clock: Clock): ProbeMeans => ({
-  probe: limitProbes(socketProbe(clock)),
-  execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
+  probe: limitProbes(socketProbe(clock), clock),
+  execProbe: limitProbes(askHost, clock, CHECK.maxConcurrentExecs),
 });
 
 /**

@@ -133,6 +133,8 @@ export const READY_CHECK = {
   /** Shortest pause between two probes that start a process. */
   minExecIntervalMs: 100,
   maxConcurrent: 64,
+  /** The time after which a slow probe no longer counts for `maxConcurrent` and `maxConcurrentExecs`. */
+  slowMs: 2_000,
 } as const;
 
 /** Commands beside a service: docs/reference.md "Commands". */

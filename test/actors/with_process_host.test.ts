@@ -111,7 +111,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     ['PATH', process.env['PATH'] ?? ''],
     ['BERTH_TEST', stateDir],
   ];
-  const probe = limitProbes(socketProbe(systemClock));
+  const probe = limitProbes(socketProbe(systemClock), systemClock);
   const config: ServiceConfig = {
     store,
     environment,
@@ -119,7 +119,7 @@ async function daemon(stateDir: string): Promise<Daemon> {
     umask: 0o022,
     probe,
     hashInputs: async () => '',
-    execProbe: limitProbes(askHost, CHECK.maxConcurrentExecs),
+    execProbe: limitProbes(askHost, systemClock, CHECK.maxConcurrentExecs),
     bootedAt: 0,
     ports: [21_000, 21_100],
     logs: join(stateDir, 'logs'),

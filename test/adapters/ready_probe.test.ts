@@ -12,7 +12,7 @@ import {
   type UrlQuestion,
 } from '../../src/adapters/ready_probe.ts';
 import { systemClock } from '../../src/runtime/clock.ts';
-import { afterThisTest, settle } from '../kit/actors.ts';
+import { afterThisTest, settle, virtualClock } from '../kit/actors.ts';
 import { certificate } from '../kit/certificates.ts';
 import { freePort } from '../kit/free_ports.ts';
 
@@ -232,7 +232,9 @@ describe('the status of a response', () => {
 });
 
 describe('the gate', () => {
-  it('admits a fixed number at once, the others in order of arrival', () => {
+  /** A gate for two, what it has let in, and what it has cancelled. */
+  function gateForTwo() {
+    const clock = virtualClock();
     const open: string[] = [];
     const done = new Map<string, (outcome: ProbeResult) => void>();
     const given: string[] = [];
@@ -241,7 +243,11 @@ describe('the gate', () => {
       done.set(url, report);
       return () => given.push(url);
     };
-    const probes = limitProbes(inner, 2);
+    return { clock, open, done, given, probes: limitProbes(inner, clock, 2) };
+  }
+
+  it('admits a fixed number at once, the others in order of arrival', () => {
+    const { open, done, given, probes } = gateForTwo();
     const results: string[] = [];
     const cancels = ['a', 'b', 'c', 'd', 'e'].map((url) => probes(url, 1, () => results.push(url)));
     expect(open).toEqual(['a', 'b']);
@@ -259,5 +265,19 @@ describe('the gate', () => {
     done.get('d')?.(passed(200));
     expect(open).toEqual(['a', 'b', 'd', 'e', 'f']);
     expect(results).toEqual(['a', 'd']);
+  });
+
+  it('does not count one that has taken 2 s, whenever it ends', async () => {
+    const { clock, open, done, probes } = gateForTwo();
+    const cancels = ['a', 'b', 'c', 'd', 'e', 'f'].map((url) => probes(url, 3_600_000, () => {}));
+    await clock.advance(1_999);
+    expect(open).toEqual(['a', 'b']);
+    await clock.advance(1);
+    expect(open).toEqual(['a', 'b', 'c', 'd']);
+    done.get('a')?.(passed(200));
+    cancels[1]?.();
+    expect(open).toEqual(['a', 'b', 'c', 'd']);
+    cancels[2]?.();
+    expect(open).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 });

@@ -443,7 +443,7 @@ export async function supervise(plan: Plan = {}): Promise<Supervised> {
   const config: ServiceConfig = {
     store,
     probe: probe.probe,
-    execProbe: limitProbes(askHost),
+    execProbe: limitProbes(askHost, clock),
     agentAccess: () => [],
     environment: [['HOME', '/home/u']],
     umask: 0o022,

@@ -187,6 +187,14 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   ...area('services', [
     [
+      'probes-starved',
+      'probes that take long keep others from beginning',
+      'src/adapters/ready_probe.ts',
+      'clock.after(READY_CHECK.slowMs, leave)',
+      'clock.after(3_600_000, leave)',
+      ['test/adapters/ready_probe.test.ts'],
+    ],
+    [
       'restart-reset',
       'the attempts count anew only after more than 10 s',
       'src/actors/service/restart_policy.ts',
