@@ -185,6 +185,8 @@ export interface LastEnd {
    * its rule.
    */
   restart?: { attempt: number; at: number; times?: number[] };
+  /** How often it had been restarted since a client started it; absent: never. */
+  restarts?: number;
   /** The first half of a requested restart. A daemon that finds it starts the service again. */
   relaunch?: true;
   /** It was restarted so often that its restart rule gives up. */
@@ -217,7 +219,8 @@ export interface ServiceState {
 
 /** The state of a service without a process whose last one ended as in `end`; null: it never had one. */
 export function restingState(name: string, end: LastEnd | null): ServiceState {
-  return { name, status: end?.status ?? 'stopped', restarts: 0, process: null, end, isDoorOpen: false };
+  const [status, restarts] = [end?.status ?? 'stopped', end?.restarts ?? 0];
+  return { name, status, restarts, process: null, end, isDoorOpen: false };
 }
 
 export interface StartReply {

@@ -47,7 +47,7 @@ export class ServiceLifecycle {
     this.stored = options.effects.stored();
     this.checks = new RunChecks(options.probes, options.effects);
     this.lastEnd = new StoredEnd(options.context, options.effects, () => this.publish());
-    this.restarts.resumePending(this.lastEnd.value);
+    this.restarts.resumeEnded(this.lastEnd.value);
     // Work still under way notices the changed state and stops.
     options.context.scope.defer(() => {
       this.leavePhase();

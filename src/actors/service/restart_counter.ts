@@ -39,8 +39,9 @@ export class RestartCounter {
     this.times = restartTimes;
   }
 
-  /** Continues from an end after which an earlier daemon left a restart pending. */
-  resumePending(end: LastEnd | null): void {
+  /** Continues from an end that an earlier daemon stored, perhaps with a pending restart. */
+  resumeEnded(end: LastEnd | null): void {
+    this.total = end?.restarts ?? 0;
     this.times = end?.restart?.times ?? [];
   }
 
@@ -54,8 +55,10 @@ export class RestartCounter {
 
   /** The record of an end, and the restart that follows it. */
   afterEnd(ended: Omit<EndedRun, 'attempt' | 'times'>, now: number): ReturnType<typeof classifyEnd> {
-    const { attempt, times } = this;
-    return classifyEnd({ ...ended, attempt, times }, completeRestartRule(this.restart()), now);
+    const { attempt, times, total } = this;
+    const result = classifyEnd({ ...ended, attempt, times }, completeRestartRule(this.restart()), now);
+    if (total > 0) result.end.restarts = total;
+    return result;
   }
 
   /** The restart that follows an attempt that started no process. */

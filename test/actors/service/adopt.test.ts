@@ -240,6 +240,22 @@ describe('a later daemon', () => {
     expect(world.host.spawns).toHaveLength(1);
   });
 
+  it('counts the restarts of earlier daemons, until a client starts it', async () => {
+    const end = lastEnd({ restarts: 2, restart: { attempt: 3, at: BOOTED_AT } });
+    const world = await begun({ spec: { restart: { policy: 'always', minMs: 1_000 } }, end });
+    expect(world.state().restarts).toBe(2);
+    await world.advance(1_000);
+    expect(world.state()).toMatchObject({ status: 'running', restarts: 3 });
+    world.host.exit(1);
+    await world.advance(100);
+    expect(world.state()).toMatchObject({ status: 'crashed', restarts: 3 });
+    expect(world.kept()).toMatchObject({ restarts: 3 });
+    await running(world);
+    world.host.exit(1);
+    await world.advance(100);
+    expect(world.kept()).not.toHaveProperty('restarts');
+  });
+
   it.each([
     ['it is of before the boot', { restart: 'always' }, { at: BOOTED_AT - 1 }],
     ['the policy says no more', { restart: 'no' }, {}],
