@@ -399,6 +399,14 @@ export const MUTANTS: readonly Mutant[] = [
       WATCH,
     ],
     [
+      'dead-watches',
+      'watches of a cluster that gives no answer stay open',
+      'src/actors/cloud/cluster_informer.ts',
+      'if (!reachable && this.reachable) for (const end of [...this.openWatches]) end();',
+      '',
+      ['test/actors/cloud/limited_account.test.ts'],
+    ],
+    [
       'lively-watch',
       'a watch that says something is ended for its silence',
       'src/adapters/kube/list_watch.ts',

@@ -87,7 +87,7 @@ export class ClusterInformer {
   private authenticated: boolean | null = null;
   private reason: string | null = null;
   private stopChecks = (): void => undefined;
-  private readonly openWatches = new Set<(error: unknown) => void>();
+  private readonly openWatches = new Set<() => void>();
   /** When the namespaces were last listed (monotonic milliseconds). */
   private namespacesAt = Number.NEGATIVE_INFINITY;
 
@@ -144,7 +144,7 @@ export class ClusterInformer {
       reachable !== this.reachable || authenticated !== this.authenticated || reason !== this.reason;
     if (!isNews || this.state.kind === 'closed') return;
     // A watch may stay open, and silent, long after its server has gone.
-    if (!reachable && this.reachable) for (const end of [...this.openWatches]) end(error);
+    if (!reachable && this.reachable) for (const end of [...this.openWatches]) end();
     this.reachable = reachable;
     this.authenticated = authenticated;
     this.reason = reason;

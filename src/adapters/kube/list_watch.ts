@@ -34,8 +34,8 @@ export interface ListWatchOptions {
   clock: Clock;
   /** Returns numbers from 0 to below 1, which spread the attempts of many watches. */
   random?: () => number;
-  /** Gets, for each watch under way, the function that ends it with an error of another call. */
-  openWatches?: Set<(error: unknown) => void>;
+  /** Gets the function that ends it for each watch under way, so that it is made again. */
+  openWatches?: Set<() => void>;
 }
 
 /** Whether the server considers the version too old (410), or from a future it does not know. */
@@ -74,7 +74,7 @@ class Reflector<Row> {
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly signal: AbortSignal;
-  private readonly openWatches: Set<(error: unknown) => void>;
+  private readonly openWatches: Set<() => void>;
   private position: Position;
   /** The number of consecutive attempts without any result. */
   private fruitlessAttempts = 0;
@@ -187,16 +187,11 @@ class Reflector<Row> {
   /** One watch, until it ends or has been silent for so long that it must be dead. */
   private async watch(from: string): Promise<void> {
     const abort = new AbortController();
-    let failure: unknown = null;
     const stop = (): void => abort.abort();
-    const fail = (error: unknown): void => {
-      failure = error;
-      stop();
-    };
     // An aborted signal has no further event: the caller may have given up while the listing ended.
     if (this.signal.aborted) stop();
     else this.signal.addEventListener('abort', stop);
-    this.openWatches.add(fail);
+    this.openWatches.add(stop);
     const startedAt = this.clock.monotonic();
     let cancelSilence = this.clock.after(CLOUD.watch.silenceTimeoutMs, stop);
     const watched: WatchHandler<Row> = {
@@ -215,10 +210,9 @@ class Reflector<Row> {
       await this.cluster.watch(this.resource, from, watched, abort.signal);
     } catch (error) {
       if (!abort.signal.aborted || !isCallError(error)) throw error;
-      if (failure !== null) throw failure;
     } finally {
       cancelSilence();
-      this.openWatches.delete(fail);
+      this.openWatches.delete(stop);
       this.signal.removeEventListener('abort', stop);
       // The watch was good, if perhaps quiet.
       if (this.clock.monotonic() - startedAt >= LASTING_WATCH_MS) this.fruitlessAttempts = 0;
