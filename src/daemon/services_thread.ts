@@ -40,9 +40,9 @@ import { screenJobs } from './screen_drawer.ts';
 import type { ServicesThreadData } from './thread_data.ts';
 import { runThread } from './thread_instance.ts';
 
-/** Hashes the inputs of tasks in a thread of its own, so that a long hash does not delay screens. */
+/** Hashes the inputs of tasks in threads of their own: long ones delay no screens, and few of other tasks. */
 function inputHasher(node: Node): (task: InputHashTask) => Promise<string> {
-  const jobs = createJobPool({ threads: 1, deadlineMs: TASK.hashTimeoutMs });
+  const jobs = createJobPool({ threads: TASK.hashThreads, deadlineMs: TASK.hashTimeoutMs });
   node.scope.defer(() => jobs.close());
   return (task) => jobs.run('hashInputs', task);
 }

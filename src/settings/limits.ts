@@ -105,6 +105,8 @@ export const TASK = {
   maxInputFiles: 100_000,
   /** The time limit for hashing the files of a task. */
   hashTimeoutMs: 60_000,
+  /** The number of tasks whose files are hashed at once. */
+  hashThreads: 4,
 } as const;
 
 /** docs/reference.md "Schedules". */

@@ -1,6 +1,6 @@
 // Odd things in the state directory of the real daemon: docs/reference.md "State directory".
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newFolder, startDaemon } from '../kit/daemon.ts';
@@ -46,4 +46,26 @@ it('a FIFO in the place of a log delays nothing', async () => {
   expect((await daemon.request('GET', '/v1/services/web/logs')).body.lines).toEqual([]);
   expect((await daemon.request('GET', '/v1/services/web/explain')).status).toBe(200);
   expect((await daemon.request('POST', '/v1/services/web/stop')).status).toBe(200);
+});
+
+it('a file that takes minutes to hash keeps no other task from its start', async () => {
+  const daemon = await startDaemon();
+  const cwd = newFolder();
+  const big = openSync(join(cwd, 'big'), 'w');
+  ftruncateSync(big, 2 ** 40);
+  closeSync(big);
+  const task = (name: string, inputs: string[]) =>
+    daemon.request('POST', '/v1/services', { name, kind: 'task', cmd: 'true', port: null, cwd, inputs });
+  for (const name of ['one', 'two', 'three']) {
+    await task(name, ['big']);
+    const { status, body } = await daemon.request('POST', `/v1/services/${name}/start?timeout=100`);
+    expect([status, body.code, body.message]).toEqual([
+      502,
+      'ready_timeout',
+      expect.stringContaining('inputs'),
+    ]);
+  }
+  await task('small', ['*.sql']);
+  const { body } = await daemon.request('POST', '/v1/services/small/start?timeout=20000');
+  expect(body).toMatchObject({ status: 'completed' });
 });

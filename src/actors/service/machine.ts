@@ -4,12 +4,13 @@ import { fail } from '../../protocol/errors.ts';
 import type {
   RunEnd,
   ServiceProtocol,
+  ServiceSpec,
   StartReply,
   StopReply,
   StoredService,
 } from '../../protocol/service.ts';
-import { isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
-import { SERVICE } from '../../settings/limits.ts';
+import { type Failure, isFailure, type MessageOf, tolerateFailure } from '../../runtime/actor.ts';
+import { SERVICE, TASK } from '../../settings/limits.ts';
 import type { ServiceEffects } from './effects.ts';
 import type { ServiceLifecycle } from './lifecycle.ts';
 import type { Run } from './run.ts';
@@ -56,6 +57,20 @@ function endOfTask({ life, name }: ServiceMachine, { ready }: Run, timeoutMs: nu
   const late = fail('ready_timeout', `${name} has not ended within ${ms} ms; it keeps running`);
   return life.inTime(ms, ready.promise, late);
 }
+
+/** How long a start waits for the process, and how it fails after that. The inputs of a task are read first. */
+function spawnLimit(
+  { name, inputs, startTimeout }: ServiceSpec,
+  timeoutMs: number | null,
+): [ms: number, late: Failure] {
+  const ms = Math.max(timeoutMs ?? startTimeout, SERVICE.minSpawnMs);
+  const goesOn = `the start of ${name} continues`;
+  if (inputs?.length && timeoutMs !== null)
+    return [ms, fail('ready_timeout', `its inputs are not yet read after ${ms} ms; ${goesOn}`)];
+  const readMs = inputs?.length ? TASK.hashTimeoutMs : 0;
+  return [ms + readMs, fail('daemon_busy', `the process host does not answer; ${goesOn}`)];
+}
+
 const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
   const { life } = machine;
   const { spec } = life.registered();
@@ -63,8 +78,8 @@ const launch: Cell<'idle', 'start'> = (machine, _, { timeoutMs, wait }) => {
   // A task has no deadline, and neither has a start of an agent that does not wait.
   const readyMs = timeoutMs ?? spec.startTimeout;
   const run = life.launchAsked(isTask || (spec.agent && !wait) ? null : readyMs);
-  const late = fail('daemon_busy', `the process host does not answer; the start of ${spec.name} continues`);
-  const made = life.inTime(Math.max(readyMs, SERVICE.minSpawnMs), run.spawned.promise, late);
+  const [limitMs, late] = spawnLimit(spec, timeoutMs);
+  const made = life.inTime(limitMs, run.spawned.promise, late);
   if (!wait) return made;
   return made.then(() => (isTask ? endOfTask(machine, run, timeoutMs) : run.ready.promise));
 };

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StartReply } from '../../../src/protocol/service.ts';
 import { Failure } from '../../../src/runtime/actor.ts';
+import { deferred } from '../../../src/runtime/deferred.ts';
 import { SERVICE } from '../../../src/settings/limits.ts';
 import { settle, virtualClock } from '../../kit/actors.ts';
 import { MEMO, type Plan, quiet, row, type Supervised, supervise } from '../../kit/service.ts';
@@ -163,6 +164,33 @@ describe('a task', () => {
       message: 'web cannot be started: its inputs could not be hashed in time',
     });
     expect(world.host.made).toHaveLength(2);
+  });
+
+  it('waits for the hash of its inputs, and says so if its start may not wait that long', async () => {
+    const world = await task({ spec: { inputs: ['a/**'] } });
+    const hash = deferred<string>();
+    world.config.hashInputs = () => hash.promise;
+    const brief = outcome(start(world, { timeoutMs: 2_000 }));
+    await world.advance(2_000);
+    expect(await brief).toMatchObject({
+      code: 'ready_timeout',
+      message: expect.stringContaining('its inputs'),
+    });
+    const patient = start(world, { join: true });
+    await world.advance(59_000);
+    hash.resolve('one');
+    await quiet();
+    world.host.exit(0);
+    expect(await patient).toMatchObject({ status: 'completed' });
+    const again = deferred<string>();
+    world.config.hashInputs = () => again.promise;
+    const plain = outcome(start(world));
+    await world.advance(59_000);
+    expect(await isOpen(plain)).toBe(true);
+    again.resolve('two');
+    await quiet();
+    world.host.exit(0);
+    expect(await plain).toMatchObject({ status: 'completed' });
   });
 
   it('is restarted after a crash by its policy, and not after it has completed', async () => {
