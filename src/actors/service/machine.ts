@@ -58,7 +58,7 @@ function endOfTask({ life, name }: ServiceMachine, { ready }: Run, timeoutMs: nu
   return life.inTime(ms, ready.promise, late);
 }
 
-/** How long a start waits for the process, and how it fails after that. The inputs of a task are read first. */
+/** How long a start waits for the process, and how it fails then. The inputs of a task are read first. */
 function spawnLimit(
   { name, inputs, startTimeout }: ServiceSpec,
   timeoutMs: number | null,
