@@ -15,6 +15,7 @@ import type {
 import type { LoadedRules, ReadStateTask, StateReading } from '../protocol/screen_rules.ts';
 import type { DrawnScreen, ReadScreenTask, ScreenReading, ScreenTask } from '../protocol/terminal.ts';
 import { Failure, isFailure } from '../runtime/actor.ts';
+import { deferred } from '../runtime/deferred.ts';
 import { entryUrl } from '../settings/build_paths.ts';
 import { JOBS } from '../settings/limits.ts';
 
@@ -98,9 +99,54 @@ async function openPool({
   });
 }
 
+/**
+ * Lets as many jobs as there are threads begin, in the order of the calls. Piscina's own queue lets jobs with
+ * a signal overtake each other, without limit.
+ */
+class Turns {
+  private free: number;
+  private readonly waiting = new Set<() => void>();
+
+  constructor(threads: number) {
+    this.free = threads;
+  }
+
+  get queued(): number {
+    return this.waiting.size;
+  }
+
+  /** Resolves when it is the caller's turn, which then calls `give`. Rejects once `signal` aborts. */
+  async take(signal: AbortSignal): Promise<void> {
+    if (this.free > 0) {
+      this.free -= 1;
+      return;
+    }
+    const turn = deferred<void>();
+    const begin = (): void => turn.resolve();
+    const leave = (): void => {
+      this.waiting.delete(begin);
+      turn.reject(signal.reason);
+    };
+    this.waiting.add(begin);
+    signal.addEventListener('abort', leave);
+    await turn.promise.finally(() => signal.removeEventListener('abort', leave));
+  }
+
+  give(): void {
+    const [next] = this.waiting;
+    if (!next) {
+      this.free += 1;
+      return;
+    }
+    this.waiting.delete(next);
+    next();
+  }
+}
+
 /** Creates the pool, which costs nothing before the first job. */
 export function createJobPool(options: JobPoolOptions = {}): JobPool {
-  const { deadlineMs = JOBS.deadlineMs } = options;
+  const { deadlineMs = JOBS.deadlineMs, queue = JOBS.maxQueued, threads = JOBS.maxThreads } = options;
+  const turns = new Turns(threads);
   let pool: Promise<Piscina<JobCall, JobOutcome>> | undefined;
   let closed = false;
   return {
@@ -111,11 +157,16 @@ export function createJobPool(options: JobPoolOptions = {}): JobPool {
       if (closed) throw new Failure('gone', 'the pool is closed');
       pool ??= openPool(options);
       const open = await pool;
-      if (open.queueSize >= open.options.maxQueue) throw new Failure('overloaded', `${name}: too many jobs`);
+      if (turns.queued >= queue) throw new Failure('overloaded', `${name}: too many jobs`);
       const signal = AbortSignal.timeout(deadlineMs);
       let outcome: JobOutcome;
       try {
-        outcome = await open.run({ name, task }, { signal });
+        await turns.take(signal);
+        try {
+          outcome = await open.run({ name, task }, { signal });
+        } finally {
+          turns.give();
+        }
       } catch (error) {
         if (signal.aborted) throw new Failure('deadline', `${name}: not done within ${deadlineMs} ms`);
         throw new Failure('crashed', `${name}: ${error instanceof Error ? error.message : String(error)}`);

@@ -60,6 +60,23 @@ it('a full queue refuses jobs at once', async () => {
   expect(await codeOf(run('later'))).toBe('none');
 });
 
+it('jobs begin in the order of their calls', async () => {
+  const { run } = open({ threads: 1, deadlineMs: 20_000 });
+  await run('warm');
+  const done: number[] = [];
+  const all = Array.from({ length: 12 }, (_, at) => at);
+  await Promise.all(all.map((at) => run('job').then(() => done.push(at))));
+  expect(done).toEqual(all);
+});
+
+it('a job that waits behind one that takes too long fails at its own deadline, and keeps no place', async () => {
+  const { run } = open({ threads: 1, deadlineMs: 1_500 });
+  const codes = await Promise.all(['spin', 'job', 'job'].map((job) => codeOf(run(job))));
+  expect(codes).toEqual(['deadline', 'deadline', 'deadline']);
+  const done = async (): Promise<boolean> => (await codeOf(run('after'))) === 'none';
+  while (!(await done()));
+});
+
 it('closing the pool ends running jobs and refuses new ones', async () => {
   const { jobs, run } = open({ deadlineMs: 20_000 });
   await run('warm');
