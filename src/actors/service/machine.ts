@@ -108,7 +108,9 @@ const stopLaunch: Cell<'launching', 'stop'> = async (machine, { run }, graceMs) 
     () => run,
     () => run,
   );
-  await life.inTime(SERVICE.hostAskTimeoutMs, settled, life.busy());
+  const reads = life.snapshot().stored?.spec.inputs?.length;
+  const busy = fail('daemon_busy', `${machine.name} is being started: its inputs are read first`);
+  await life.inTime(SERVICE.hostAskTimeoutMs, settled, reads ? busy : life.busy());
   return machine.stop(graceMs);
 };
 /**

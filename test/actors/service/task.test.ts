@@ -177,7 +177,12 @@ describe('a task', () => {
       message: expect.stringContaining('its inputs'),
     });
     const patient = start(world, { join: true });
+    const stopped = outcome(world.ref.ask('stop', { graceMs: null }));
     await world.advance(59_000);
+    expect(await stopped).toMatchObject({
+      code: 'daemon_busy',
+      message: 'web is being started: its inputs are read first',
+    });
     hash.resolve('one');
     await quiet();
     world.host.exit(0);
