@@ -1,8 +1,10 @@
 // What fails outside of the program is one line, and no stack: docs/reference.md "Exit codes".
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { BIN } from '../kit/built_program.ts';
 import { berth, cleanEnv, folder } from './berth_process.ts';
@@ -32,6 +34,16 @@ it('an output that cannot be written is reported', async () => {
     ),
   );
   expect(await failed).toMatch(/^berth: the output cannot be written: .*ENOSPC.*\n$/);
+});
+
+it('the version is printed all the same when the configuration is invalid, which is reported', async () => {
+  const home = folder();
+  const config = join(home, 'config.toml');
+  writeFileSync(config, 'port = "many"\n');
+  const { code, stdout, stderr } = await berth(['-v'], { env: cleanEnv(home, { BERTH_CONFIG: config }) });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^berth \d\S* \(node \S+\)\n$/);
+  expect(stderr).toContain(config);
 });
 
 it('Ctrl-C ends a command that reads a kubeconfig from stdin', async () => {
