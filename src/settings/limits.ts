@@ -11,6 +11,12 @@ export const HTTP = {
   /** A body that is not complete this long after its head gets 408. */
   bodyTimeoutMs: 8_000,
   headTimeoutMs: 10_000,
+  /**
+   * How long a port of the daemon may be taken when it starts, because a killed predecessor takes a moment to
+   * end, and how often it is tried meanwhile.
+   */
+  portReleaseMs: 500,
+  portPollMs: 20,
   /** Memory of all bodies that are being received. */
   maxBodyBytesInFlight: 64 * MIB,
   /**

@@ -1,8 +1,10 @@
 // Chooses the server, and the addresses to listen on.
+import { setTimeout as pause } from 'node:timers/promises';
 import { type AddressRefusal, listenWithIpv6Loopback } from '../../adapters/loopback_listener.ts';
 import { hostInUrl } from '../../adapters/url_host.ts';
 import { fail } from '../../protocol/errors.ts';
 import type { Failure } from '../../runtime/actor.ts';
+import { HTTP } from '../../settings/limits.ts';
 import type { CreateServer, HttpServer } from './http_server.ts';
 
 export type ServerKind = 'uWebSockets.js' | 'node:http';
@@ -48,13 +50,21 @@ export async function listenFailure(
   return fail('port_in_use', `port ${port} is taken: ${holder} listens on ${shown}`);
 }
 
-/** Listens on all addresses. Resolves with the port, or rejects with port_in_use naming the holder. */
+/**
+ * Listens on all addresses. Resolves with the port, or rejects with port_in_use naming the holder, which gets
+ * a moment to leave.
+ */
 export async function listenOnAll(server: HttpServer, options: ListenOptions): Promise<number> {
   const { bind, port } = options;
   const listen = server.listen.bind(server);
-  const result = IPV4_OF_LOCALHOST.has(bind)
-    ? await listenWithIpv6Loopback(bind, port, listen, () => server.stopListening())
-    : await listen(bind, port);
-  if (!('refused' in result)) return result.port;
-  throw await listenFailure({ address: bind, ...result }, options);
+  const latest = performance.now() + HTTP.portReleaseMs;
+  for (;;) {
+    const result = IPV4_OF_LOCALHOST.has(bind)
+      ? await listenWithIpv6Loopback(bind, port, listen, () => server.stopListening())
+      : await listen(bind, port);
+    if (!('refused' in result)) return result.port;
+    if (result.refused !== 'EADDRINUSE' || performance.now() >= latest)
+      throw await listenFailure({ address: bind, ...result }, options);
+    await pause(HTTP.portPollMs);
+  }
 }

@@ -94,6 +94,32 @@ describe.each(SERVERS)('%s', (kind) => {
       expect((await send(first.port, 'GET', '/')).text).toBe('first');
     });
 
+    it('that a predecessor still holds are taken as soon as it has ended', async () => {
+      const holder = net.createServer();
+      await new Promise<void>((resolve) => holder.listen({ host: '::1', port: 0 }, resolve));
+      const { port } = holder.address() as net.AddressInfo;
+      const create = await chooseServer(() => {}, kind);
+      const server = create({
+        handle: (x) => text(x, 'successor'),
+        webSocketPaths: [],
+        maxMessageBytes: 1,
+        bodies: new BodyBudget(1),
+        onDefect: () => {},
+      });
+      afterThisTest(() => server.close());
+      const refused: string[] = [];
+      const { listen } = server;
+      server.listen = async (host, wanted) => {
+        const result = await listen.call(server, host, wanted);
+        if ('refused' in result) refused.push(result.refused);
+        if (refused.length === 1) holder.close();
+        return result;
+      };
+      expect(await listenOnAll(server, { bind: '127.0.0.1', port })).toBe(port);
+      expect(refused).toContain('EADDRINUSE');
+      expect((await send(port, 'GET', '/')).text).toBe('successor');
+    });
+
     it('of 0.0.0.0 include ::1, so that no other program can have localhost there', async () => {
       const create = await chooseServer(() => {}, kind);
       const make = () =>
