@@ -14,6 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { assertRegularFile } from './state_files.ts';
 
 const { O_CREAT, O_EXCL, O_WRONLY } = constants;
 const PERMISSIONS = 0o7777;
@@ -47,13 +48,16 @@ function becomeLike(path: string, { mode, uid, gid }: { mode: number; uid: numbe
 /**
  * Replaces the file at `path` with `text`, completely or not at all. A link still leads to the file. The file
  * gets `mode`; without it, an existing file keeps its own, and a new one gets what the umask allows. Throws
- * the system's error with the path before its message, and then the file is unchanged.
+ * the system's error, or a StateFileError for anything but a file, with the path before its message; then the
+ * file is unchanged.
  */
 export function replaceFile(path: string, text: string, mode?: number): void {
   const target = existsSync(path) ? realpathSync(path) : path;
   const fresh = `${target}.berth-${process.pid}`;
   try {
     const stat = statSync(target, { throwIfNoEntry: false });
+    // Root could put a file in the place of a device, such as /dev/null.
+    if (stat) assertRegularFile(stat);
     writeNew(fresh, text, stat ? 0o600 : (mode ?? 0o666));
     if (stat) becomeLike(fresh, { ...stat, mode: mode ?? stat.mode });
     renameSync(fresh, target);

@@ -37,6 +37,11 @@ const KINDS: readonly [kind: string, isThat: (stat: Stats) => boolean][] = [
 
 const kindOf = (stat: Stats): string => KINDS.find(([, isThat]) => isThat(stat))?.[0] ?? 'a device';
 
+/** Throws a StateFileError, which says what it is, if `stat` is not of a regular file. */
+export function assertRegularFile(stat: Stats): void {
+  if (!stat.isFile()) throw new StateFileError(`it is ${kindOf(stat)}, and not a file`);
+}
+
 function checkKind(path: string, needed: 'a file' | 'a folder'): void {
   if (!lstatSync(path, { throwIfNoEntry: false })) return;
   const stat = statSync(path, { throwIfNoEntry: false });
@@ -86,8 +91,7 @@ export function openRegularFile(path: string, flags: number, mode?: number): num
 function openText(path: string): { fd: number; stat: Stats } {
   const stat = statSync(path);
   // The system's own messages for these two name neither.
-  if (stat.isDirectory() || stat.isSocket())
-    throw new StateFileError(`it is ${kindOf(stat)}, and not a file`);
+  if (stat.isDirectory() || stat.isSocket()) assertRegularFile(stat);
   return { fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), stat };
 }
 
@@ -113,10 +117,10 @@ class TextBuffer {
   }
 }
 
-function readFile(path: string): TextBuffer {
+function readFile(path: string, isDeviceAllowed: boolean): TextBuffer {
   const { fd, stat } = openText(path);
   try {
-    if (stat.isFIFO()) throw new StateFileError('it is a FIFO, and not a file');
+    if (stat.isFIFO() || !isDeviceAllowed) assertRegularFile(stat);
     const text = new TextBuffer();
     while (text.readFrom(fd) > 0);
     return text;
@@ -129,11 +133,11 @@ function readFile(path: string): TextBuffer {
  * The text of a file that others may have written. Never waits: a FIFO is refused, and a device must have its
  * end at hand, as `/dev/null` does. Throws the system's error, or one that says what is wrong.
  */
-export const readTextFile = (path: string): string => readFile(path).toString();
+export const readTextFile = (path: string): string => readFile(path, true).toString();
 
-/** As `readTextFile`, for a file that is written back: one that is not UTF-8 is refused too. */
+/** As `readTextFile`, for a file that is written back: a device, and what is not UTF-8, are refused too. */
 export function readUtf8File(path: string): string {
-  const text = readFile(path);
+  const text = readFile(path, false);
   if (!text.isUtf8()) throw new StateFileError('it is not UTF-8');
   return text.toString();
 }

@@ -1,4 +1,5 @@
 // The files of users on a real small disk that is full.
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   lstatSync,
@@ -47,4 +48,21 @@ it('replacing a file keeps its mode and the links to it, unless a mode is given'
   replaceFile(join(folder, 'new'), '4', 0o600);
   expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder).sort()).toEqual(['dotfiles', 'new', 'settings.json']);
+});
+
+it('nothing but a file is replaced, so that a link to a device leaves the device', () => {
+  const folder = tempDir();
+  const fifo = join(folder, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  symlinkSync(fifo, join(folder, 'link'));
+  symlinkSync(folder, join(folder, 'folder'));
+  for (const [name, kind] of [
+    ['link', 'a FIFO'],
+    ['folder', 'a folder'],
+  ] as const)
+    expect(() => replaceFile(join(folder, name), 'x')).toThrow(
+      `${join(folder, name)}: it is ${kind}, and not a file`,
+    );
+  expect(statSync(fifo).isFIFO()).toBe(true);
+  expect(readdirSync(folder).sort()).toEqual(['fifo', 'folder', 'link']);
 });

@@ -136,7 +136,7 @@ describe('berth agent init', () => {
 
   it.each<[what: string, make: (path: string) => unknown, says: string]>([
     ['a FIFO', (path) => execFileSync('mkfifo', [path]), 'it is a FIFO, and not a file'],
-    ['an endless device', (path) => symlinkSync('/dev/zero', path), 'it is larger than'],
+    ['a device', (path) => symlinkSync('/dev/zero', path), 'it is a device, and not a file'],
     ['a link to nothing', (path) => symlinkSync('gone.md', path), 'it is a link to gone.md, which does not'],
     ['a folder', (path) => mkdirSync(path), 'it is a folder, and not a file'],
     ['a file that is not UTF-8', (path) => writeFileSync(path, LATIN1), 'it is not UTF-8'],
