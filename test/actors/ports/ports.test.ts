@@ -379,7 +379,8 @@ describe('a foreign holder of the port of a run', () => {
   describe.runIf(canBecomeOthers)('of another user', () => {
     it.each(['127.0.0.1', '::1', '0.0.0.0'])('is named on %s, alone or beside the run', async (host) => {
       const { ports: ref } = await started();
-      const { port, pid } = await listenAsOther(host, 0);
+      // A port that port 0 gets is free on one address only.
+      const { port, pid } = await listenAsOther(host, freePort());
       const use = await useOf(port);
       expect(await ref.ask('foreignHolder', use)).toEqual({ holder: OTHER_USER });
       if (host !== '0.0.0.0') {
@@ -394,7 +395,7 @@ describe('a foreign holder of the port of a run', () => {
       async (host) => {
         const clock = virtualClock();
         const { ports: ref, events, again } = await started(clock);
-        const own = await listen(otherFamily(host));
+        const own = await listen(otherFamily(host), freePort());
         const use = await useOf(own);
         await ref.ask('watch', use);
         await ref.ask('watch', { ...use, owner: 'api', run: 'r2', port: freePort() });

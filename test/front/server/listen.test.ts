@@ -13,6 +13,7 @@ import { isFailure } from '../../../src/runtime/actor.ts';
 import { nativeUrl } from '../../../src/settings/build_paths.ts';
 import { afterThisTest, tempDir } from '../../kit/actors.ts';
 import { eventually } from '../../kit/eventually.ts';
+import { freePort } from '../../kit/free_ports.ts';
 import { send } from '../../kit/http_request.ts';
 import { SERVERS } from '../kit.ts';
 import { get, later, serve, text, tlsFiles } from './raw_server.ts';
@@ -96,8 +97,8 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it('that a predecessor still holds are taken as soon as it has ended', async () => {
       const holder = net.createServer();
-      await new Promise<void>((resolve) => holder.listen({ host: '::1', port: 0 }, resolve));
-      const { port } = holder.address() as net.AddressInfo;
+      const port = freePort();
+      await new Promise<void>((resolve) => holder.listen({ host: '::1', port }, resolve));
       const create = await chooseServer(() => {}, kind);
       const server = create({
         handle: (x) => text(x, 'successor'),
@@ -156,7 +157,7 @@ describe.each(SERVERS)('%s', (kind) => {
     });
 
     it('are both refused if one is in use', async () => {
-      const taken = net.createServer().listen({ host: '::1', port: 0, ipv6Only: true });
+      const taken = net.createServer().listen({ host: '::1', port: freePort(), ipv6Only: true });
       afterThisTest(() => void taken.close());
       const port = await new Promise<number>((resolve) => {
         taken.on('listening', () => resolve((taken.address() as net.AddressInfo).port));
