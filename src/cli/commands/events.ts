@@ -56,6 +56,12 @@ const registeredNames = (scope: StackScope, names: readonly string[]): string[] 
 const namesInStack = async (client: Client, { stack }: StackOnly): Promise<string[]> =>
   (await client.services()).filter((service) => service.stack === stack).map(({ name }) => name);
 
+/** Whether an event is of the scope. One about no name, such as a gap in the stream, is of every scope. */
+function isInScope(scope: StackScope, event: DaemonEvent): boolean {
+  const subject = eventSubject(event);
+  return !isOfStack(scope) || subject === '' || scope.label(subject) !== subject;
+}
+
 export const eventsCommand = defineCommand({
   about:
     'Shows events until Ctrl-C, across restarts of the daemon. Leaves out the statistics of each running ' +
@@ -85,10 +91,13 @@ export const eventsCommand = defineCommand({
     const scope = await stackScope(client, choice);
     const names = registeredNames(scope, given);
     const types = type.length > 0 ? matchingTypes(type) : LIFECYCLE_EVENT_TYPES;
+    // Services that are registered later, or were removed, belong to the stack too.
+    const isWanted = (event: DaemonEvent): boolean => names.length > 0 || isInScope(scope, event);
     if (past) {
       // The daemon filters, so that busy services of other stacks do not use up the limit.
       const asked = names.length > 0 || !isOfStack(scope) ? names : await namesInStack(client, scope);
-      const rows = await client.history({ types, names: asked, limit: 1024, since });
+      const found = await client.history({ types, names: asked, limit: 1024, since });
+      const rows = found.filter(isWanted);
       for (const event of rows) printEvent(context, scope, event);
       if (rows.length === 0 && !context.out.isData) context.out.note('Nothing of this has happened.');
       return;
@@ -100,11 +109,6 @@ export const eventsCommand = defineCommand({
       lastEventId: since,
       onState: onStreamState(context),
     });
-    for await (const event of stream) {
-      // Services that are registered later belong to the stack too, so their names cannot be asked for.
-      const isWanted =
-        names.length > 0 || !isOfStack(scope) || scope.label(eventSubject(event)) !== eventSubject(event);
-      if (isWanted) printEvent(context, scope, event);
-    }
+    for await (const event of stream) if (isWanted(event)) printEvent(context, scope, event);
   },
 });

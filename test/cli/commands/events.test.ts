@@ -30,6 +30,9 @@ it('berth events shows and takes the names of the stack, also of a removed servi
   await run(mine, 'rm web');
   expect(endedIn((await run(mine, 'events --past web')).stdout)).toEqual(['web']);
 
+  // A stack without services is not all services.
+  expect(endedIn((await run(mine, 'events --past')).stdout)).toEqual(['web']);
+
   // The replay has the other stack's events first, then what this one's removal ended with.
   const followed = await berth(['events', '--since-id', '0'], {
     cwd: mine,
