@@ -68,6 +68,12 @@ class Program {
     this.tell();
   }
 
+  /** Shows `text` in place of all output so far, at a later offset. */
+  draw(text: string): void {
+    this.output = `${' '.repeat(this.output.length)}\n${text}`;
+    this.print('');
+  }
+
   become(state: AgentStateName, question: string[] = []): void {
     if (this.state !== state) this.since = this.clock.now();
     this.state = state;
@@ -264,21 +270,17 @@ describe('a prompt', () => {
     const bot = new Program();
     bot.maySubmitLate = true;
     bot.isDeaf = true;
-    const draw = (text: string): void => {
-      bot.output = `${' '.repeat(bot.output.length)}\n${text}`;
-      bot.print('');
-    };
     let enters = 0;
     bot.onTyped = (text) => {
-      if (text !== '\r') draw(`* hello\n> ${text}\nfooter`);
-      else if (++enters === 1) draw('* hello\nresuming\nfooter');
-      else draw('* hello\n> late\n* working\n>\nfooter');
+      if (text !== '\r') bot.draw(`* hello\n> ${text}\nfooter`);
+      else if (++enters === 1) bot.draw('* hello\nresuming\nfooter');
+      else bot.draw('* hello\n> late\n* working\n>\nfooter');
     };
-    draw('* hello\n>\nfooter');
+    bot.draw('* hello\n>\nfooter');
     const answer = bot.prompt('late');
     await bot.pass(1_000);
     expect(bot.typed()).toBe('late!');
-    draw('* hello\n> late\nfooter');
+    bot.draw('* hello\n> late\nfooter');
     await bot.pass(PROMPT.quietMs + 1_000);
     expect(bot.typed()).toBe('late!!');
     expect(await answer).toBe('idle');
@@ -289,12 +291,8 @@ describe('a prompt', () => {
     const bot = new Program();
     bot.maySubmitLate = true;
     bot.isDeaf = true;
-    const draw = (text: string): void => {
-      bot.output = `${' '.repeat(bot.output.length)}\n${text}`;
-      bot.print('');
-    };
-    draw('>\nno sandbox');
-    bot.onTyped = (text) => draw(text === '\r' ? '> x\n* heard\n>\nno sandbox' : `> ${text}\nno sandbox`);
+    bot.draw('>\nno sandbox');
+    bot.onTyped = (text) => bot.draw(text === '\r' ? '> x\n* heard\n>\nno sandbox' : `> ${text}\nno sandbox`);
     const answer = bot.prompt('x');
     await bot.pass(PROMPT.maxDeafMs + PROMPT.stalledMs);
     expect(bot.typed()).toBe('x!');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { BodyBudget } from '../../../src/front/server/body_budget.ts';
+import type { HttpServer } from '../../../src/front/server/http_server.ts';
 import { chooseServer, listenOnAll } from '../../../src/front/server/listen.ts';
 import CHECKSUMS from '../../../src/front/server/uws_binaries.json' with { type: 'json' };
 import { loadUws } from '../../../src/front/server/uws_binary.ts';
@@ -19,6 +20,20 @@ import { SERVERS } from '../kit.ts';
 import { get, later, serve, text, tlsFiles } from './raw_server.ts';
 
 describe.each(SERVERS)('%s', (kind) => {
+  /** A server that answers `answer` once it listens. */
+  const unopened = async (answer: string): Promise<HttpServer> => {
+    const create = await chooseServer(() => {}, kind);
+    const server = create({
+      handle: (x) => text(x, answer),
+      webSocketPaths: [],
+      maxMessageBytes: 1,
+      bodies: new BodyBudget(1),
+      onDefect: () => {},
+    });
+    afterThisTest(() => server.close());
+    return server;
+  };
+
   describe('addresses', () => {
     it('are both loopback addresses on one port if the machine has both', async () => {
       const { port } = await serve(kind, (x) => text(x, x.peerAddress()));
@@ -77,15 +92,7 @@ describe.each(SERVERS)('%s', (kind) => {
 
     it('that are in use are refused, naming the holder', async () => {
       const first = await serve(kind, (x) => text(x, 'first'));
-      const create = await chooseServer(() => {}, kind);
-      const second = create({
-        handle: (x) => text(x, 'second'),
-        webSocketPaths: [],
-        maxMessageBytes: 1,
-        bodies: new BodyBudget(1),
-        onDefect: () => {},
-      });
-      afterThisTest(() => second.close());
+      const second = await unopened('second');
       const opening = { bind: '127.0.0.1', port: first.port, describePortHolder: async () => 'pid 7 (node)' };
       const refused = await listenOnAll(second, opening).catch((error: unknown) => error);
       expect(isFailure(refused) && [refused.code, refused.message]).toEqual([
@@ -99,15 +106,7 @@ describe.each(SERVERS)('%s', (kind) => {
       const holder = net.createServer();
       const port = freePort();
       await new Promise<void>((resolve) => holder.listen({ host: '::1', port }, resolve));
-      const create = await chooseServer(() => {}, kind);
-      const server = create({
-        handle: (x) => text(x, 'successor'),
-        webSocketPaths: [],
-        maxMessageBytes: 1,
-        bodies: new BodyBudget(1),
-        onDefect: () => {},
-      });
-      afterThisTest(() => server.close());
+      const server = await unopened('successor');
       const refused: string[] = [];
       const { listen } = server;
       server.listen = async (host, wanted) => {
@@ -122,18 +121,7 @@ describe.each(SERVERS)('%s', (kind) => {
     });
 
     it('of 0.0.0.0 include ::1, so that no other program can have localhost there', async () => {
-      const create = await chooseServer(() => {}, kind);
-      const make = () =>
-        create({
-          handle: (x) => text(x, 'here'),
-          webSocketPaths: [],
-          maxMessageBytes: 1,
-          bodies: new BodyBudget(1),
-          onDefect: () => {},
-        });
-      const [server, second] = [make(), make()];
-      afterThisTest(() => server.close());
-      afterThisTest(() => second.close());
+      const [server, second] = [await unopened('here'), await unopened('here')];
       const port = await listenOnAll(server, { bind: '0.0.0.0', port: 0 });
       const listens = (host: string): Promise<string> =>
         new Promise((resolve) => {
@@ -164,15 +152,7 @@ describe.each(SERVERS)('%s', (kind) => {
         taken.on('error', () => resolve(0));
       });
       if (port === 0) return;
-      const create = await chooseServer(() => {}, kind);
-      const server = create({
-        handle: (x) => text(x, ''),
-        webSocketPaths: [],
-        maxMessageBytes: 1,
-        bodies: new BodyBudget(1),
-        onDefect: () => {},
-      });
-      afterThisTest(() => server.close());
+      const server = await unopened('');
       await expect(listenOnAll(server, { bind: '127.0.0.1', port })).rejects.toMatchObject({
         code: 'port_in_use',
       });
@@ -184,15 +164,7 @@ describe.each(SERVERS)('%s', (kind) => {
     });
 
     it('that the machine does not have are reported', async () => {
-      const create = await chooseServer(() => {}, kind);
-      const server = create({
-        handle: (x) => text(x, ''),
-        webSocketPaths: [],
-        maxMessageBytes: 1,
-        bodies: new BodyBudget(1),
-        onDefect: () => {},
-      });
-      afterThisTest(() => server.close());
+      const server = await unopened('');
       await expect(listenOnAll(server, { bind: '192.0.2.1', port: 0 })).rejects.toThrow('EADDRNOTAVAIL');
     });
 
